@@ -1,0 +1,1 @@
+"""Programs to read and run, each with `python -m examples.NAME`."""

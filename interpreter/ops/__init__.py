@@ -1,0 +1,1 @@
+"""The value rules, one file for each family of ops; importing them fills the table."""

@@ -1,0 +1,156 @@
+"""Checks that many rules share: lists of dimension numbers, element types, scalars, signatures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
+
+from .rules import refuse
+from .types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TokenShape, compatible
+
+MAX_ELEMENTS = 2**63 - 1
+
+
+def array(name: str, shape: AnyShape) -> Shape:
+    """The operand as an array shape without layout, or a refusal."""
+    if type(shape) is not Shape:
+        refuse("not_array", f"{name} is {shape}, which is no array")
+    return shape if shape.layout is None else shape.plain()
+
+
+def scalar(name: str, shape: AnyShape) -> Shape:
+    found = array(name, shape)
+    if found.dims:
+        refuse("non_scalar", f"{name} is {found}, which is no scalar")
+    return found
+
+
+def token(name: str, shape: AnyShape) -> TokenShape:
+    if not isinstance(shape, TokenShape):
+        refuse("token_expected", f"{name} is {shape}, and a token[] is wanted", "xb.after_all(builder=b) makes a token")
+    return shape
+
+
+def element_type(name: str, shape: Shape, allowed: Collection[PrimitiveType], words: str) -> None:
+    if shape.dtype not in allowed:
+        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not {words}")
+
+
+def integer(name: str, shape: Shape) -> None:
+    if not shape.dtype.is_integer:
+        refuse("element_type_unsupported", f"{name} is {shape}: element type {shape.dtype} is not integer")
+
+
+def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool = False) -> PrimitiveType:
+    """The common element type; two float types give the wider one where precisions may mix."""
+    if a.dtype is b.dtype:
+        return a.dtype
+    if mixed_floats and a.dtype.is_float and b.dtype.is_float:
+        return wider(a.dtype, b.dtype)
+    refuse(
+        "element_type_mismatch",
+        f"{first} is {a}, {second} is {b}: element types {a.dtype} and {b.dtype} differ",
+        f"xb.convert({second}, xb.{a.dtype}) makes them the same",
+    )
+
+
+def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
+    """The float type of the higher precision: more bits, then the first."""
+    return b if b.bits > a.bits else a
+
+
+def legal(rank: int) -> str:
+    return f"legal are 0..{rank - 1} for rank {rank}" if rank else "rank 0 has no dimension"
+
+
+def dimension(attribute: str, dim: int, name: str, shape: Shape) -> int:
+    if not 0 <= dim < shape.rank:
+        refuse("dimension_out_of_range", f"{attribute} names dimension {dim} of {name} {shape}; {legal(shape.rank)}")
+    return dim
+
+
+def dimensions(attribute: str, dims: Dims, name: str, shape: Shape, *, ascending: bool = False) -> Dims:
+    """Dimension numbers in range, each once, in ascending order where that is the rule."""
+    for dim in dims:
+        if not 0 <= dim < shape.rank:
+            refuse(
+                "dimension_out_of_range",
+                f"{attribute} {list(dims)} names dimension {dim} of {name} {shape}; {legal(shape.rank)}",
+            )
+    distinct(attribute, dims)
+    if ascending and list(dims) != sorted(dims):
+        refuse("bad_order", f"{attribute} {list(dims)} is not in ascending order", f"{sorted(dims)} is")
+    return dims
+
+
+def distinct(attribute: str, dims: Sequence[int]) -> None:
+    if len(set(dims)) != len(dims):
+        twice = next(dim for dim in dims if dims.count(dim) > 1)
+        refuse("duplicate_dimension", f"{attribute} {list(dims)} names dimension {twice} twice")
+
+
+def permutation(attribute: str, dims: Dims, name: str, shape: Shape) -> None:
+    if sorted(dims) != list(range(shape.rank)):
+        refuse(
+            "not_permutation",
+            f"{attribute} {list(dims)} is no permutation of the dimensions {list(range(shape.rank))} of {name} {shape}",
+        )
+
+
+def length(attribute: str, values: Sequence[object], expected: int, what: str) -> None:
+    if len(values) != expected:
+        refuse("attribute_length_mismatch", f"{attribute} has {len(values)} entries, {what} {expected}")
+
+
+def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> None:
+    """Extents of an array that can exist: none negative, the element count within 63 bits."""
+    for dim, size in enumerate(values):
+        if size < 0:
+            refuse("negative_size", f"{attribute} {list(values)} has size {size} for dimension {dim}")
+    if math.prod(values) > MAX_ELEMENTS:
+        refuse("overflow", f"{attribute} {list(values)} has {math.prod(values)} elements, more than 2^63-1")
+
+
+def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
+    """The flags, or () where no dimension is dynamic."""
+    kept = tuple(flags)
+    return kept if any(kept) else ()
+
+
+def called_with(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
+    """The parameters of a called computation are these shapes."""
+    arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
+    for number, (parameter, operand) in enumerate(zip(region.parameters, operands, strict=True)):
+        if not compatible(parameter, operand):
+            refuse(
+                "signature_mismatch",
+                f"{role} takes {parameter} as parameter {number}, {what} {number} is {operand}{differing(parameter, operand)}",
+            )
+
+
+def arity(role: str, region: ProgramShape, expected: int, wanted: str) -> None:
+    if len(region.parameters) != expected:
+        refuse(
+            "arity_mismatch",
+            f"{role} has {len(region.parameters)} parameters, {expected} are wanted: it is {region}, called with {wanted}",
+        )
+
+
+def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None:
+    """The result of a called computation is this shape."""
+    if not compatible(region.result, expected):
+        refuse(
+            "signature_mismatch",
+            f"{role} gives {region.result}, {why} {expected}{differing(region.result, expected)}",
+        )
+
+
+def differing(a: AnyShape, b: AnyShape) -> str:
+    """Where two tuples first differ, in words; nothing for other shapes."""
+    if isinstance(a, Shape | TokenShape) or isinstance(b, Shape | TokenShape):
+        return ""
+    for index, (left, right) in enumerate(zip_longest(a.elements, b.elements)):
+        if left is None or right is None or not compatible(left, right):
+            return f" (they differ first at tuple index {index}: {left} and {right})"
+    return ""

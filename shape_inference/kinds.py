@@ -1,0 +1,31 @@
+"""Every kind of refusal, in one list: shapes, schedules and text name theirs from here, and a kind once published stays."""
+
+from __future__ import annotations
+
+SHAPE_KINDS = frozenset({
+    "arity_mismatch", "attribute_length_mismatch", "bad_order", "dimension_mismatch", "dimension_out_of_range",
+    "divisibility", "duplicate_dimension", "element_count_mismatch", "element_type_mismatch",
+    "element_type_unsupported", "index_out_of_range", "invalid_attribute", "invalid_group", "negative_size",
+    "non_positive", "non_scalar", "not_array", "not_permutation", "not_tuple", "overflow", "rank_mismatch",
+    "rank_too_small", "signature_mismatch", "token_expected",
+})  # fmt: skip
+
+BUILD_KINDS = frozenset({
+    "builder_finished", "foreign_value", "invalid_name", "invalid_operand", "missing_parameter",
+    "duplicate_parameter", "no_builder", "not_a_computation",
+})  # fmt: skip
+
+SCHEDULE_KINDS = frozenset({
+    "bad_pairs", "bad_schedule", "channel_kind_mix", "companion_conflict", "cycle", "deadlock", "device_out_of_range",
+    "disallowed_computation", "done_channel_mismatch", "duplicate_channel", "duplicate_done", "group_disagreement",
+    "host_flag_mismatch", "invalid_group", "missing_done", "missing_participant", "missing_recv", "missing_send",
+    "missing_start", "nest_mismatch", "peer_mismatch", "self_send", "shape_mismatch", "trip_count_mismatch",
+    "data_dependent",
+})  # fmt: skip
+
+RUN_KINDS = frozenset({
+    "argument_mismatch", "deadlock", "infeed_starved", "interrupted", "limit_bytes", "limit_seconds", "limit_trips",
+    "raised",
+})  # fmt: skip
+
+KINDS = SHAPE_KINDS | BUILD_KINDS | SCHEDULE_KINDS | RUN_KINDS

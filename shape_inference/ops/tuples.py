@@ -1,0 +1,30 @@
+"""Shapes of tuples and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import dims
+from ..rules import infer, refuse
+from ..types import AnyShape, TokenShape, TupleShape, token
+
+
+@infer
+def tuple_(operands: Sequence[AnyShape]) -> TupleShape:
+    return TupleShape(operands)
+
+
+@infer
+def get_tuple_element(operand: AnyShape, *, index: int) -> AnyShape:
+    if not isinstance(operand, TupleShape):
+        refuse("not_tuple", f"operand is {operand}, which is no tuple")
+    if not 0 <= index < len(operand):
+        refuse("index_out_of_range", f"index={index}, and operand {operand} has {len(operand)} elements")
+    return operand.elements[index]
+
+
+@infer
+def after_all(tokens: Sequence[AnyShape]) -> TokenShape:
+    for number, each in enumerate(tokens):
+        dims.token(f"tokens[{number}]", each)
+    return token

@@ -1,0 +1,47 @@
+"""The parameters that each op demands of the computations it calls, so that a plain function can be traced for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .rules import region_parameters
+from .types import AnyShape, Shape
+
+
+def _scalars(operands: Sequence[AnyShape]) -> tuple[AnyShape, ...]:
+    return tuple(shape.dtype[()] if isinstance(shape, Shape) else shape for shape in operands)
+
+
+@region_parameters
+def call(operands: Sequence[AnyShape], *, to_apply: Any) -> dict[str, Any]:
+    return {"to_apply": operands}
+
+
+@region_parameters
+def while_(init: AnyShape, *, condition: Any, body: Any) -> dict[str, Any]:
+    return {"condition": (init,), "body": (init,)}
+
+
+@region_parameters
+def conditional(
+    branch_index: AnyShape, branch_operands: Sequence[AnyShape], *, branch_computations: Any
+) -> dict[str, Any]:
+    return {"branch_computations": tuple((operand,) for operand in branch_operands)}
+
+
+@region_parameters
+def reduce(
+    operands: Sequence[AnyShape], init_values: Sequence[AnyShape], *, to_apply: Any, dimensions: Any
+) -> dict[str, Any]:
+    return {"to_apply": _scalars(init_values) * 2}
+
+
+@region_parameters
+def all_reduce(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
+    return {"to_apply": _scalars(operands[:1]) * 2}
+
+
+@region_parameters
+def reduce_scatter(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
+    return {"to_apply": _scalars(operands[:1]) * 2}

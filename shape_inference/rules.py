@@ -1,0 +1,80 @@
+"""One reading of the op set is a table from opcode to rule; what a rule refuses, it refuses here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
+
+from .kinds import KINDS
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+class MissingRule(LookupError):
+    """An opcode has no rule in a table."""
+
+
+class RuleTable(dict[str, Callable[..., Any]]):
+    """A reading of the op set: opcode -> function, entered by using the table as a decorator.
+
+    >>> cost = RuleTable("cost")
+    >>> @cost
+    ... def add(lhs, rhs): ...
+    >>> cost.signature("add")
+    (('lhs', 'rhs'), ())
+    """
+
+    def __init__(self, reading: str) -> None:
+        super().__init__()
+        self.reading = reading
+
+    def __call__(self, rule: Rule) -> Rule:
+        self.enter(rule.__name__.strip("_"), rule)
+        return rule
+
+    def enter(self, opcode: str, rule: Callable[..., Any]) -> None:
+        if opcode in self:
+            raise ValueError(f"{opcode} has two {self.reading} rules")
+        self[opcode] = rule
+
+    def __missing__(self, opcode: str) -> NoReturn:
+        raise MissingRule(f"{opcode} has no {self.reading} rule")
+
+    def signature(self, opcode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of an op's operands and of its attributes, as its rule states them."""
+        parameters = inspect.signature(self[opcode]).parameters.values()
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        return (
+            tuple(p.name for p in parameters if p.kind is not keyword),
+            tuple(p.name for p in parameters if p.kind is keyword),
+        )
+
+
+class XbuildError(ValueError):
+    """A refusal: `kind` is a stable word of `shape_inference.kinds`, the text says the rest."""
+
+    def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:
+        assert kind in KINDS, kind
+        super().__init__(message)
+        self.kind, self.message, self.hints = kind, message, tuple(hints)
+        self.explained = False
+
+
+class ShapeError(XbuildError):
+    """An op cannot take these operands or attributes; raised at the call."""
+
+
+def refuse(kind: str, message: str, *hints: str) -> NoReturn:
+    """Stop with a short fact; who called adds the op, its operands, its attributes and the user's line."""
+    raise ShapeError(kind, message, hints)
+
+
+def require(holds: bool, kind: str, message: str, *hints: str) -> None:
+    """`refuse`, unless it holds; where recording must be fast, the message stands behind an `if` instead."""
+    if not holds:
+        refuse(kind, message, *hints)
+
+
+infer = RuleTable("shape")
+region_parameters = RuleTable("region")

@@ -1,0 +1,248 @@
+"""What a value looks like before it exists: element type, extents, layout; tuples, tokens and signatures of these."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from attrs import field, frozen
+
+Dims: TypeAlias = tuple[int, ...]
+
+
+@frozen(eq=False, repr=False)
+class PrimitiveType:
+    """An element type of XLA; indexing it gives a shape.
+
+    >>> f32[2, 3], f32[()], f32.bits
+    (f32[2,3], f32[], 32)
+
+    Source: xla_data.proto, PrimitiveType.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, dims: int | Sequence[int]) -> Shape:
+        return array_shape(self, (dims,) if isinstance(dims, int) else tuple(dims))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("signed", "unsigned")
+
+    @property
+    def is_native(self) -> bool:
+        """Whether NumPy itself, without ml_dtypes, computes in this type."""
+        return self.dtype.isbuiltin == 1
+
+
+def _primitive(name: str, kind: str, bits: int, dtype: Any) -> PrimitiveType:
+    return PrimitiveType(name, kind, bits, np.dtype(dtype))
+
+
+pred = _primitive("pred", "pred", 1, np.bool_)
+s1 = _primitive("s1", "signed", 1, ml_dtypes.int1)
+s2 = _primitive("s2", "signed", 2, ml_dtypes.int2)
+s4 = _primitive("s4", "signed", 4, ml_dtypes.int4)
+s8 = _primitive("s8", "signed", 8, np.int8)
+s16 = _primitive("s16", "signed", 16, np.int16)
+s32 = _primitive("s32", "signed", 32, np.int32)
+s64 = _primitive("s64", "signed", 64, np.int64)
+u1 = _primitive("u1", "unsigned", 1, ml_dtypes.uint1)
+u2 = _primitive("u2", "unsigned", 2, ml_dtypes.uint2)
+u4 = _primitive("u4", "unsigned", 4, ml_dtypes.uint4)
+u8 = _primitive("u8", "unsigned", 8, np.uint8)
+u16 = _primitive("u16", "unsigned", 16, np.uint16)
+u32 = _primitive("u32", "unsigned", 32, np.uint32)
+u64 = _primitive("u64", "unsigned", 64, np.uint64)
+f4e2m1fn = _primitive("f4e2m1fn", "float", 4, ml_dtypes.float4_e2m1fn)
+f8e3m4 = _primitive("f8e3m4", "float", 8, ml_dtypes.float8_e3m4)
+f8e4m3 = _primitive("f8e4m3", "float", 8, ml_dtypes.float8_e4m3)
+f8e4m3fn = _primitive("f8e4m3fn", "float", 8, ml_dtypes.float8_e4m3fn)
+f8e4m3b11fnuz = _primitive("f8e4m3b11fnuz", "float", 8, ml_dtypes.float8_e4m3b11fnuz)
+f8e4m3fnuz = _primitive("f8e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz)
+f8e5m2 = _primitive("f8e5m2", "float", 8, ml_dtypes.float8_e5m2)
+f8e5m2fnuz = _primitive("f8e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz)
+f8e8m0fnu = _primitive("f8e8m0fnu", "float", 8, ml_dtypes.float8_e8m0fnu)
+bf16 = _primitive("bf16", "float", 16, ml_dtypes.bfloat16)
+f16 = _primitive("f16", "float", 16, np.float16)
+f32 = _primitive("f32", "float", 32, np.float32)
+f64 = _primitive("f64", "float", 64, np.float64)
+c64 = _primitive("c64", "complex", 64, np.complex64)
+c128 = _primitive("c128", "complex", 128, np.complex128)
+
+PRIMITIVES: dict[str, PrimitiveType] = {
+    t.name: t
+    for t in (
+        pred, s1, s2, s4, s8, s16, s32, s64, u1, u2, u4, u8, u16, u32, u64, f4e2m1fn, f8e3m4, f8e4m3, f8e4m3fn,
+        f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, bf16, f16, f32, f64, c64, c128,
+    )
+}  # fmt: skip
+_BY_DTYPE = {t.dtype: t for t in PRIMITIVES.values()}
+
+COMPONENT = {c64: f32, c128: f64}
+COMPLEX_OF = {f32: c64, f64: c128}
+
+
+def primitive_type(dtype: Any) -> PrimitiveType:
+    """The element type for an HLO name, a NumPy dtype, or what NumPy takes for one; TypeError where XLA has none."""
+    if isinstance(dtype, PrimitiveType):
+        return dtype
+    if isinstance(dtype, str) and dtype in PRIMITIVES:
+        return PRIMITIVES[dtype]
+    try:
+        return _BY_DTYPE[np.dtype(dtype)]
+    except (KeyError, TypeError):
+        raise TypeError(f"no element type of XLA is {dtype!r}; there are {', '.join(PRIMITIVES)}") from None
+
+
+@frozen(repr=False)
+class Layout:
+    """The order of the dimensions in memory, minor first, and whatever tiling text follows; it never changes a value."""
+
+    minor_to_major: Dims
+    suffix: str = ""
+
+    def __repr__(self) -> str:
+        return f"{{{','.join(map(str, self.minor_to_major))}{':' * bool(self.suffix)}{self.suffix}}}"
+
+
+@frozen(repr=False)
+class Shape:
+    """The shape of an array: element type, extents, which extents are only bounds, layout (carried, never compared in rules).
+
+    >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
+    (f32[2,3], s8[<=4], f32[2,3]{1,0})
+
+    Source: xla_data.proto, ShapeProto.
+    """
+
+    dtype: PrimitiveType = field(converter=primitive_type)
+    dims: Dims = field(default=(), converter=tuple)
+    dynamic: tuple[bool, ...] = ()
+    layout: Layout | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.dims)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that NumPy holds the elements in (one each for types of under 8 bits)."""
+        return self.size * self.dtype.dtype.itemsize
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(self.dynamic)
+
+    def plain(self) -> Shape:
+        """The same shape without layout."""
+        return self if self.layout is None else Shape(self.dtype, self.dims, self.dynamic)
+
+    def with_dtype(self, dtype: PrimitiveType) -> Shape:
+        return Shape(dtype, self.dims, self.dynamic) if self.dynamic else array_shape(dtype, self.dims)
+
+    def bound(self, dim: int) -> str:
+        """The extent of a dimension as HLO writes it: `4`, or `<=4` where 4 is only a bound."""
+        return f"{'<=' * (bool(self.dynamic) and self.dynamic[dim])}{self.dims[dim]}"
+
+    def __repr__(self) -> str:
+        extents = ",".join(map(self.bound, range(self.rank)))
+        return f"{self.dtype}[{extents}]{'' if self.layout is None else self.layout}"
+
+
+@functools.lru_cache(maxsize=8192)
+def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
+    """The static shape of these extents, made once: rules give the same object for the same shape."""
+    return Shape(dtype, dims)
+
+
+@frozen(repr=False)
+class TupleShape:
+    """The shape of a tuple of values.
+
+    >>> TupleShape((f32[2], s32[()]))
+    (f32[2], s32[])
+    """
+
+    elements: tuple[AnyShape, ...] = field(default=(), converter=tuple)
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.elements))})"
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    @property
+    def bytes(self) -> int:
+        return sum(element.bytes for element in self.elements)
+
+    def plain(self) -> TupleShape:
+        return TupleShape(element.plain() for element in self.elements)
+
+
+@frozen(repr=False)
+class TokenShape:
+    """The shape of a token: a value without content that orders side effects."""
+
+    def __repr__(self) -> str:
+        return "token[]"
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+    def plain(self) -> TokenShape:
+        return self
+
+
+token = TokenShape()
+
+AnyShape: TypeAlias = Shape | TupleShape | TokenShape
+
+
+@frozen(repr=False)
+class ProgramShape:
+    """The signature of a computation: what a region is to the rules of shape inference.
+
+    >>> ProgramShape((f32[()], f32[()]), f32[()])
+    (f32[], f32[]) -> f32[]
+    """
+
+    parameters: tuple[AnyShape, ...] = field(converter=tuple)
+    result: AnyShape
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.parameters))}) -> {self.result!r}"
+
+
+def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
+    """The arrays and tokens of a shape, tuples flattened, in order."""
+    if isinstance(shape, TupleShape):
+        for element in shape.elements:
+            yield from leaves(element)
+    else:
+        yield shape
+
+
+def compatible(a: AnyShape, b: AnyShape) -> bool:
+    """Whether two shapes are the same but for layout."""
+    return a is b or a == b or a.plain() == b.plain()

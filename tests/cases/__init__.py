@@ -1,0 +1,1 @@
+"""The cases of the ops, one file for each family: CASES and REFUSALS."""

@@ -1,0 +1,53 @@
+"""What a case of an op is: one list for each family, read by the tests of shape, value, text, oracle and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+import xbuild as xb
+from shape_inference import AnyShape, parse_shape, primitive_type
+
+
+@frozen
+class Case:
+    """A call of an op on parameters of these arguments, and the value that it gives (a tuple of arrays for a tuple).
+
+    `tolerance` is in units in the last place of the result's type; 0 means bit for bit (a NaN equals a NaN).
+    `source` cites the document and section that says so; `oracle` is False where real XLA:CPU cannot run it.
+    """
+
+    id: str
+    call: Callable[..., xb.Value]
+    arguments: tuple[np.ndarray[Any, Any], ...] = field(converter=lambda a: tuple(map(np.asarray, a)))
+    result: Any
+    attributes: Mapping[str, Any] = {}
+    tolerance: int = 0
+    source: str = ""
+    oracle: bool = True
+
+    def computation(self) -> xb.Computation:
+        builder = xb.Builder("case")
+        parameters = [
+            xb.parameter(builder, number=n, shape=primitive_type(a.dtype)[a.shape]) for n, a in enumerate(self.arguments)
+        ]
+        return builder.build(self.call(*parameters, **self.attributes))
+
+
+@frozen
+class Refusal:
+    """A call on values of these shapes (HLO spelling) that must be refused with this kind, naming these facts."""
+
+    id: str
+    call: Callable[..., Any]
+    operands: tuple[AnyShape, ...] = field(converter=lambda texts: tuple(map(parse_shape, texts)))
+    kind: str
+    names: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = {}
+
+    def attempt(self) -> None:
+        builder = xb.Builder("refusal")
+        self.call(*(xb.parameter(builder, number=n, shape=shape) for n, shape in enumerate(self.operands)), **self.attributes)

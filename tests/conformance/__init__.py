@@ -1,0 +1,1 @@
+"""Runners for files of neutral cases, one module for each kind."""

@@ -1,0 +1,175 @@
+"""The types that attributes have, and how each is read from what a user writes for it."""
+
+from __future__ import annotations
+
+import operator
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, get_args, get_origin
+
+import numpy as np
+from attrs import frozen
+
+from shape_inference import AnyShape, Dims, PrimitiveType, Shape, TokenShape, TupleShape, primitive_type, refuse
+
+from .graph import Computation
+
+ReplicaGroups: TypeAlias = tuple[tuple[int, ...], ...]
+SourceTargetPairs: TypeAlias = tuple[tuple[int, int], ...]
+Region: TypeAlias = Computation
+Regions: TypeAlias = tuple[Computation, ...]
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@frozen
+class PaddingDimension:
+    """Padding of one dimension: elements before the first, after the last, between any two; low and high may crop."""
+
+    low: int
+    high: int
+    interior: int = 0
+
+
+Padding: TypeAlias = tuple[PaddingDimension, ...]
+
+
+def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
+    """The function that reads an attribute of this name and type, and refuses what is none."""
+    read = _READERS.get(annotation) or _choice(annotation)
+
+    def checked(value: Any) -> Any:
+        try:
+            return read(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            refuse("invalid_attribute", f"{name}={value!r}: {error}")
+
+    return checked
+
+
+def _choice(annotation: Any) -> Callable[[Any], Any]:
+    """The reader of one of a few words, or of None where that is among them."""
+    words = next((a for a in (annotation, *get_args(annotation)) if get_origin(a) is typing.Literal), None)
+    if words is None:
+        raise TypeError(f"no reader for attributes of type {annotation}")
+    allowed = (*get_args(words), *(each for each in get_args(annotation) if each is type(None)))
+
+    def read(value: Any) -> Any:
+        if value not in allowed and type(value) not in allowed:
+            raise ValueError(f"one of {', '.join(map(repr, get_args(words)))} is wanted")
+        return value
+
+    return read
+
+
+def _index(value: Any) -> int:
+    if type(value) is int:
+        return value
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise TypeError("an int is wanted") from None
+
+
+def _maybe_index(value: Any) -> int | None:
+    return None if value is None else _index(value)
+
+
+def _dims(value: Any) -> Dims:
+    if isinstance(value, tuple) and all(type(each) is int for each in value):
+        return value
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        raise TypeError("a list of ints is wanted")
+    return tuple(_index(each) for each in value)
+
+
+def _groups(value: Any) -> ReplicaGroups:
+    if value is None:
+        return ()
+    try:
+        return tuple(_dims(group) for group in value)
+    except TypeError:
+        raise TypeError("a list of groups, each a list of ids, is wanted") from None
+
+
+def _pairs(value: Any) -> SourceTargetPairs:
+    items = value.items() if isinstance(value, Mapping) else value
+    pairs = tuple(_dims(pair) for pair in items)
+    if any(len(pair) != 2 for pair in pairs):
+        raise TypeError("a list of (source, target) pairs is wanted")
+    return typing.cast(SourceTargetPairs, pairs)
+
+
+def _padding(value: Any) -> Padding:
+    return tuple(p if isinstance(p, PaddingDimension) else PaddingDimension(*_dims(p)) for p in value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError("True or False is wanted")
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a string is wanted")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(_text(each) for each in value)
+
+
+def _maybe_type(value: Any) -> PrimitiveType | None:
+    return None if value is None else primitive_type(value)
+
+
+def _shape(value: Any) -> AnyShape:
+    if isinstance(value, PrimitiveType):
+        return value[()]
+    if isinstance(value, Shape | TupleShape | TokenShape):
+        return value
+    raise TypeError("a shape is wanted, such as xb.f32[2, 3]")
+
+
+def _array_shape(value: Any) -> Shape:
+    shape = _shape(value)
+    if not isinstance(shape, Shape):
+        raise TypeError("the shape of an array is wanted, such as xb.f32[2, 3]")
+    return shape
+
+
+def _literal(value: Any) -> Array:
+    array = np.array(value)
+    primitive_type(array.dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _region(value: Any) -> Computation:
+    if not isinstance(value, Computation):
+        raise TypeError("a Computation or a function is wanted")
+    return value
+
+
+def _regions(value: Any) -> Regions:
+    return tuple(_region(each) for each in value)
+
+
+_READERS: dict[Any, Callable[[Any], Any]] = {
+    int: _index,
+    int | None: _maybe_index,
+    bool: _flag,
+    str: _text,
+    Dims: _dims,
+    ReplicaGroups: _groups,
+    SourceTargetPairs: _pairs,
+    Padding: _padding,
+    tuple[str, ...]: _texts,
+    PrimitiveType: primitive_type,
+    PrimitiveType | None: _maybe_type,
+    Shape: _array_shape,
+    AnyShape: _shape,
+    Array: _literal,
+    Region: _region,
+    Regions: _regions,
+}

@@ -1,0 +1,67 @@
+"""What surrounds a recorded op: the scope that names it, the instructions that must run before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .graph import NOTHING, Instruction
+
+if TYPE_CHECKING:
+    from .builder import Value
+
+_Context = tuple[tuple[Instruction, ...], Mapping[str, Any]]
+_current: ContextVar[_Context] = ContextVar("xbuild_context", default=((), NOTHING))
+
+context = _current.get
+
+
+@contextmanager
+def scope(name: str) -> Iterator[None]:
+    """Ops recorded inside carry this name before theirs (`op_name` of HLO's metadata); scopes nest with `/`.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])
+    >>> with xb.scope("layer"), xb.scope("act"):
+    ...     y = xb.tanh(x)
+    >>> y.instruction.annotations["metadata"]["op_name"]
+    'layer/act'
+
+    Source: xla_data.proto, OpMetadata.
+    """
+    control, annotations = _current.get()
+    metadata = annotations.get("metadata", NOTHING)
+    path = f"{metadata['op_name']}/{name}" if "op_name" in metadata else name
+    inside = MappingProxyType({**annotations, "metadata": MappingProxyType({**metadata, "op_name": path})})
+    with _entered((control, inside)):
+        yield
+
+
+@contextmanager
+def control(*, after: Sequence[Value]) -> Iterator[None]:
+    """Ops recorded inside run after these values, whether or not they use them (HLO's control-predecessors).
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[()])
+    >>> with xb.control(after=[x]):
+    ...     y = xb.constant(x.builder, literal=1.0)
+    >>> y.instruction.control[0].name
+    'parameter.1'
+
+    Source: hlo_instruction.h, AddControlDependencyTo.
+    """
+    before, annotations = _current.get()
+    with _entered(((*before, *(value.instruction for value in after)), annotations)):
+        yield
+
+
+@contextmanager
+def _entered(inside: _Context) -> Iterator[None]:
+    reset = _current.set(inside)
+    try:
+        yield
+    finally:
+        _current.reset(reset)

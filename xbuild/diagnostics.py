@@ -1,0 +1,83 @@
+"""One place dresses every refusal of an op: its operands, its attributes, the user's line."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from shape_inference import ShapeError, XbuildError
+
+from .graph import Computation, Source, resolve, short_path
+
+if TYPE_CHECKING:
+    from .builder import Value
+    from .op import Schema
+
+
+class BuildError(XbuildError):
+    """A builder is used wrongly: a value of another builder, an op after build, a second build; raised at the call."""
+
+
+def explain(
+    error: XbuildError,
+    schema: Schema,
+    operands: tuple[Value, ...],
+    segments: tuple[int, ...] | None,
+    attributes: dict[str, Any],
+    where: tuple[CodeType, int] | None,
+) -> XbuildError:
+    """The same error with the op in its first line and everything that the user gave below it.
+
+    An error from inside a region that the op traces is explained already, and stays as it is.
+    """
+    if error.explained:
+        return error
+    rows = [*_operand_rows(schema, operands, segments), *((key, describe(value)) for key, value in attributes.items())]
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [f"{schema.spelling}: {error.message} [{error.kind}]", *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    lines += _source_rows(resolve(*where) if where else None)
+    lines += [f"  hint: {hint}" for hint in error.hints]
+    dressed = type(error)(error.kind, "\n".join(lines), error.hints)
+    dressed.message, dressed.explained = error.message, True
+    return dressed
+
+
+def describe(value: Any) -> str:
+    """An attribute as the user knows it; a computation by name and signature."""
+    if isinstance(value, Computation):
+        return f"%{value.name}: {value.program_shape}"
+    if isinstance(value, tuple | list) and any(isinstance(each, Computation) for each in value):
+        return ", ".join(map(describe, value))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"function {value.__qualname__}"
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _operand_rows(
+    schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None
+) -> Iterator[tuple[str, str]]:
+    labels = _labels(schema, len(operands), segments)
+    for label, operand in zip(labels, operands, strict=True):
+        shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
+        yield label, f"{shape}  %{name}" if name else repr(operand)
+
+
+def _labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
+    if segments is None:
+        extra = [f"operand {n}" for n in range(len(schema.operands), count)]
+        return [*schema.operands[:count], *extra]
+    return [
+        label if size == 1 else f"{label}[{n}]"
+        for label, size in zip(schema.operands, segments, strict=True)
+        for n in range(size)
+    ]
+
+
+def _source_rows(source: Source | None) -> list[str]:
+    if source is None:
+        return []
+    line = linecache.getline(source.file, source.line).strip()
+    return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]

@@ -1,0 +1,141 @@
+"""Ops in which devices meet: every member of a group brings a value, and each gets its result."""
+
+from __future__ import annotations
+
+from ..attributes import Region, ReplicaGroups, SourceTargetPairs
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def all_reduce(
+    operands: Values,
+    *,
+    to_apply: Region,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+) -> Value:
+    """Each element reduced by `to_apply` over the devices of the group, in ascending order; the same on all members.
+
+    Shapes: any arrays (several give a tuple); to_apply: (E, E) -> E on scalars of the element type or a wider one.
+    Groups: none means one group of all; they may differ in size, and name every id once.
+    Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[2])
+    ... def largest(x):
+    ...     return xb.all_reduce(x, to_apply=xb.maximum)
+    >>> execute(xb.Module("m", largest, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
+    array([3., 5.], dtype=float32)
+
+    Source: StableHLO, all_reduce; Operation Semantics, CrossReplicaSum.
+    """
+    ...
+
+
+@op
+def all_gather(
+    operands: Values,
+    *,
+    all_gather_dimension: int,
+    shard_count: int,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+) -> Value:
+    """The operands of the group, concatenated along `all_gather_dimension` in group order; the same on all members.
+
+    Shapes: arrays (several give a tuple); the dimension grows by `shard_count`, the size of each group.
+    Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.s32[1])
+    ... def everyone(x):
+    ...     return xb.all_gather(x, all_gather_dimension=0, shard_count=2)
+    >>> execute(xb.Module("m", everyone, num_replicas=2), [[[7]], [[8]]])[1]
+    array([7, 8], dtype=int32)
+
+    Source: StableHLO, all_gather.
+    """
+    ...
+
+
+@op
+def reduce_scatter(
+    operands: Values,
+    *,
+    to_apply: Region,
+    scatter_dimension: int,
+    shard_count: int,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+) -> Value:
+    """The all_reduce of the group cut into `shard_count` parts along `scatter_dimension`: member i keeps part i.
+
+    Shapes: arrays (several give a tuple); the dimension is divided by `shard_count`, the size of each group.
+    Raises: not_array; dimension_out_of_range; non_positive; divisibility; signature_mismatch; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[2])
+    ... def share(x):
+    ...     return xb.reduce_scatter(x, to_apply=xb.add, scatter_dimension=0, shard_count=2)
+    >>> execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
+    [array([11.], dtype=float32), array([22.], dtype=float32)]
+
+    Source: StableHLO, reduce_scatter.
+    """
+    ...
+
+
+@op
+def all_to_all(
+    operands: Values,
+    *,
+    split_dimension: int | None = None,
+    concat_dimension: int | None = None,
+    split_count: int | None = None,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+) -> Value:
+    """Every member sends part i of its operand to member i, and concatenates what it gets in group order.
+
+    Shapes: one array with its dimensions: split_dimension is divided by split_count, concat_dimension grows by it.
+    Or, with no dimensions, one array for each member, all of one shape: a tuple of what each member sent here.
+    Raises: not_array; dimension_out_of_range; non_positive; divisibility; dimension_mismatch; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.s32[2])
+    ... def swap(x):
+    ...     return xb.all_to_all(x, split_dimension=0, concat_dimension=0, split_count=2)
+    >>> execute(xb.Module("m", swap, num_replicas=2), [[[1, 2]], [[3, 4]]])
+    [array([1, 3], dtype=int32), array([2, 4], dtype=int32)]
+
+    Source: Operation Semantics, AllToAll; StableHLO, all_to_all.
+    """
+    ...
+
+
+@op
+def collective_permute(operand: Value, *, source_target_pairs: SourceTargetPairs, channel_id: int | None = None) -> Value:
+    """The value of the device that names this one as its target; zeros where none does.
+
+    Shapes: any array. Pairs: each source once, each target once; a device may send to itself.
+    Raises: not_array; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[()])
+    ... def shift(x):
+    ...     return xb.collective_permute(x, source_target_pairs=[(0, 1), (1, 2)])
+    >>> execute(xb.Module("m", shift, num_replicas=3), [[1.0], [2.0], [3.0]])
+    [np.float32(0.0), np.float32(1.0), np.float32(2.0)]
+
+    Source: StableHLO, collective_permute; xla_builder.h, CollectivePermute.
+    """
+    ...

@@ -1,0 +1,68 @@
+"""Ops that call computations: call, while, conditional."""
+
+from __future__ import annotations
+
+from ..attributes import Region, Regions
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def call(operands: Values, *, to_apply: Region) -> Value:
+    """The result of `to_apply` on the operands.
+
+    Shapes: exactly the parameters of `to_apply`; no operands are allowed (name the builder with `builder=`).
+    Raises: arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2])
+    ... def twice(x):
+    ...     return xb.call(x, to_apply=lambda y: y + y)
+    >>> evaluate(twice, [1.0, 2.5])
+    array([2., 5.], dtype=float32)
+
+    Source: Operation Semantics, Call.
+    """
+    ...
+
+
+@op
+def while_(init: Value, *, condition: Region, body: Region) -> Value:
+    """Apply `body` to the state for as long as `condition` holds of it; the state of the last trip, or `init`.
+
+    Shapes: one value of shape T, a tuple where the state has parts; condition: T -> pred[], body: T -> T.
+    Raises: arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[()])
+    ... def below_a_hundred(n):
+    ...     return xb.while_(n, condition=lambda n: n < 100, body=lambda n: n * 2)
+    >>> evaluate(below_a_hundred, 3)
+    np.int32(192)
+
+    Source: Operation Semantics, While.
+    """
+    ...
+
+
+@op
+def conditional(branch_index: Value, branch_operands: Values, *, branch_computations: Regions) -> Value:
+    """The result of one branch on its own operand; the others do not run.
+
+    Shapes: branch_index is pred[] with two branches (the first where it is true) or s32[] with one and more (the last
+    where the index is out of range); branch i: T_i -> S, with operand i of shape T_i.
+    Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.pred[()], xb.f32[()])
+    ... def magnitude(positive, x):
+    ...     return xb.conditional(positive, (x, x), branch_computations=(lambda x: x, lambda x: -x))
+    >>> evaluate(magnitude, False, -3.0)
+    np.float32(3.0)
+
+    Source: Operation Semantics, Conditional; StableHLO, case.
+    """
+    ...

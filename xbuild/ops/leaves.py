@@ -1,0 +1,92 @@
+"""Ops without operands: parameters, constants, iota, and who the device is."""
+
+from __future__ import annotations
+
+from shape_inference import AnyShape, Shape
+
+from ..attributes import Array
+from ..builder import Builder, Value
+from ..op import op
+
+
+@op
+def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
+    """The argument of this number of the computation.
+
+    Shapes: any shape; the numbers of a computation are 0..n-1, each once.
+    Raises: duplicate_parameter (BuildError) where the number is taken; missing_parameter at build where one is left out.
+
+    >>> import xbuild as xb
+    >>> xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3], name="x")
+    %x: f32[2,3]
+
+    Source: Operation Semantics, Tuple and While (examples); xla_builder.h, Parameter.
+    """
+    ...
+
+
+@op
+def constant(builder: Builder, *, literal: Array) -> Value:
+    """An array that is known when the program is built.
+
+    Shapes: the array's own; its dtype names the element type (Python numbers: s32, f32, c64, pred by `xb.constant`).
+    Raises: invalid_attribute where XLA has no such element type.
+
+    >>> import numpy as np, xbuild as xb
+    >>> xb.ops.constant(xb.Builder("b"), literal=np.array([1, 2], np.int8))
+    %constant.1: s8[2]
+
+    Source: xla_builder.h, ConstantLiteral.
+    """
+    ...
+
+
+@op
+def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
+    """Each element is its index along `iota_dimension`, in the shape's element type (wrapped or rounded where too large).
+
+    Shapes: rank 1 and more, any integer, float or complex type.
+    Raises: dimension_out_of_range; element_type_unsupported for pred.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> builder = xb.Builder("b")
+    >>> evaluate(builder.build(xb.iota(builder, shape=xb.s32[2, 3], iota_dimension=1)))
+    array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+
+    Source: Operation Semantics, Iota; StableHLO, iota.
+    """
+    ...
+
+
+@op
+def replica_id(builder: Builder) -> Value:
+    """The number of this replica, u32[], in 0..num_replicas-1.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> builder = xb.Builder("who")
+    >>> who = builder.build(xb.replica_id(builder))
+    >>> execute(xb.Module("who", who, num_replicas=3), [()] * 3)
+    [np.uint32(0), np.uint32(1), np.uint32(2)]
+
+    Source: xla_builder.h, ReplicaId; StableHLO, replica_id.
+    """
+    ...
+
+
+@op
+def partition_id(builder: Builder) -> Value:
+    """The number of this partition, u32[], in 0..num_partitions-1; device = replica * num_partitions + partition.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> builder = xb.Builder("who")
+    >>> who = builder.build(xb.partition_id(builder))
+    >>> execute(xb.Module("who", who, num_partitions=2), [()] * 2)
+    [np.uint32(0), np.uint32(1)]
+
+    Source: StableHLO, partition_id.
+    """
+    ...

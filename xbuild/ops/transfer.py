@@ -1,0 +1,129 @@
+"""Ops in which one device passes a value to another, or to the host: channels, infeed, outfeed."""
+
+from __future__ import annotations
+
+from shape_inference import AnyShape
+
+from ..attributes import SourceTargetPairs
+from ..builder import Value
+from ..op import op
+
+
+@op
+def send(
+    operand: Value,
+    token: Value,
+    *,
+    channel_id: int,
+    source_target_pairs: SourceTargetPairs = (),
+    is_host_transfer: bool = False,
+) -> Value:
+    """Begin to pass `operand` on a channel; runs once the receiver has posted its recv.
+
+    Shapes: any array or tuple of arrays T and a token; gives the context (T, u32[], token[]) for send_done alone.
+    Pairs: (source device, target device); a device that is no source passes nothing. None in a module group: the peer
+    is the device whose program has the recv.
+    Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.send(x, xb.after_all(builder=x.builder), channel_id=1, source_target_pairs=[(0, 1)]).shape
+    (f32[4], u32[], token[])
+
+    Source: Operation Semantics, Send; StableHLO, send.
+    """
+    ...
+
+
+@op
+def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
+    """Wait until the transfer that `send` began is complete.
+
+    Shapes: the context of a send; gives token[].
+    Raises: not_tuple; signature_mismatch where the operand is no context.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> sent = xb.send(x, xb.after_all(builder=x.builder), channel_id=1, source_target_pairs=[(0, 1)])
+    >>> xb.send_done(sent, channel_id=1).shape
+    token[]
+
+    Source: Operation Semantics, Send (SendDone).
+    """
+    ...
+
+
+@op
+def recv(
+    token: Value,
+    *,
+    shape: AnyShape,
+    channel_id: int,
+    source_target_pairs: SourceTargetPairs = (),
+    is_host_transfer: bool = False,
+) -> Value:
+    """Post a buffer for the value that a send passes on this channel; does not wait.
+
+    Shapes: a token; gives the context (shape, u32[], token[]) for recv_done alone.
+    Pairs: (source device, target device); a device that is no target will get zeros.
+    Raises: token_expected; not_array; non_positive for the channel; invalid_group for the pairs.
+
+    >>> import xbuild as xb
+    >>> token = xb.after_all(builder=xb.Builder("b"))
+    >>> xb.recv(token, shape=xb.f32[4], channel_id=1, source_target_pairs=[(0, 1)]).shape
+    (f32[4], u32[], token[])
+
+    Source: Operation Semantics, Recv; StableHLO, recv.
+    """
+    ...
+
+
+@op
+def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
+    """Wait for the value of the channel.
+
+    Shapes: the context of a recv of shape T; gives (T, token[]).
+    Raises: not_tuple; signature_mismatch where the operand is no context.
+
+    >>> import xbuild as xb
+    >>> token = xb.after_all(builder=xb.Builder("b"))
+    >>> posted = xb.recv(token, shape=xb.f32[4], channel_id=1, source_target_pairs=[(0, 1)])
+    >>> xb.recv_done(posted, channel_id=1).shape
+    (f32[4], token[])
+
+    Source: Operation Semantics, Recv (RecvDone).
+    """
+    ...
+
+
+@op
+def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
+    """The next item of this device's infeed; waits for one.
+
+    Shapes: a token; gives (shape, token[]). An empty tuple shape reads nothing. Infeeds run in their recorded order.
+    Raises: token_expected; not_array for nested tuples.
+
+    >>> import xbuild as xb
+    >>> xb.infeed(xb.after_all(builder=xb.Builder("b")), shape=xb.f32[4]).shape
+    (f32[4], token[])
+
+    Source: Operation Semantics, Infeed; StableHLO, infeed.
+    """
+    ...
+
+
+@op
+def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_config: str = "") -> Value:
+    """Append the operand, as one item, to this device's outfeed.
+
+    Shapes: any array or tuple of arrays, and a token; gives token[].
+    Raises: token_expected; signature_mismatch where outfeed_shape is not the operand's.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.outfeed(x, xb.after_all(builder=x.builder)).shape
+    token[]
+
+    Source: StableHLO, outfeed; xla_builder.h, OutfeedWithToken.
+    """
+    ...
