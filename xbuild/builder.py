@@ -17,6 +17,7 @@ from .diagnostics import BuildError, explain
 from .graph import Computation, Instruction
 from .operators import Operators
 from .regions import trace_regions
+from .text.identifiers import check_name
 
 if TYPE_CHECKING:
     from .op import Schema
@@ -89,6 +90,7 @@ class Builder:
     _names: _Names = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        check_name(self.name)
         self._names = self.parent._names if self.parent else _Names()
         if self.parent:
             self.traced = self.parent.traced
@@ -112,6 +114,8 @@ class Builder:
         where = _caller()
         try:
             self._admit(schema, operands)
+            if name:
+                check_name(name)
             record = self._attributes(schema, operands, segments, attributes)
             shape = _infer(schema, operands, segments, record)
         except XbuildError as error:

@@ -12,6 +12,8 @@ from attrs import field, frozen
 
 from shape_inference import AnyShape, ProgramShape
 
+from .text.identifiers import check_name
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -170,6 +172,7 @@ class Module:
     is_scheduled: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        check_name(self.name)
         if not isinstance(self.entry, Computation):
             raise TypeError(f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)")
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
@@ -184,14 +187,30 @@ class Module:
     def num_devices(self) -> int:
         return self.num_replicas * self.num_partitions
 
-    def to_hlo(self) -> str:
-        """The module as HLO text."""
+    def to_hlo(
+        self,
+        *,
+        style: str = "short",
+        percent: bool | None = None,
+        layouts: bool | None = None,
+        metadata: bool | None = None,
+        entry_layout: bool | None = None,
+    ) -> str:
+        """The module as HLO text, in a style (short, percent, full), which the flags change.
+
+        `percent` writes names with `%` and computations with their signatures, `layouts` the default layout where a
+        shape has none, `metadata` scopes and source lines, `entry_layout` the entry's signature in the header.
+        """
         from .text.printer import module_text
+        from .text.style import chosen_style
 
-        return module_text(self)
+        flags = {"percent": percent, "layouts": layouts, "metadata": metadata, "entry_layout": entry_layout}
+        return module_text(self, chosen_style(style, **flags))
 
-    __repr__ = to_hlo
-    __str__ = to_hlo
+    def __repr__(self) -> str:
+        return self.to_hlo()
+
+    __str__ = __repr__
 
 
 @frozen(eq=False, repr=False)

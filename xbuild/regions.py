@@ -11,6 +11,7 @@ from shape_inference import AnyShape, PrimitiveType, region_parameters
 
 from .diagnostics import BuildError
 from .graph import Computation
+from .text.identifiers import is_identifier
 
 if TYPE_CHECKING:
     from .builder import Builder, Value
@@ -83,4 +84,4 @@ def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Comput
 
 def _name(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "region").strip("_<>")
-    return name if name.replace("_", "").isalnum() else "region"
+    return name if is_identifier(name) else "region"

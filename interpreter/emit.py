@@ -1,0 +1,193 @@
+"""The walk that turns a computation into lines of Python: one local variable an instruction, tuples dissolved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, TypeAlias, Union
+
+from attrs import define, field, frozen
+
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
+from xbuild.graph import Computation, Instruction
+from xbuild.op import OPS
+
+from .facts import communicates, live, weight
+from .limits import trips
+from .lines import Lines, Path, Place
+from .region import Region
+from .rules import compute
+from .spelling import spelled
+
+Expr: TypeAlias = Union[str, tuple["Expr", ...]]
+Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
+
+LARGE = 1 << 16
+INLINED = 64
+DEEPEST = 8
+
+
+@frozen
+class Options:
+    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other; in these orders."""
+
+    observed: bool = False
+    lifted: bool = False
+    sequential: bool = False
+    orders: tuple[Order, ...] = ()
+
+
+@define
+class Emitter:
+    """The state of one compilation; `names` become the globals of the plan."""
+
+    options: Options
+    names: dict[str, Any] = field(factory=lambda: {"trips": trips})
+    lines: Lines = field(factory=Lines)
+    functions: list[Lines] = field(factory=list)
+    depth: int = 0
+    _count: itertools.count[int] = field(factory=itertools.count)
+    _bound: dict[int, str] = field(factory=dict)
+    _called: dict[Any, str] = field(factory=dict)
+
+    def bind(self, prefix: str, value: Any) -> str:
+        """A global name of the plan for an object; every name is a number of ours, never text of an input."""
+        if id(value) not in self._bound:
+            self._bound[id(value)] = name = f"{prefix}{len(self.names)}"
+            self.names[name] = value
+        return self._bound[id(value)]
+
+    def counter(self) -> str:
+        return f"t{next(self._count)}"
+
+    def variables(self, shape: AnyShape) -> Expr:
+        """Fresh variables for the leaves of a shape; a token is None and needs none."""
+        if isinstance(shape, TupleShape):
+            return tuple(map(self.variables, shape.elements))
+        if isinstance(shape, TokenShape):
+            return "None"
+        name = f"v{next(self._count)}"
+        if shape.bytes >= LARGE:
+            self.lines.large.add(name)
+        return name
+
+    def assign(self, targets: Expr, values: Expr, path: Path) -> None:
+        """Set variables leaf by leaf, all at once."""
+        pairs = [(t, v) for t, v in zip(flat(targets), flat(values), strict=True) if v not in (t, "None")]
+        if pairs:
+            left, right = zip(*pairs, strict=True)
+            self.lines.add(f"{', '.join(left)} = {', '.join(right)}", path)
+
+    def evaluated(self, shape: AnyShape, expression: str, path: Path) -> Expr:
+        """Fresh variables that take apart what an expression gives."""
+        names = self.variables(shape)
+        self.lines.add(f"{target(names)} = {expression}", path)
+        return names
+
+    def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
+        """The lines of a computation on these arguments; gives its root."""
+        local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
+        wanted = computation.instructions if self.options.observed else live(computation)
+        for parameter, argument in local.items():
+            self.observe(parameter, argument, (*path, Place(parameter)))
+        for instruction in dict(self.options.orders).get(computation, computation.instructions):
+            if instruction not in local and instruction in wanted:
+                operands = [local[operand] for operand in instruction.operands]
+                local[instruction] = self.instruction(instruction, operands, path)
+        return local[computation.root]
+
+    def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+        from .structure import PLANNED
+
+        here = (*path, Place(instruction))
+        result = PLANNED.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        self.observe(instruction, result, here)
+        return result
+
+    def observe(self, instruction: Instruction, value: Expr, path: Path) -> None:
+        if self.options.observed:
+            self.lines.add(f"device.see({self.bind('i', path)}, {spell(value)})", path)
+
+    def attribute(self, value: Any) -> str:
+        if value is None or value is True or value is False or type(value) is int:
+            return repr(value)
+        if isinstance(value, Computation):
+            return self.bind("g", Region.of(value, self.options.sequential))
+        return self.bind("k", value)
+
+    def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
+        """The computation in place where it is small, communicates or is observed; else a call of its own function."""
+        talks = communicates(computation)
+        small = talks or self.options.observed or weight(computation) <= INLINED
+        if small and self.depth < DEEPEST:
+            return self.computation(computation, operands, path)
+        arguments = "".join(f", {spell(operand)}" for operand in operands)
+        call = f"{'yield from ' * talks}{self.function(computation, path)}(device{arguments})"
+        return self.evaluated(computation.root.shape, call, path)
+
+    def function(self, computation: Computation, path: Path) -> str:
+        """The name of a function for a computation: shared, or one for each call path where that is reported."""
+        key: Any = (computation, path) if self.options.observed or communicates(computation) else computation
+        if key not in self._called:
+            self._called[key] = f"f{len(self._called)}_"
+            self.define(self._called[key], computation, path)
+        return self._called[key]
+
+    def define(self, name: str, computation: Computation, path: Path) -> None:
+        """Write a function of a computation."""
+        outer, depth = self.lines, self.depth
+        self.lines, self.depth = Lines(), 0
+        parameters = [self.variables(p.shape) for p in computation.parameters]
+        self.lines.add(f"def {name}({', '.join(['device', *(f'p{n}' for n in range(len(parameters)))])}):", path)
+        self.lines.indent = 1
+        for n, names in enumerate(parameters):
+            if names not in ("None", ()):
+                self.lines.add(f"{target(names)} = p{n}", path)
+        self.lines.add(f"return {spell(self.computation(computation, parameters, path))}", path)
+        self.functions.append(self.lines)
+        self.lines, self.depth = outer, depth
+
+
+def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """An op that its value rule evaluates, or a Python operator where that is the same."""
+    expression = spelled(instruction, [spell(operand) for operand in operands])
+    if expression is not None:
+        return emitter.evaluated(instruction.shape, expression, path)
+    call = _call_of_rule(emitter, instruction, operands)
+    if emitter.options.lifted:
+        return emitter.evaluated(instruction.shape, call, path)
+    return _with_scalars(emitter, instruction.shape, call, path)
+
+
+def _with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
+    """What a rule gives, its rank-0 leaves as NumPy scalars."""
+    if isinstance(shape, Shape):
+        return emitter.evaluated(shape, f"{call}[()]" if not shape.dims else call, path)
+    result = emitter.evaluated(shape, call, path)
+    for name, leaf in zip(flat(result), leaves(shape), strict=True):
+        if isinstance(leaf, Shape) and not leaf.dims:
+            emitter.lines.add(f"{name} = {name}[()]", path)
+    return result
+
+
+def _call_of_rule(emitter: Emitter, instruction: Instruction, operands: list[Expr]) -> str:
+    arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+    attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
+    return f"{emitter.bind('r', compute[instruction.opcode])}({', '.join([*map(spell, arguments), *attributes])})"
+
+
+def flat(expr: Expr) -> list[str]:
+    """The leaves of an expression, in order."""
+    return [expr] if isinstance(expr, str) else [leaf for each in expr for leaf in flat(each)]
+
+
+def spell(expr: Expr) -> str:
+    """The expression as Python."""
+    return expr if isinstance(expr, str) else f"({''.join(f'{spell(each)}, ' for each in expr)})"
+
+
+def target(expr: Expr) -> str:
+    """The expression as the left side of an assignment; tokens are dropped into `_`."""
+    if isinstance(expr, str):
+        return "_" if expr == "None" else expr
+    return f"({''.join(f'{target(each)}, ' for each in expr)})" if expr else "_"

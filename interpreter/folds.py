@@ -1,0 +1,143 @@
+"""How a scalar computation is applied to many values: as a ufunc, lifted to whole arrays, or element by element."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .region import Region
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Arrays: TypeAlias = tuple[Array, ...]
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+_FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
+
+
+def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
+    """Each operand reduced over these axes, the init value once on the left; all operands together where there are several."""
+    if region.opcode and not region.sequential:
+        return (_by_ufunc(region.opcode, operands[0], init_values[0], axes),)
+    columns = tuple(_columns(operand, axes) for operand in operands)
+    if region.lifted:
+        rows = _one_after_the_other if region.sequential else _by_halving
+        return rows(region.lifted, columns, init_values)
+    return _each_alone(region.scalar, columns, init_values)
+
+
+def combine(region: Region, values: Sequence[Array]) -> Array:
+    """Arrays of one shape folded into one, element by element, from left to right (what devices of a group bring)."""
+    first = values[0]
+    if region.opcode and not region.sequential and np.ndim(first):
+        return _combined_by_ufunc(region.opcode, values)
+    if region.lifted:
+        return _like(first, _fold_left(region.lifted, values))
+    stacked = np.stack([np.asarray(value) for value in values]).reshape(len(values), -1)
+    folded = [_fold_left(region.scalar, column) for column in stacked.T]
+    return np.array(folded, first.dtype).reshape(np.shape(first))
+
+
+def _combined_by_ufunc(opcode: str, values: Sequence[Array]) -> Array:
+    ufunc, wide = _ufunc(opcode, values[0].dtype), _accumulator(opcode, values[0].dtype)
+    total = values[0].astype(wide)
+    for value in values[1:]:
+        ufunc(total, value.astype(wide, copy=False), out=total)
+    return total.astype(values[0].dtype, copy=False)
+
+
+def _fold_left(function: Any, values: Iterable[Any]) -> Any:
+    iterator = iter(values)
+    total = next(iterator)
+    for value in iterator:
+        total = function(total, value)
+    return total
+
+
+def _like(first: Any, value: Any) -> Any:
+    """The value with the extents of the operands, which a constant computation loses."""
+    return np.broadcast_to(value, np.shape(first)) if np.shape(value) != np.shape(first) else value
+
+
+def _ufunc(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
+    return _FOR_PRED.get(opcode, _UFUNCS[opcode]) if dtype == np.bool_ else _UFUNCS[opcode]
+
+
+def _accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
+    """The type to add up in: f32 for the floats below it, 64 bits for integers that NumPy lacks, else the type itself."""
+    if dtype == np.float16 or (dtype.isbuiltin != 1 and not _is_small_integer(dtype)):
+        return np.float32
+    return np.int64 if _is_small_integer(dtype) else dtype
+
+
+def _is_small_integer(dtype: np.dtype[Any]) -> bool:
+    return dtype.name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")
+
+
+def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -> Array:
+    ufunc, wide = _ufunc(opcode, operand.dtype), _accumulator(opcode, operand.dtype)
+    initial = np.asarray(init).astype(wide)[()]
+    if not axes:
+        result = ufunc(operand.astype(wide, copy=False), initial)
+    else:
+        result = ufunc.reduce(operand.astype(wide, copy=False), axis=axes, dtype=wide, initial=initial)
+    return np.asarray(result).astype(operand.dtype, copy=False)
+
+
+def _columns(operand: Array, axes: tuple[int, ...]) -> Array:
+    """The operand with the reduced axes as one, in front."""
+    kept = [axis for axis in range(operand.ndim) if axis not in axes]
+    moved = operand.transpose([*axes, *kept])
+    return moved.reshape(-1 if operand.size else _count(operand, axes), *(operand.shape[axis] for axis in kept))
+
+
+def _count(operand: Array, axes: tuple[int, ...]) -> int:
+    return int(np.prod([operand.shape[axis] for axis in axes], dtype=np.int64))
+
+
+def _by_halving(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:
+    """Neighbours are joined until one row is left, so that order is kept and the steps are log2 of the rows."""
+    while len(columns[0]) > 1:
+        pairs = len(columns[0]) // 2 * 2
+        joined = _apply(function, [c[0:pairs:2] for c in columns], [c[1:pairs:2] for c in columns])
+        rest = [c[pairs:] for c in columns]
+        columns = tuple(np.concatenate(both) if len(both[1]) else both[0] for both in zip(joined, rest, strict=True))
+    return _one_after_the_other(function, columns, init_values)
+
+
+def _one_after_the_other(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:
+    shape = columns[0].shape[1:]
+    totals: Arrays = tuple(np.broadcast_to(np.asarray(init), shape) for init in init_values)
+    for row in range(len(columns[0])):
+        totals = _apply(function, totals, [c[row] for c in columns])
+    return totals
+
+
+def _apply(function: Any, left: Sequence[Array], right: Sequence[Array]) -> Arrays:
+    """The lifted computation on whole arrays; gives one array for each operand, of their extents."""
+    result = function(*left, *right)
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(np.asarray(_like(left[0], each)) for each in results)
+
+
+def _each_alone(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:
+    shape = columns[0].shape[1:]
+    results = [np.empty(shape, column.dtype) for column in columns]
+    for index in itertools.product(*map(range, shape)):
+        totals = tuple(np.asarray(init)[()] for init in init_values)
+        for row in range(len(columns[0])):
+            found = function(*totals, *(c[(row, *index)] for c in columns))
+            totals = found if isinstance(found, tuple) else (found,)
+        for result, total in zip(results, totals, strict=True):
+            result[index] = total
+    return tuple(results)

@@ -1,0 +1,156 @@
+"""All devices together: one thread answers their requests in order, and stops at once when nobody can go on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference import TupleShape
+from xbuild.scheduling.groups import group_of
+
+from .facts import COLLECTIVES
+from .identity import Identities
+from .limits import check_time
+from .meetings import Meeting
+from .replica import Device
+from .structure import Request
+from .values import read, zeros
+from .wires import Peers, Wire
+
+PARKED = object()
+Outfeed = Callable[[int, Any], None]
+
+
+@define(eq=False)
+class Grid:
+    """A run: devices that are ready, meetings that are not complete, wires, the host's feeds."""
+
+    devices: Sequence[Device]
+    infeeds: Mapping[int, Iterator[Any]]
+    outfeed: Outfeed | None
+    send_buffers: float
+    ready: deque[tuple[Device, Any]] = field(factory=deque)
+    meetings: dict[Any, Meeting] = field(factory=dict)
+    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    running: Device | None = None
+    peers: Peers = field(init=False)
+    identities: Identities = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        modules = [device.module for device in self.devices]
+        self.peers, self.identities = Peers(modules), Identities(modules)
+
+    def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
+        """Drive every device as far as it can go."""
+        for device, given in zip(self.devices, arguments, strict=True):
+            self.running = device
+            device.start(given)
+            if not device.ended:
+                self.ready.append((device, None))
+        while self.ready:
+            self.running, answer = self.ready.popleft()
+            self._drive(self.running, answer)
+        self.running = None
+
+    def _drive(self, device: Device, answer: Any) -> None:
+        """Resume a device until it must wait or has ended."""
+        while answer is not PARKED:
+            check_time()
+            try:
+                request, values = device.resume(answer)
+            except StopIteration as stop:
+                device.finish(stop.value)
+                return
+            device.waiting = device.last = request
+            answer = self._serve(device, request, values)
+
+    def _serve(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        opcode = request.instruction.opcode
+        if opcode in COLLECTIVES:
+            return self._meet(device, request, values)
+        return _SERVED[opcode](self, device, request, values)
+
+    def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        group = group_of(request.instruction, device.number, device.module.num_replicas, device.module.num_partitions)
+        key = self.identities.of(device.module, request), group
+        meeting = self.meetings.setdefault(key, Meeting(request, group))
+        if not meeting.join(device.number, values):
+            return PARKED
+        del self.meetings[key]
+        for member, result in meeting.results().items():
+            self.ready.append((self.devices[member], result))
+        return PARKED
+
+    def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        wire = self._wire(request, device.number, self.peers.target(request.attributes, device.number))
+        if wire is None:
+            return None, 0, None
+        if not wire.open:
+            wire.sender = device, values[0]
+            return PARKED
+        self._put(wire, values[0])
+        return wire, wire.channel, None
+
+    def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        source = self.peers.source(request.attributes, device.number)
+        wire = None if source is None else self._wire(request, source, device.number)
+        if wire is None:
+            return None, 0, None
+        wire.posted += 1
+        if wire.sender is not None and wire.open:
+            (sender, value), wire.sender = wire.sender, None
+            self._put(wire, value)
+            self.ready.append((sender, (wire, wire.channel, None)))
+        return wire, wire.channel, None
+
+    def _put(self, wire: Wire, value: Any) -> None:
+        wire.put(value)
+        if wire.receiver is not None:
+            receiver, wire.receiver = wire.receiver, None
+            self.ready.append((receiver, (wire.values.popleft(), None)))
+
+    def _recv_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        wire = values[0][0]
+        if wire is None:
+            return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
+        if wire.values:
+            return wire.values.popleft(), None
+        wire.receiver = device
+        return PARKED
+
+    def _send_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        return None
+
+    def _infeed(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        shape = request.attributes["shape"]
+        if shape == TupleShape():
+            return (), None
+        try:
+            item = next(self.infeeds[device.number])
+        except StopIteration:
+            return PARKED
+        return read(item, shape, f"infeed item of device {device.number}"), None
+
+    def _outfeed(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        if self.outfeed is not None:
+            self.outfeed(device.number, values[0])
+        return None
+
+    def _wire(self, request: Request, source: int, target: int | None) -> Wire | None:
+        if target is None:
+            return None
+        channel = request.attributes["channel_id"]
+        return self.wires.setdefault((channel, source, target), Wire(channel, source, target, self.send_buffers))
+
+
+_SERVED: dict[str, Callable[[Grid, Device, Request, tuple[Any, ...]], Any]] = {
+    "send": Grid._send,
+    "send_done": Grid._send_done,
+    "recv": Grid._recv,
+    "recv_done": Grid._recv_done,
+    "infeed": Grid._infeed,
+    "outfeed": Grid._outfeed,
+}

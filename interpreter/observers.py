@@ -1,0 +1,53 @@
+"""Who watches a run: an observer is called with the step, the device, the instruction and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from xbuild.graph import Instruction
+
+Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
+
+
+@define
+class Watch:
+    """Numbers the steps of a run for its observer."""
+
+    observer: Observer
+    step: int = 0
+
+    def __call__(self, device: int, instruction: Instruction, value: Any) -> None:
+        self.observer(self.step, device, instruction, value)
+        self.step += 1
+
+
+@frozen
+class Event:
+    """One value of a run."""
+
+    step: int
+    device: int
+    instruction: Instruction
+    value: Any
+
+
+@define
+class Recorder:
+    """An observer that keeps every value.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> seen = Recorder()
+    >>> evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
+    np.float32(12.0)
+    >>> [(event.instruction.name, float(event.value)) for event in seen.events]
+    [('parameter.1', 3.0), ('multiply.2', 9.0), ('add.3', 12.0)]
+    """
+
+    events: list[Event] = field(factory=list)
+
+    def __call__(self, step: int, device: int, instruction: Instruction, value: Any) -> None:
+        self.events.append(Event(step, device, instruction, value))

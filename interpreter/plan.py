@@ -1,0 +1,74 @@
+"""A computation compiled once into Python source: a plain function, or a generator where it communicates."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+from attrs import frozen
+
+from xbuild.graph import Computation
+
+from .emit import Emitter, Options
+from .lines import Line, Path
+
+
+@frozen(eq=False, slots=False)
+class Plan:
+    """The source of a computation, the function that it defines, and the call path behind each of its lines."""
+
+    computation: Computation
+    source: str
+    function: Callable[..., Any]
+    paths: tuple[Path, ...]
+
+    @cached_property
+    def communicates(self) -> bool:
+        return inspect.isgeneratorfunction(self.function)
+
+    def path(self, frame: FrameType) -> Path | None:
+        """The call path at which a frame of this plan stands; None for a frame of other code."""
+        if frame.f_globals is not self.function.__globals__:
+            return None
+        return self.paths[frame.f_lineno - 1]
+
+
+def plan_of(computation: Computation, options: Options | None = None) -> Plan:
+    """The plan of a computation, made at the first call and kept with it."""
+    options = options or Options()
+    plans = vars(computation).setdefault("_plans", {})
+    if options not in plans:
+        plans[options] = _compile(computation, options)
+    return plans[options]  # type: ignore[no-any-return]
+
+
+def plan_source(computation: Computation) -> str:
+    """The Python source that runs a computation; every name in it is a number of the plan's.
+
+    >>> import xbuild as xb
+    >>> print(plan_source(xb.computation(xb.f32[3])(lambda x: x * x + x)))
+    def plan(device, p0):
+        v0 = p0
+        v1 = v0 * v0
+        v2 = v1 + v0
+        return v2
+    <BLANKLINE>
+    """
+    return plan_of(computation).source
+
+
+def _compile(computation: Computation, options: Options) -> Plan:
+    emitter = Emitter(options)
+    emitter.define("plan", computation, ())
+    lines = list(_assembled(emitter))
+    source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)
+    exec(compile(source, f"<plan of {computation.name!r}>", "exec"), emitter.names)
+    return Plan(computation, source, emitter.names["plan"], tuple(line.path for line in lines))
+
+
+def _assembled(emitter: Emitter) -> Iterator[Line]:
+    for lines in emitter.functions:
+        yield from lines.freed()

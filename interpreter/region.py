@@ -1,0 +1,65 @@
+"""A called computation as a value rule sees it: a function of scalars, and of whole arrays where that is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from attrs import frozen
+
+from xbuild.graph import Computation
+
+_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get_tuple_element", "call"})
+
+
+@frozen(eq=False, slots=False)
+class Region:
+    """A computation that an op applies; `sequential` asks for every fold one element after the other."""
+
+    computation: Computation
+    sequential: bool = False
+
+    @staticmethod
+    def of(computation: Computation, sequential: bool = False) -> Region:
+        """The region of a computation, made once."""
+        known = vars(computation).setdefault("_regions", {})
+        if sequential not in known:
+            known[sequential] = Region(computation, sequential)
+        return known[sequential]  # type: ignore[no-any-return]
+
+    @cached_property
+    def scalar(self) -> Callable[..., Any]:
+        """The computation as it stands, on NumPy scalars."""
+        return self._function(lifted=False)
+
+    @cached_property
+    def lifted(self) -> Callable[..., Any] | None:
+        """The scalar computation applied to whole arrays at once, where each of its ops acts on each element alone."""
+        if not is_elementwise(self.computation):
+            return None
+        return self._function(lifted=True)
+
+    @cached_property
+    def opcode(self) -> str | None:
+        """The one commutative op that the computation is, such as add; None where it is more."""
+        root, parameters = self.computation.root, self.computation.parameters
+        if root.opcode in _COMMUTATIVE and root.operands in (parameters, parameters[::-1]) and len(parameters) == 2:
+            return root.opcode
+        return None
+
+    def _function(self, *, lifted: bool) -> Callable[..., Any]:
+        from .emit import Options
+        from .plan import plan_of
+
+        function = plan_of(self.computation, Options(lifted=lifted, sequential=self.sequential)).function
+        return lambda *operands: function(None, *operands)
+
+
+def is_elementwise(computation: Computation) -> bool:
+    """Whether a computation of scalars means the same on arrays, element by element."""
+    from shape_inference.ops.elementwise import BINARY, UNARY
+
+    each = {*BINARY, *UNARY, *_STRUCTURE, "compare", "clamp", "select", "convert", "reduce_precision"}
+    return all(i.opcode in each and all(map(is_elementwise, i.called)) for i in computation.instructions)

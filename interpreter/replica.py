@@ -1,0 +1,106 @@
+"""One device at work: the coroutine of its plan, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from xbuild.graph import Instruction, Module
+
+from .lines import Path, Place
+from .observers import Watch
+from .plan import Plan
+from .structure import Request
+
+
+@frozen
+class Standing:
+    """An instruction that a device has come to: the calls on the way, each loop with the number of its trip."""
+
+    path: Path
+    trips: tuple[int | None, ...]
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.path[-1].instruction
+
+    def __str__(self) -> str:
+        """`all-reduce.2 in while.1, trip 3`"""
+        outer = [_step(place, trip) for place, trip in zip(self.path, self.trips, strict=True)]
+        inner = [self.instruction.name] if self.path[-1].trip is None else []
+        around = outer if self.path[-1].trip is not None else outer[:-1]
+        return " in ".join([*inner, *reversed(around)])
+
+
+def _step(place: Place, trip: int | None) -> str:
+    counted = "" if trip is None else f", trip {trip}"
+    branch = "" if place.branch is None else f", branch {place.branch}"
+    return f"{place.instruction.name}{branch}{counted}"
+
+
+@define(eq=False)
+class Device:
+    """A replica's partition: who it is, what it runs, what it waits for, what it has given."""
+
+    number: int
+    module: Module
+    plan: Plan
+    watch: Watch | None = None
+    replica_id: np.uint32 = field(init=False)
+    partition_id: np.uint32 = field(init=False)
+    waiting: Request | None = None
+    ended: bool = False
+    result: Any = None
+    last: Request | None = None
+    _coroutine: Generator[tuple[Request, Any], Any, Any] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        replica, partition = divmod(self.number, self.module.num_partitions)
+        self.replica_id, self.partition_id = np.uint32(replica), np.uint32(partition)
+
+    def start(self, arguments: tuple[Any, ...]) -> None:
+        """Make the coroutine; a plan that does not communicate runs to its end."""
+        if self.plan.communicates:
+            self._coroutine = self.plan.function(self, *arguments)
+        else:
+            self.finish(self.plan.function(self, *arguments))
+
+    def resume(self, answer: Any) -> tuple[Request, Any]:
+        """Go on to the next request; StopIteration carries the result."""
+        assert self._coroutine is not None
+        self.waiting = None
+        return self._coroutine.send(answer)
+
+    def finish(self, result: Any) -> None:
+        self.result, self.ended, self.waiting = result, True, None
+
+    def see(self, path: Path, value: Any) -> None:
+        """What an observed plan calls with each value."""
+        assert self.watch is not None
+        self.watch(self.number, path[-1].instruction, value)
+
+    def stands(self, traceback: TracebackType | None = None) -> Standing | None:
+        """The place of the coroutine, or of the running plan that an exception came from."""
+        frames = [*self._frames(traceback)]
+        if not frames:
+            return None
+        path = self.plan.path(frames[-1])
+        assert path is not None
+        known: dict[str, Any] = {}
+        for frame in frames:
+            known |= frame.f_locals
+        return Standing(path, tuple(known.get(place.trip or "") for place in path)) if path else None
+
+    def _frames(self, traceback: TracebackType | None) -> Iterator[FrameType]:
+        while traceback is not None:
+            if self.plan.path(traceback.tb_frame) is not None:
+                yield traceback.tb_frame
+            traceback = traceback.tb_next
+        suspended: Any = self._coroutine
+        while suspended is not None and getattr(suspended, "gi_frame", None) is not None:
+            yield suspended.gi_frame
+            suspended = suspended.gi_yieldfrom

@@ -1,0 +1,202 @@
+"""Why a run stopped: where each device stands, what it waits for, which are the causes and which the victims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from shape_inference.kinds import RUN_KINDS
+from xbuild.graph import Instruction
+
+from .facts import COLLECTIVES
+from .replica import Device, Standing
+
+if TYPE_CHECKING:
+    from .grid import Grid
+
+
+@frozen
+class DeviceState:
+    """A device when the run stopped: ended, or at an instruction; what it waits for, and for which devices."""
+
+    device: int
+    ended: bool
+    standing: Standing | None = None
+    waits_for: str = ""
+    missing: tuple[int, ...] = ()
+    cause: bool = False
+
+    @property
+    def instruction(self) -> Instruction | None:
+        return self.standing.instruction if self.standing else None
+
+    def lines(self) -> list[str]:
+        if self.ended:
+            return [f"    device {self.device}  has ended"]
+        if self.standing is None:
+            return [f"    device {self.device}  has not begun"]
+        source = self.standing.instruction.source
+        place = f"    device {self.device}  stands at {self.standing}"
+        return [f"{place}{f'    {source}' if source else ''}", *([f"              waits for {self.waits_for}"] if self.waits_for else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "device": self.device,
+            "ended": self.ended,
+            "stands_at": str(self.standing) if self.standing else None,
+            "instruction": self.standing.instruction.name if self.standing else None,
+            "trips": [trip for trip in self.standing.trips if trip is not None] if self.standing else [],
+            "source": str(self.standing.instruction.source) if self.standing and self.standing.instruction.source else None,
+            "waits_for": self.waits_for or None,
+            "missing": list(self.missing),
+            "cause": self.cause,
+        }
+
+
+@frozen
+class Report:
+    """A stopped run: `kind` is one of the kinds of the run, `devices` say where each stands."""
+
+    kind: str = field(validator=lambda _, __, kind: _known(kind))
+    message: str
+    devices: tuple[DeviceState, ...] = ()
+    cause: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join([f"stopped: {self.message} [{self.kind}]", *self._sections()])
+
+    def _sections(self) -> Iterator[str]:
+        causes = [state for state in self.devices if state.cause]
+        rest = [state for state in self.devices if not state.cause]
+        titles = ("root cause", "waiting because of it") if causes else ("", "where each device stands")
+        for title, states in zip(titles, (causes, rest), strict=True):
+            if states:
+                yield f"  {title}"
+                yield from grouped(states)
+        if self.cause:
+            yield f"  cause   {self.cause}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as plain data."""
+        devices = [state.to_dict() for state in self.devices]
+        return {"kind": self.kind, "message": self.message, "cause": self.cause or None, "devices": devices}
+
+
+class Stopped(Exception):  # noqa: N818 - a report, not a fault
+    """A run that could not go on; `report` says where each device stands and why."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+def _known(kind: str) -> None:
+    assert kind in RUN_KINDS, kind
+
+
+def grouped(states: list[DeviceState]) -> Iterator[str]:
+    """The lines of the states; devices in a row that do the same as the one before are one line."""
+    start = 0
+    while start < len(states):
+        end = start + 1
+        while end < len(states) and _alike(states[start], states[end]):
+            end += 1
+        yield from states[start].lines()
+        if end - start > 1:
+            first, last = states[start + 1].device, states[end - 1].device
+            yield f"    device{'s' * (last > first)} {first}{f'-{last}' * (last > first)} like device {states[start].device}"
+        start = end
+
+
+def _alike(a: DeviceState, b: DeviceState) -> bool:
+    same_place = a.ended == b.ended and str(a.standing) == str(b.standing)
+    return same_place and a.instruction is b.instruction and a.missing == b.missing and a.waits_for == b.waits_for
+
+
+def too_large(instruction: Instruction, limit: int) -> Report:
+    source = f" at {instruction.source}" if instruction.source else ""
+    message = f"%{instruction.name} = {instruction.shape} would take {instruction.shape.bytes:,} bytes, the limit is {limit:,}{source}"
+    return Report("limit_bytes", message)
+
+
+def interrupted(grid: Grid, kind: str, message: str, traceback: TracebackType | None) -> Report:
+    """A run that was ended from outside or by a limit: the running device, and where the others stand."""
+    states = []
+    for device in grid.devices:
+        standing = None if device.ended else device.stands(traceback if device is grid.running else None)
+        waits, missing = ("", ()) if device is grid.running else _waits(grid, device)
+        states.append(DeviceState(device.number, device.ended, standing, waits, missing))
+    return Report(kind, message, tuple(states))
+
+
+def stuck(grid: Grid) -> Report:
+    """A run in which nobody can go on."""
+    waits = {device.number: _waits(grid, device) for device in grid.devices if not device.ended}
+    causes = _causes(grid, {device: missing for device, (_, missing) in waits.items()})
+    states = []
+    for device in grid.devices:
+        text, missing = waits.get(device.number, ("", ()))
+        standing = None if device.ended else device.stands()
+        states.append(DeviceState(device.number, device.ended, standing, text, missing, device.number in causes))
+    starved = any(_starved(grid.devices[d]) for d in causes)
+    kind = "infeed_starved" if starved and all(_starved(grid.devices[d]) or grid.devices[d].ended for d in causes) else "deadlock"
+    return Report(kind, "no device can go on", tuple(states), _why(grid, causes, waits))
+
+
+def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
+    """What a parked device waits for in words, and the devices that have not come."""
+    request = device.waiting
+    if request is None:
+        return "", ()
+    name, opcode = request.instruction.name, request.instruction.opcode
+    if opcode in COLLECTIVES:
+        missing = next((m.missing for m in grid.meetings.values() if m.values.keys() & {device.number} and m.request.instruction.opcode == opcode), ())
+        return f"{_where(grid, missing)} to come to {name}", missing
+    if opcode == "infeed":
+        return "an item of its infeed, which is empty: nobody will feed it", ()
+    wire = next(w for w in grid.wires.values() if device in (w.receiver, w.sender and w.sender[0]))
+    peer = wire.target if opcode == "send" else wire.source
+    half = "post a recv" if opcode == "send" else "send"
+    return f"{_where(grid, (peer,))} to {half} on channel {wire.channel}", (peer,)
+
+
+def _where(grid: Grid, devices: tuple[int, ...]) -> str:
+    """The devices, each with where it is."""
+    return " and ".join(f"device {d}, which {_is_at(grid.devices[d])}," for d in devices[:4]) + (" and others" if len(devices) > 4 else "")
+
+
+def _is_at(device: Device) -> str:
+    if device.ended:
+        return "has ended and will never come"
+    standing = device.stands()
+    return f"is at {standing}" if standing else "has not begun"
+
+
+def _starved(device: Device) -> bool:
+    return device.waiting is not None and device.waiting.instruction.opcode == "infeed"
+
+
+def _causes(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
+    """The devices that everyone who is stuck waits for in the end: ended, starved, or waiting for each other in a cycle."""
+    import networkx as nx
+
+    waits = nx.DiGraph((device, other) for device, others in missing.items() for other in others)
+    waits.add_nodes_from(missing)
+    rounds = nx.condensation(waits)
+    last = [node for node in rounds if not rounds.out_degree(node)]
+    return {device for node in last for device in rounds.nodes[node]["members"]}
+
+
+def _why(grid: Grid, causes: set[int], waits: dict[int, tuple[str, tuple[int, ...]]]) -> str:
+    starved = sorted(d for d in causes if _starved(grid.devices[d]))
+    if starved:
+        request = grid.devices[starved[0]].waiting
+        assert request is not None
+        return f"infeed {request.instruction.name} of device {starved[0]} has no more items"
+    ended = sorted(d for d in causes if grid.devices[d].ended)
+    if ended:
+        return f"device {ended[0]} has ended without coming to what others wait for"
+    return f"devices {', '.join(map(str, sorted(causes)))} wait for each other"

@@ -1,0 +1,145 @@
+"""Values at the border: arguments read into arrays of the declared shape, results given out as the caller's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError
+
+
+class ArgumentError(XbuildError):
+    """An argument is not what the computation's parameter, or an infeed item what the infeed, declares."""
+
+
+def read(value: Any, shape: AnyShape, name: str) -> Any:
+    """The value as the plan takes it: arrays, NumPy scalars for rank 0, tuples of these, None for a token.
+
+    Python numbers and lists take the declared element type; NumPy values must have it.
+    """
+    if isinstance(shape, TokenShape):
+        return None
+    if isinstance(shape, TupleShape):
+        return _read_tuple(value, shape, name)
+    array = _as_array(value, shape, name)
+    if array.dtype != shape.dtype.dtype:
+        _mismatch(name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts")
+    if not _fits(array.shape, shape):
+        _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}")
+    return array if array.ndim else array[()]
+
+
+def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) != len(shape):
+        _mismatch(name, f"is {_short(value)} and {shape} wants a tuple of {len(shape)}")
+    return tuple(read(each, element, f"{name}[{n}]") for n, (each, element) in enumerate(zip(value, shape.elements, strict=True)))
+
+
+def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    try:
+        natural = np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        _mismatch(name, f"is no array: {error}")
+    if not _may_become(natural.dtype, shape):
+        _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
+    with np.errstate(all="ignore"):
+        array = natural.astype(shape.dtype.dtype)
+    if shape.dtype.is_integer and not np.array_equal(array.astype(object), natural.astype(object)):
+        _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
+    return array
+
+
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def _may_become(dtype: np.dtype[Any], shape: Shape) -> bool:
+    """Whether Python numbers of this kind may stand for elements of the shape; an empty list may always."""
+    wanted = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}[shape.dtype.kind]
+    have = _RANK.get(dtype.kind, 4)
+    return shape.size == 0 or have == wanted or 0 < have < wanted
+
+
+def _fits(extents: tuple[int, ...], shape: Shape) -> bool:
+    if not shape.dynamic:
+        return extents == shape.dims
+    pairs = zip(extents, shape.dims, shape.dynamic, strict=False)
+    return len(extents) == shape.rank and all(have == most or (free and have < most) for have, most, free in pairs)
+
+
+def _mismatch(name: str, problem: str, *hints: str) -> NoReturn:
+    raise ArgumentError("argument_mismatch", f"{name} {problem} [argument_mismatch]", hints)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class Given:
+    """Results on their way out: no array of them is an input's, a constant's or another result's memory.
+
+    What several devices share stays one array, and read-only.
+    """
+
+    def __init__(self, inputs: Any = ()) -> None:
+        self._foreign = {id(array) for array in _arrays(inputs)}
+        self._given: dict[int, tuple[Any, Any]] = {}
+
+    def out(self, value: Any) -> Any:
+        """The value for one device."""
+        return self._out(value, set())
+
+    def _out(self, value: Any, taken: set[int]) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self._out(each, taken) for each in value)
+        if not isinstance(value, np.ndarray):
+            return value
+        if id(value) in taken:
+            return value.copy()
+        taken.add(id(value))
+        if id(value) in self._given:
+            shared = self._given[id(value)][1]
+            shared.flags.writeable = False
+            return shared
+        given = value.copy() if self._is_foreign(value) else value
+        self._given[id(value)] = value, given
+        return given
+
+    def _is_foreign(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether somebody else holds the memory: a view, a constant (read-only), an input."""
+        return array.base is not None or not array.flags.writeable or id(array) in self._foreign
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _arrays(each)
+
+
+def zeros(shape: AnyShape) -> Any:
+    """A value of this shape that is zero everywhere."""
+    if isinstance(shape, Shape):
+        array = np.zeros(shape.dims, shape.dtype.dtype)
+        return array if shape.dims else array[()]
+    return tuple(map(zeros, shape.elements)) if isinstance(shape, TupleShape) else None
+
+
+def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
+    """The arguments of each device: a list over devices, or a mapping of device to arguments."""
+    rows = [inputs.get(device, ()) for device in range(devices)] if isinstance(inputs, Mapping) else list(inputs)
+    if len(rows) != devices:
+        raise ArgumentError("argument_mismatch", f"inputs for {len(rows)} devices, and the program has {devices} [argument_mismatch]")
+    return [tuple(row) for row in rows]
+
+
+def scalars(value: Any, shape: AnyShape) -> Any:
+    """The value with its rank-0 arrays as NumPy scalars."""
+    if isinstance(shape, TupleShape):
+        return tuple(scalars(each, element) for each, element in zip(value, shape.elements, strict=True))
+    return value if isinstance(shape, TokenShape) or shape.dims else value[()]

@@ -1,0 +1,96 @@
+"""Shapes of the op that folds dimensions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import dims
+from ..dims import array, dynamic_of, wider
+from ..rules import infer, refuse
+from ..types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TupleShape, array_shape
+
+
+@infer
+def reduce(
+    operands: Sequence[AnyShape], init_values: Sequence[AnyShape], *, to_apply: ProgramShape, dimensions: Dims
+) -> AnyShape:
+    arrays = same_extents(operands, init_values)
+    first = arrays[0]
+    if dimensions:
+        dims.dimensions("dimensions", dimensions, "operand", first)
+    types = accumulators(to_apply, arrays, init_values)
+    sizes = tuple([size for dim, size in enumerate(first.dims) if dim not in dimensions])
+    if any(each.dynamic for each in arrays):
+        results = [_kept(each, dtype, sizes, dimensions) for each, dtype in zip(arrays, types, strict=True)]
+    else:
+        results = [array_shape(dtype, sizes) for dtype in types]
+    return results[0] if len(results) == 1 else TupleShape(results)
+
+
+def _kept(operand: Shape, dtype: PrimitiveType, sizes: Dims, dimensions: Dims) -> Shape:
+    flags = dynamic_of(len(sizes), (flag for dim, flag in enumerate(operand.dynamic) if dim not in dimensions))
+    return Shape(dtype, sizes, flags)
+
+
+def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) -> list[Shape]:
+    """The operands of a reduction: one and more arrays of the same extents, an init value for each."""
+    if not operands or len(operands) != len(init_values):
+        refuse("arity_mismatch", f"{len(operands)} operands and {len(init_values)} init_values; as many, and at least 1, are wanted")
+    arrays = [array("operand" if len(operands) == 1 else f"operands[{n}]", each) for n, each in enumerate(operands)]
+    for number, each in enumerate(arrays):
+        if each.dims != arrays[0].dims:
+            kind = "dimension_mismatch" if each.rank == arrays[0].rank else "rank_mismatch"
+            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {each}; their extents must be the same")
+    return arrays
+
+
+def accumulators(
+    to_apply: ProgramShape, arrays: Sequence[Shape], init_values: Sequence[AnyShape], role: str = "to_apply"
+) -> list[PrimitiveType]:
+    """The types that a reduction works in: for each operand its own, or a wider float; the reducer's signature fits."""
+    if len(arrays) == 1 and init_values[0] is array_shape(arrays[0].dtype, ()):
+        scalar = init_values[0]
+        if to_apply.result is scalar and to_apply.parameters == (scalar, scalar):
+            return [arrays[0].dtype]
+    return _fitting(to_apply, arrays, init_values, role)
+
+
+def _fitting(
+    to_apply: ProgramShape, arrays: Sequence[Shape], init_values: Sequence[AnyShape], role: str
+) -> list[PrimitiveType]:
+    count = len(arrays)
+    wanted = signature([array_shape(each.dtype, ()) for each in arrays])
+    dims.arity(role, to_apply, 2 * count, f"{count} operands and init values")
+    results = to_apply.result.elements if count > 1 and isinstance(to_apply.result, TupleShape) else (to_apply.result,)
+    if len(results) != count:
+        refuse("signature_mismatch", f"{role} is {to_apply}, which gives {len(results)} values for {count} operands; {wanted} is wanted")
+    for number, (operand, result) in enumerate(zip(arrays, results, strict=True)):
+        labels = ["its result", f"its parameter {number}", f"its parameter {number + count}", "the init value"]
+        shapes = [result, to_apply.parameters[number], to_apply.parameters[number + count], init_values[number]]
+        for label, shape in zip(labels, shapes, strict=True):
+            fits = _between(operand, shape, result) if label == "the init value" else _is_type(operand, shape, result)
+            if not fits:
+                refuse("signature_mismatch", f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; {wanted} is wanted")
+    return [result.dtype for result in results if isinstance(result, Shape)]
+
+
+def signature(scalars: Sequence[AnyShape]) -> ProgramShape:
+    """The signature of a reducer of these scalars."""
+    return ProgramShape((*scalars, *scalars), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
+
+
+def _is_type(operand: Shape, shape: AnyShape, result: AnyShape) -> bool:
+    """Whether a parameter is the scalar that the reducer gives, of the operand's type or a wider float."""
+    same = isinstance(shape, Shape) and isinstance(result, Shape) and shape.dtype is result.dtype
+    return same and _between(operand, shape, result)
+
+
+def _between(operand: Shape, shape: AnyShape, result: AnyShape) -> bool:
+    """Whether this is a scalar from the operand's type up to the reducer's."""
+    if not isinstance(shape, Shape) or shape.dims or not isinstance(result, Shape):
+        return False
+    return _widens(operand.dtype, shape.dtype) and _widens(shape.dtype, result.dtype)
+
+
+def _widens(narrow: PrimitiveType, wide: PrimitiveType) -> bool:
+    return narrow is wide or (narrow.is_float and wide.is_float and wider(narrow, wide) is wide)

@@ -1,0 +1,227 @@
+"""Shapes of ops that lay the elements of arrays out anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Protocol
+
+from .. import dims
+from ..dims import MAX_ELEMENTS, array, dynamic_of, same_type, scalar
+from ..rules import infer, refuse
+from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape
+
+
+class PaddingOf(Protocol):
+    """What the padding of one dimension says."""
+
+    @property
+    def low(self) -> int: ...
+    @property
+    def high(self) -> int: ...
+    @property
+    def interior(self) -> int: ...
+
+
+@infer
+def broadcast(operand: AnyShape, *, sizes: Dims, dimensions: Dims) -> Shape:
+    shape = array("operand", operand)
+    if sizes and (min(sizes) < 0 or math.prod(sizes) > MAX_ELEMENTS):
+        dims.sizes("sizes", sizes)
+    if len(dimensions) != len(shape.dims):
+        dims.length("dimensions", dimensions, shape.rank, f"and operand {shape} has rank")
+    _injective("dimensions", dimensions, "sizes", sizes)
+    for dim, size in zip(dimensions, shape.dims, strict=True):
+        if sizes[dim] != size:
+            _no_fit("dimensions", dimensions, dim, sizes, shape)
+    if not shape.dynamic:
+        return array_shape(shape.dtype, sizes)
+    moved = dict(zip(dimensions, shape.dynamic, strict=True))
+    return Shape(shape.dtype, sizes, dynamic_of(len(sizes), (moved.get(dim, False) for dim in range(len(sizes)))))
+
+
+def _injective(attribute: str, dimensions: Dims, target: str, sizes: Dims) -> None:
+    """Each dimension of the operand becomes a dimension of the result, and no two the same."""
+    for dim in dimensions:
+        if not 0 <= dim < len(sizes):
+            legal = dims.legal(len(sizes))
+            refuse("dimension_out_of_range", f"{attribute} {list(dimensions)} names dimension {dim} of {target} {list(sizes)}; {legal}")
+    if len(dimensions) > 1:
+        dims.distinct(attribute, dimensions)
+
+
+def _no_fit(attribute: str, dimensions: Dims, dim: int, sizes: Dims, shape: Shape) -> None:
+    source = dimensions.index(dim)
+    fitting = [d for d, size in enumerate(sizes) if size == shape.dims[source]]
+    refuse(
+        "dimension_mismatch",
+        f"{attribute} {list(dimensions)} makes dimension {source} of operand {shape}, which is {shape.dims[source]}, "
+        f"dimension {dim} of {list(sizes)}, which is {sizes[dim]}",
+        *([f"dimension {source} fits dimension {' or '.join(map(str, fitting))} of the result"] if fitting else []),
+    )
+
+
+def check_broadcast_in_dim(operand: AnyShape, sizes: Dims, broadcast_dimensions: Dims) -> Shape:
+    """What XlaBuilder's BroadcastInDim demands: as `broadcast`, and extents of 1 stretch."""
+    shape = array("operand", operand)
+    dims.sizes("shape", sizes)
+    dims.length("broadcast_dimensions", broadcast_dimensions, shape.rank, f"and operand {shape} has rank")
+    if shape.rank > len(sizes):
+        refuse("rank_mismatch", f"operand {shape} has rank {shape.rank}, shape {list(sizes)} has rank {len(sizes)}, which is less")
+    _injective("broadcast_dimensions", broadcast_dimensions, "shape", sizes)
+    for dim, size in zip(broadcast_dimensions, shape.dims, strict=True):
+        if size not in (1, sizes[dim]):
+            _no_fit("broadcast_dimensions", broadcast_dimensions, dim, sizes, shape)
+    return shape
+
+
+@infer
+def reshape(operand: AnyShape, *, new_sizes: Dims) -> Shape:
+    shape = array("operand", operand)
+    if new_sizes and min(new_sizes) < 0:
+        dims.sizes("new_sizes", new_sizes)
+    if math.prod(new_sizes) != math.prod(shape.dims):
+        refuse(
+            "element_count_mismatch",
+            f"operand {shape} has {shape.size} elements, new_sizes {list(new_sizes)} has {math.prod(new_sizes)}",
+        )
+    if not shape.dynamic:
+        return array_shape(shape.dtype, new_sizes)
+    return Shape(shape.dtype, new_sizes, _reshaped_flags(shape, new_sizes))
+
+
+def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
+    """Each dynamic dimension goes on in the major dimension of those that it becomes."""
+    found = [False] * len(new_sizes)
+    for before, after in _factors(shape.dims, new_sizes):
+        if not any(shape.dynamic[dim] for dim in before):
+            continue
+        if not after or (len(before) > 1 and len(after) > 1):
+            refuse(
+                "dimension_mismatch",
+                f"dynamic dimensions {list(before)} of operand {shape} become dimensions {list(after)} of new_sizes "
+                f"{list(new_sizes)}; a dynamic dimension can be merged or split, not both, and not lost",
+            )
+        found[next((dim for dim in after if new_sizes[dim] != 1), after[0])] = True
+    return tuple(found)
+
+
+def _factors(old: Dims, new: Dims) -> Iterator[tuple[range, range]]:
+    """The smallest runs of dimensions of equal products, in order: which dimensions become which."""
+    a = b = 0
+    while a < len(old) or b < len(new):
+        start_a, start_b = a, b
+        left, right = old[a] if a < len(old) else 1, new[b] if b < len(new) else 1
+        a, b = min(a + 1, len(old)), min(b + 1, len(new))
+        while left != right and (a < len(old) or b < len(new)):
+            if b == len(new) or (a < len(old) and left < right):
+                left, a = left * old[a], a + 1
+            else:
+                right, b = right * new[b], b + 1
+        yield range(start_a, a), range(start_b, b)
+
+
+def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
+    """The sizes after XlaBuilder's Collapse of these dimensions, which must follow each other."""
+    shape = array("operand", operand)
+    for dim in dimensions:
+        if not 0 <= dim < shape.rank:
+            refuse(
+                "dimension_out_of_range",
+                f"dimensions {list(dimensions)} names dimension {dim} of operand {shape}; {dims.legal(shape.rank)}",
+            )
+    if not dimensions:
+        return shape.dims
+    first, count = dimensions[0], len(dimensions)
+    if dimensions != tuple(range(first, first + count)):
+        refuse(
+            "bad_order",
+            f"dimensions {list(dimensions)} are not consecutive in ascending order, and only such are collapsed",
+            "xb.transpose brings the dimensions into the order wanted",
+        )
+    return (*shape.dims[:first], math.prod(shape.dims[first : first + count]), *shape.dims[first + count :])
+
+
+@infer
+def transpose(operand: AnyShape, *, permutation: Dims) -> Shape:
+    shape = array("operand", operand)
+    dims.permutation("permutation", permutation, "operand", shape)
+    sizes = tuple([shape.dims[dim] for dim in permutation])
+    if not shape.dynamic:
+        return array_shape(shape.dtype, sizes)
+    return Shape(shape.dtype, sizes, tuple(shape.dynamic[dim] for dim in permutation))
+
+
+@infer
+def reverse(operand: AnyShape, *, dimensions: Dims) -> Shape:
+    shape = array("operand", operand)
+    dims.dimensions("dimensions", dimensions, "operand", shape)
+    return shape
+
+
+@infer
+def concatenate(operands: Sequence[AnyShape], *, dimension: int) -> Shape:
+    if not operands:
+        refuse("arity_mismatch", "0 operands, and at least 1 is wanted")
+    shapes = [array(f"operands[{number}]", each) for number, each in enumerate(operands)]
+    first = shapes[0]
+    dims.dimension(f"dimension={dimension}", dimension, "operands[0]", first)
+    for number, shape in enumerate(shapes):
+        _joins(first, number, shape, dimension)
+    sizes = (*first.dims[:dimension], sum(shape.dims[dimension] for shape in shapes), *first.dims[dimension + 1 :])
+    dims.sizes("the result", sizes)
+    dtype = _common_type(shapes)
+    if not any(shape.dynamic for shape in shapes):
+        return array_shape(dtype, sizes)
+    return Shape(dtype, sizes, tuple(map(any, zip(*(shape.dynamic for shape in shapes if shape.dynamic), strict=True))))
+
+
+def _joins(first: Shape, number: int, shape: Shape, dimension: int) -> None:
+    if shape.rank != first.rank:
+        refuse(
+            "rank_mismatch",
+            f"operands[0] is {first}, operands[{number}] is {shape}: ranks {first.rank} and {shape.rank} differ",
+        )
+    for dim, (left, right) in enumerate(zip(first.dims, shape.dims, strict=True)):
+        if left != right and dim != dimension:
+            refuse(
+                "dimension_mismatch",
+                f"operands[0] is {first}, operands[{number}] is {shape}: dimension {dim} is {left} and {right}; "
+                f"all but dimension {dimension} must be the same",
+            )
+
+
+def _common_type(shapes: Sequence[Shape]) -> PrimitiveType:
+    """The element type of all, the widest where they are floats."""
+
+    def join(first: tuple[int, Shape], second: tuple[int, Shape]) -> tuple[int, Shape]:
+        names = f"operands[{first[0]}]", f"operands[{second[0]}]"
+        dtype = same_type(names[0], first[1], names[1], second[1], mixed_floats=True)
+        return first if dtype is first[1].dtype else second
+
+    return reduce(join, enumerate(shapes))[1].dtype
+
+
+@infer
+def pad(operand: AnyShape, padding_value: AnyShape, *, padding: Sequence[PaddingOf]) -> Shape:
+    shape, value = array("operand", operand), scalar("padding_value", padding_value)
+    dtype = same_type("operand", shape, "padding_value", value, mixed_floats=True)
+    dims.length("padding", padding, shape.rank, f"and operand {shape} has rank")
+    sizes = tuple([_padded(shape, dim, each) for dim, each in enumerate(padding)])
+    dims.sizes("the result", sizes)
+    return Shape(dtype, sizes, shape.dynamic) if shape.dynamic else array_shape(dtype, sizes)
+
+
+def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
+    low, high, interior, size = padding.low, padding.high, padding.interior, shape.dims[dim]
+    if interior < 0:
+        refuse("negative_size", f"padding of dimension {dim} has interior={interior}; only low and high may be negative")
+    padded = size + low + high + max(size - 1, 0) * interior
+    if padded < 0:
+        refuse(
+            "negative_size",
+            f"padding low={low}, high={high}, interior={interior} makes dimension {dim} of operand {shape}, which is "
+            f"{size}, of size {padded}",
+        )
+    return padded

@@ -1,0 +1,112 @@
+"""Shapes of ops that cut a window out of an array, or put one in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dims import array, integer, length, same_type, sizes
+from ..rules import infer, refuse
+from ..types import AnyShape, Dims, Shape, array_shape
+
+
+@infer
+def slice(operand: AnyShape, *, start_indices: Dims, limit_indices: Dims, strides: Dims) -> Shape:
+    shape = array("operand", operand)
+    rank = f"and operand {shape} has rank"
+    length("start_indices", start_indices, shape.rank, rank)
+    length("limit_indices", limit_indices, shape.rank, rank)
+    strides = strides or (1,) * shape.rank
+    length("strides", strides, shape.rank, rank)
+    for dim, (start, limit, stride) in enumerate(zip(start_indices, limit_indices, strides, strict=True)):
+        if not 0 <= start <= limit <= shape.dims[dim] or stride < 1:
+            _outside(shape, dim, start, limit, stride)
+    extents = tuple([-((a - b) // s) for a, b, s in zip(start_indices, limit_indices, strides, strict=True)])
+    if not shape.dynamic:
+        return array_shape(shape.dtype, extents)
+    return _flagged(shape, extents, [size != 1 for size in extents])
+
+
+def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> None:
+    """Refuse the bounds of one dimension: the stride, the limit, or the start."""
+    if stride < 1:
+        refuse("non_positive", f"stride {stride} of dimension {dim} of operand {shape}; at least 1 is wanted", "xb.reverse runs backwards")
+    size = shape.dims[dim]
+    which, index, legal = ("limit_indices", limit, f"0..{size}") if limit > size else ("start_indices", start, f"0..{limit}")
+    refuse(
+        "index_out_of_range",
+        f"{which}[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; legal are {legal} "
+        f"(start {start}, limit {limit})",
+    )
+
+
+def _flagged(shape: Shape, extents: Dims, kept: Sequence[bool]) -> Shape:
+    """These extents, dynamic where the operand is and the flag is kept."""
+    flags = tuple(was and keep for was, keep in zip(shape.dynamic, kept, strict=True))
+    return Shape(shape.dtype, extents, flags) if any(flags) else array_shape(shape.dtype, extents)
+
+
+@infer
+def dynamic_slice(operand: AnyShape, start_indices: Sequence[AnyShape], *, dynamic_slice_sizes: Dims) -> Shape:
+    shape = array("operand", operand)
+    _starts(shape, start_indices)
+    length("dynamic_slice_sizes", dynamic_slice_sizes, shape.rank, f"and operand {shape} has rank")
+    for dim, size in enumerate(dynamic_slice_sizes):
+        if not 0 <= size <= shape.dims[dim]:
+            sizes("dynamic_slice_sizes", dynamic_slice_sizes)
+            refuse(
+                "index_out_of_range",
+                f"dynamic_slice_sizes[{dim}]={size} for dimension {dim} of operand {shape}, which is {shape.dims[dim]}",
+            )
+    if not shape.dynamic:
+        return array_shape(shape.dtype, dynamic_slice_sizes)
+    whole = [size == bound != 1 for size, bound in zip(dynamic_slice_sizes, shape.dims, strict=True)]
+    return _flagged(shape, dynamic_slice_sizes, whole)
+
+
+@infer
+def dynamic_update_slice(operand: AnyShape, update: AnyShape, start_indices: Sequence[AnyShape]) -> Shape:
+    shape, new = array("operand", operand), array("update", update)
+    if new.rank != shape.rank:
+        refuse("rank_mismatch", f"operand is {shape}, update is {new}: ranks {shape.rank} and {new.rank} differ")
+    same_type("operand", shape, "update", new, mixed_floats=True)
+    for dim, (size, room) in enumerate(zip(new.dims, shape.dims, strict=True)):
+        if size > room:
+            refuse("index_out_of_range", f"dimension {dim} of update {new} is {size}, of operand {shape} it is only {room}")
+    _starts(shape, start_indices)
+    return shape
+
+
+def _starts(operand: Shape, start_indices: Sequence[AnyShape]) -> None:
+    """One integer scalar for each dimension, all of one type, or the one vector of the old form."""
+    arrays = [array(f"start_indices[{number}]", each) for number, each in enumerate(start_indices)]
+    if len(arrays) == 1 and arrays[0].dims:
+        _vector(operand, arrays[0])
+    elif len(arrays) != operand.rank:
+        refuse(
+            "arity_mismatch",
+            f"{len(arrays)} start_indices, and operand {operand} has rank {operand.rank}; "
+            f"one for each dimension is wanted, or one vector of {operand.rank}",
+        )
+    for number, each in enumerate(arrays):
+        name = f"start_indices[{number}]"
+        if each.dims and len(arrays) > 1:
+            refuse("non_scalar", f"{name} is {each}, which is no scalar")
+        integer(name, each)
+        if each.dtype is not arrays[0].dtype:
+            same_type("start_indices[0]", arrays[0], name, each)
+
+
+def _vector(operand: Shape, starts: Shape) -> None:
+    if starts.rank != 1:
+        refuse("rank_mismatch", f"start_indices is {starts} of rank {starts.rank}; scalars or one vector, of rank 1, are wanted")
+    if starts.dims[0] != operand.rank:
+        refuse("dimension_mismatch", f"start_indices is {starts}, and operand {operand} has rank {operand.rank}")
+
+
+def check_index(operand: Shape, dim: int, index: int) -> int:
+    """A Python index of a dimension, counted from the front."""
+    size = operand.dims[dim]
+    if not -size <= index < size:
+        legal = f"legal are {-size}..{size - 1}" if size else "it has no element"
+        refuse("index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {legal}")
+    return index % size

@@ -1,0 +1,206 @@
+"""The shape of the code: layers that point one way, every op in every reading, no stub, small files, short functions."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+import pytest
+
+from shape_inference import infer
+from xbuild.op import OPS
+
+ROOT = Path(__file__).parents[1]
+BELOW = {
+    "shape_inference": {"shape_inference"},
+    "xbuild": {"shape_inference", "xbuild"},
+    "interpreter": {"shape_inference", "xbuild", "interpreter"},
+}
+ABOVE_ALL = {Path("xbuild/cli.py")}
+OPTIONAL = ("networkx", "graphviz", "pygraphviz", "click", "jax", "jaxlib", "rich", "sklearn", "interpreter")
+FAMILIES = {
+    "leaves", "elementwise", "conversion", "shaping", "slicing", "gather", "scatter", "reduction", "windows", "ordering",
+    "contraction", "linear_algebra", "normalization", "random", "tuples", "control_flow", "collectives", "transfer",
+}  # fmt: skip
+MODULES = [path.relative_to(ROOT) for package in BELOW for path in sorted((ROOT / package).rglob("*.py"))]
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(), str(path))
+
+
+def functions(path: Path) -> list[Function]:
+    return [node for node in ast.walk(tree(path)) if isinstance(node, Function)]
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            # A relative import that climbs out of its package would not import at all.
+            found.add(path.parts[0] if node.level else (node.module or "").partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_layers_point_one_way(path: Path) -> None:
+    allowed = set(BELOW) if path in ABOVE_ALL else BELOW[path.parts[0]]
+    assert imported(path) & (set(BELOW) | {"tests", "benchmarks", "examples"}) <= allowed
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_each_package_imports_alone(package: str) -> None:
+    loaded = _loaded(f"import {package}")
+    assert set(BELOW) & loaded <= BELOW[package]
+
+
+def test_xbuild_loads_nothing_optional() -> None:
+    assert set(OPTIONAL) & _loaded("import xbuild") == set()
+
+
+def test_building_and_printing_load_nothing_optional() -> None:
+    program = """
+import xbuild as xb
+b = xb.Builder("b")
+x = xb.parameter(b, number=0, shape=xb.f32[2])
+text = str(b.build(x + x))
+"""
+    assert set(OPTIONAL) & _loaded(program) == set()
+
+
+def _loaded(program: str) -> set[str]:
+    script = f"{program}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_families_are_the_same_in_every_package() -> None:
+    for package in BELOW:
+        assert {path.stem for path in (ROOT / package / "ops").glob("*.py")} - {"__init__"} == FAMILIES, package
+    derived = {path.stem for path in (ROOT / "xbuild" / "derived").glob("*.py")} - {"__init__"}
+    assert derived <= FAMILIES
+    cases = {path.stem for path in (ROOT / "tests" / "cases").glob("*.py")} - {"__init__", "case"}
+    assert cases == FAMILIES
+
+
+@pytest.mark.parametrize("opcode", OPS)
+def test_every_op_has_every_reading(opcode: str) -> None:
+    from interpreter.plan import PLANNED
+    from interpreter.rules import compute
+
+    schema = OPS[opcode]
+    names = schema.operands, tuple(attrs.fields_dict(schema.attributes) if schema.attributes else ())
+    family = schema.declaration.__module__.removeprefix("xbuild.")
+    assert infer.signature(opcode) == names
+    assert infer[opcode].__module__ == f"shape_inference.{family}"
+    assert (opcode in compute) != (opcode in PLANNED), "an op has a value rule, or the plan evaluates it"
+    if opcode in compute:
+        assert compute.signature(opcode) == names
+        assert compute[opcode].__module__ == f"interpreter.{family}"
+
+
+def test_no_rule_is_of_no_op() -> None:
+    import xbuild.ops
+    from interpreter.plan import PLANNED
+    from interpreter.rules import compute
+    from shape_inference import region_parameters
+
+    for readings in (infer, compute, region_parameters, PLANNED):
+        assert sorted(set(readings) - set(OPS)) == []
+    with_regions = {opcode for opcode, schema in OPS.items() if schema.regions}
+    assert sorted(with_regions - set(region_parameters)) == []
+    recorded = {name.strip("_") for name in vars(xbuild.ops)}
+    assert sorted(set(OPS) - recorded) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_no_stub(path: Path) -> None:
+    assert [f"{path}:{f.lineno} {f.name}" for f in functions(path) if _is_stub(f) and not _may_be_empty(path, f)] == []
+
+
+def _is_stub(function: Function) -> bool:
+    body = [node for node in function.body if not _is_text(node)]
+    if len(body) > 1:
+        return False
+    if not body or isinstance(body[0], ast.Pass):
+        return True
+    if isinstance(body[0], ast.Raise):
+        return "NotImplemented" in ast.unparse(body[0])
+    return isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _may_be_empty(path: Path, function: Function) -> bool:
+    """Declarations of ops, overloads, and the methods of protocols have no body to write."""
+    if path.parent == Path("xbuild/ops"):
+        return True
+    if any("overload" in ast.unparse(each) or "abstractmethod" in ast.unparse(each) for each in function.decorator_list):
+        return True
+    classes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    protocols = [node for node in classes if any("Protocol" in ast.unparse(base) for base in node.bases)]
+    return any(protocol.lineno <= function.lineno <= (protocol.end_lineno or 0) for protocol in protocols)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_files_are_small(path: Path) -> None:
+    assert len((ROOT / path).read_text().splitlines()) < 300
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_functions_are_short(package: str) -> None:
+    lengths = [_length(f) for path in MODULES if path.parts[0] == package for f in functions(path)]
+    assert statistics.median(lengths) < 10
+
+
+def _length(function: Function) -> int:
+    """Lines of code: without the docstring."""
+    total = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    return total - ((first.end_lineno or 0) - first.lineno + 1 if _is_text(first) and len(function.body) > 1 else 0)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_each_module_says_in_one_sentence_what_it_is(path: Path) -> None:
+    text = ast.get_docstring(tree(path))
+    assert text, "no docstring"
+    assert text.endswith((".", "?"))
+    assert len(text.splitlines()) == 1, "one sentence, on one line"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_nothing_is_written_down_for_later(path: Path) -> None:
+    lines = (ROOT / path).read_text().splitlines()
+    assert [line for line in lines if any(word in line for word in ("TODO", "FIXME", "XXX", "HACK"))] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_every_module_imports(path: Path) -> None:
+    importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+
+
+def public(module: ast.Module) -> Iterator[str]:
+    """Names that a module defines for others."""
+    for node in module.body:
+        if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parent.name == "derived" and p.stem != "__init__"], ids=str)
+def test_derived_modules_export_what_they_define(path: Path) -> None:
+    module = importlib.import_module(".".join(path.with_suffix("").parts))
+    assert sorted(set(module.__all__) - set(vars(module))) == []
+    assert sorted(set(public(tree(path))) - set(module.__all__)) == []

@@ -1,0 +1,32 @@
+"""The op that folds dimensions of arrays with a computation on scalars."""
+
+from __future__ import annotations
+
+from shape_inference import Dims
+
+from ..attributes import Region
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
+    """Fold `dimensions` of the operands to scalars with `to_apply`, from `init_values` on, in an order that is free.
+
+    Shapes: N arrays of the same extents and N scalars; to_apply: (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the
+    tuple of them where N > 1; T_i is operand i's element type or a wider float, and the result's. No dimensions are
+    lost but `dimensions`; the init value counts once for each result, and is the result where nothing is folded.
+    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; duplicate_dimension;
+    signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2, 3], xb.f32[()])
+    ... def row_sums(x, zero):
+    ...     return xb.ops.reduce(x, zero, to_apply=xb.add, dimensions=(1,))
+    >>> evaluate(row_sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], 0.0)
+    array([ 6., 15.], dtype=float32)
+
+    Source: Operation Semantics, Reduce.
+    """
+    ...

@@ -1,0 +1,134 @@
+"""Ops that lay the elements of arrays out anew: broadcast, reshape, transpose, reverse, concatenate, pad."""
+
+from __future__ import annotations
+
+from shape_inference import Dims
+
+from ..attributes import Padding
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
+    """An array of these sizes, in which dimension i of the operand is dimension dimensions[i] and all others repeat it.
+
+    Formula: result[..., j_dimensions[i], ...] = operand[..., j_i, ...].
+    Shapes: any array; sizes[dimensions[i]] is the operand's extent i. Unsorted `dimensions` transpose.
+    Raises: not_array; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension; dimension_mismatch;
+    negative_size; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2])
+    ... def columns(x):
+    ...     return xb.ops.broadcast(x, sizes=(2, 3), dimensions=(0,))
+    >>> evaluate(columns, [1, 2])
+    array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+
+    Source: Operation Semantics, Broadcast; StableHLO, broadcast_in_dim.
+    """
+    ...
+
+
+@op
+def reshape(operand: Value, *, new_sizes: Dims) -> Value:
+    """The same elements, in the same order (the last dimension varies fastest), with other dimensions.
+
+    Shapes: any array; the product of new_sizes is the operand's element count. Where a dimension is dynamic, the one
+    it becomes is, too (the major one of several that it is split into).
+    Raises: not_array; negative_size; element_count_mismatch; dimension_mismatch where a dynamic dimension is lost.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2, 3])
+    ... def tall(x):
+    ...     return xb.ops.reshape(x, new_sizes=(3, 2))
+    >>> evaluate(tall, [[0, 1, 2], [3, 4, 5]])
+    array([[0, 1],
+           [2, 3],
+           [4, 5]], dtype=int32)
+
+    Source: Operation Semantics, Reshape.
+    """
+    ...
+
+
+@op
+def transpose(operand: Value, *, permutation: Dims) -> Value:
+    """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
+
+    Shapes: any array; `permutation` names each of its dimensions once.
+    Raises: not_array; not_permutation.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3, 4])
+    >>> xb.ops.transpose(x, permutation=(2, 0, 1)).shape
+    f32[4,2,3]
+
+    Source: Operation Semantics, Transpose.
+    """
+    ...
+
+
+@op
+def reverse(operand: Value, *, dimensions: Dims) -> Value:
+    """The elements in the opposite order along each of `dimensions`: index i of extent n becomes n - 1 - i.
+
+    Shapes: any array; the result has its shape.
+    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[3])
+    ... def backwards(x):
+    ...     return xb.ops.reverse(x, dimensions=(0,))
+    >>> evaluate(backwards, [1, 2, 3])
+    array([3, 2, 1], dtype=int32)
+
+    Source: Operation Semantics, Rev (reverse).
+    """
+    ...
+
+
+@op
+def concatenate(operands: Values, *, dimension: int) -> Value:
+    """The operands one after another along `dimension`.
+
+    Shapes: one or more arrays of one rank (1 and more) and element type, of the same extents but for `dimension`.
+    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range;
+    element_type_mismatch; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2], xb.s32[1])
+    ... def joined(x, y):
+    ...     return xb.ops.concatenate((x, y), dimension=0)
+    >>> evaluate(joined, [1, 2], [3])
+    array([1, 2, 3], dtype=int32)
+
+    Source: Operation Semantics, Concatenate.
+    """
+    ...
+
+
+@op
+def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
+    """The operand with `padding_value` before, after and between its elements, a PaddingDimension for each dimension.
+
+    Formula: extent d becomes low + d + max(d - 1, 0) * interior + high; negative low and high crop, after the interior.
+    Shapes: any array and a scalar of its element type.
+    Raises: not_array; non_scalar; element_type_mismatch; attribute_length_mismatch; negative_size; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[3], xb.s32[()])
+    ... def spread(x, hole):
+    ...     return xb.ops.pad(x, hole, padding=[(-1, -1, 1)])
+    >>> evaluate(spread, [1, 2, 3], 9)
+    array([9, 2, 9], dtype=int32)
+
+    Source: Operation Semantics, Pad.
+    """
+    ...

@@ -1,0 +1,72 @@
+"""Ops that cut a window out of an array, or put one in, at places known when building or when running."""
+
+from __future__ import annotations
+
+from shape_inference import Dims
+
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: Dims = ()) -> Value:
+    """The elements from start to limit (exclusive) of each dimension, each stride-th of them; no strides are all 1.
+
+    Shapes: any array, 0 <= start <= limit <= extent, stride >= 1; the result has ceil((limit - start) / stride).
+    Raises: not_array; attribute_length_mismatch; index_out_of_range; non_positive.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[5])
+    ... def middle(x):
+    ...     return xb.ops.slice(x, start_indices=(2,), limit_indices=(4,))
+    >>> evaluate(middle, [0.0, 1.0, 2.0, 3.0, 4.0])
+    array([2., 3.], dtype=float32)
+
+    Source: Operation Semantics, Slice.
+    """
+    ...
+
+
+@op
+def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes: Dims) -> Value:
+    """The window of these sizes that begins at `start_indices`, moved to lie inside the operand where it would not.
+
+    Formula: start[d] = clamp(0, start[d], extent[d] - size[d]).
+    Shapes: any array; one integer scalar for each dimension, all of one type, or one vector of them all.
+    Raises: not_array; arity_mismatch; rank_mismatch; non_scalar; dimension_mismatch; element_type_unsupported;
+    element_type_mismatch; attribute_length_mismatch; negative_size; index_out_of_range.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[5], xb.s32[()])
+    ... def pair_at(x, i):
+    ...     return xb.ops.dynamic_slice(x, i, dynamic_slice_sizes=(2,))
+    >>> evaluate(pair_at, [0.0, 1.0, 2.0, 3.0, 4.0], 9)
+    array([3., 4.], dtype=float32)
+
+    Source: Operation Semantics, DynamicSlice.
+    """
+    ...
+
+
+@op
+def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
+    """The operand with `update` in place of its elements from `start_indices` on, moved inside as dynamic_slice does.
+
+    Formula: start[d] = clamp(0, start[d], extent[d] - update extent[d]).
+    Shapes: two arrays of one rank and element type, the update no larger; starts as for dynamic_slice.
+    Raises: not_array; rank_mismatch; element_type_mismatch; index_out_of_range; arity_mismatch; non_scalar;
+    dimension_mismatch; element_type_unsupported.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[5], xb.f32[2], xb.s32[()])
+    ... def put(x, update, i):
+    ...     return xb.ops.dynamic_update_slice(x, update, i)
+    >>> evaluate(put, [0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0], 2)
+    array([0., 1., 5., 6., 4.], dtype=float32)
+
+    Source: Operation Semantics, DynamicUpdateSlice.
+    """
+    ...

@@ -1,0 +1,1 @@
+"""HLO text, out and in."""

@@ -1,0 +1,65 @@
+"""What one instruction is in HLO text where HLO has no single instruction for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from shape_inference import Shape
+
+from ..graph import NOTHING, Instruction
+from ..op import OPS
+
+
+def expansion(instruction: Instruction) -> tuple[Instruction, ...]:
+    """The instructions that stand for this one in text, the last under its name; mostly just itself."""
+    expand = _EXPANSIONS.get(instruction.opcode)
+    return expand(instruction) if expand else (instruction,)
+
+
+def _all_to_all(whole: Instruction) -> tuple[Instruction, ...]:
+    """HLO's all-to-all splits and concatenates one dimension; another is reached by moving what came there.
+
+    With n members and the split dimension S cut in n: exchange along S, see S as (n, S/n), move n before the
+    dimension C of the concatenation, and see (n, C) as n * C.
+    """
+    a = whole.attributes
+    if a.split_dimension is None or a.concat_dimension in (None, a.split_dimension):
+        return (whole,)
+    operand = whole.operands[0].shape.plain()
+    assert isinstance(operand, Shape)
+    split, concat, count = a.split_dimension, a.concat_dimension, a.split_count
+    cut = (*operand.dims[:split], count, operand.dims[split] // count, *operand.dims[split + 1 :])
+    others = [dim for dim in range(len(cut)) if dim != split]
+    place = others.index(concat if concat < split else concat + 1)
+    order = (*others[:place], split, *others[place:])
+    moved_dims = tuple(cut[dim] for dim in order)
+
+    exchanged = attrs.evolve(
+        whole, name=f"{whole.name}.exchanged", shape=operand, attributes=attrs.evolve(a, concat_dimension=split)
+    )
+    parts = _after(exchanged, "parts", "reshape", cut, new_sizes=cut)
+    moved = _after(parts, "moved", "transpose", moved_dims, permutation=order)
+    joined = _after(moved, "", "reshape", whole.shape.dims, new_sizes=whole.shape.dims)
+    return exchanged, parts, moved, attrs.evolve(joined, name=whole.name, shape=whole.shape)
+
+
+def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...], **attributes: Any) -> Instruction:
+    record = OPS[opcode].attributes
+    assert record is not None and isinstance(operand.shape, Shape)
+    return Instruction(
+        opcode,
+        f"{operand.name.rpartition('.')[0]}.{suffix}",
+        Shape(operand.shape.dtype, dims),
+        (operand,),
+        None,
+        record(**attributes),
+        operand.where,
+        (),
+        NOTHING,
+    )
+
+
+_EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {"all_to_all": _all_to_all}

@@ -1,0 +1,46 @@
+"""The names that HLO text can hold."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from shape_inference import PRIMITIVES, XbuildError
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+KEYWORDS = frozenset({
+    "nan", "inf", "true", "false", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames", "FileLocations",
+    "StackFrames", "maximal", "replicated", "manual", "unreduced", "unknown", "last_tile_dim_replicate", "shard_as",
+    "shard_like", "token", "opaque", *PRIMITIVES,
+})  # fmt: skip
+
+
+def is_identifier(name: str) -> bool:
+    """Whether HLO text reads the name as one: ASCII letters, digits and `_.-`, no digit first, no keyword, no type.
+
+    >>> is_identifier("add.3"), is_identifier("3rd"), is_identifier("f32")
+    (True, False, False)
+    """
+    return _IDENTIFIER.fullmatch(name) is not None and name not in KEYWORDS
+
+
+def check_name(name: Any) -> None:
+    """Raise XbuildError (invalid_name) unless HLO text could hold the name."""
+    if not isinstance(name, str):
+        raise XbuildError("invalid_name", f"{name!r} is no name; a string is wanted")
+    if not is_identifier(name):
+        why = "a word of HLO text" if name in KEYWORDS else "not made of ASCII letters, digits, `_`, `.` and `-`, no digit first"
+        raise XbuildError("invalid_name", f"{name!r} is no name: it is {why}", f"{nearest(name)!r} is one")
+
+
+def nearest(name: str) -> str:
+    """A name that HLO text can hold, as near to this as can be.
+
+    >>> nearest("my layer/3"), nearest("f32"), nearest("")
+    ('my_layer_3', 'f32_', '_')
+    """
+    cleaned = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    if not cleaned or not re.match(r"[A-Za-z_]", cleaned):
+        cleaned = f"_{cleaned}"
+    return cleaned if is_identifier(cleaned) else f"{cleaned}_"

@@ -1,0 +1,80 @@
+"""Constants as HLO text: in full, and with the fewest digits that give the same value back."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+
+import numpy as np
+
+from shape_inference import PrimitiveType, primitive_type
+
+from ..attributes import Array
+
+# 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
+_WHOLE = re.compile(r"(?<!-0)\.0(?=[],)]|$)")
+
+
+def literal_text(array: Array) -> str:
+    """What stands between the brackets of `constant(...)`.
+
+    >>> literal_text(np.array([[1, 2], [3, 4]], np.int8)), literal_text(np.array([0.1, -0.0, 1e30], np.float32))
+    ('{ { 1, 2 }, { 3, 4 } }', '{0.1, -0.0, 1e+30}')
+    """
+    dtype = primitive_type(array.dtype)
+    if array.ndim == 0 and dtype.kind == "pred":
+        return "true" if array else "false"
+    return _braced(_listed(array, dtype), array.ndim)
+
+
+def _braced(text: str, rank: int) -> str:
+    if rank == 0:
+        return text
+    if rank == 1:
+        return f"{{{text[1:-1]}}}"
+    return text.replace("[", "{ ").replace("]", " }").replace("{  }", "{}")
+
+
+def _listed(array: Array, dtype: PrimitiveType) -> str:
+    """The elements as Python prints nested lists of them, without quotes."""
+    if dtype.kind == "complex":
+        return _WHOLE.sub("", str(_pairs(array).tolist()).replace("'", ""))
+    if dtype.kind == "float":
+        return _WHOLE.sub("", str(_floats(array, dtype).tolist()).replace("'", ""))
+    return str(array.astype(array.dtype if dtype.bits >= 8 else np.int8).tolist())
+
+
+def _pairs(array: Array) -> Array:
+    part = primitive_type(array.real.dtype)
+    texts = _floats(np.ascontiguousarray(array).reshape(-1).view(part.dtype), part).tolist()
+    pairs = [f"({real}, {imag})" for real, imag in zip(texts[::2], texts[1::2], strict=True)]
+    return np.array(pairs, object).reshape(array.shape)
+
+
+def _floats(array: Array, dtype: PrimitiveType) -> Array:
+    """Each element as text, or as a float of Python, which prints f64 as it should be."""
+    if dtype.bits < 32:
+        return _small_floats(array, dtype)
+    texts = array.astype(np.str_ if dtype.bits == 32 else object)
+    negative = np.isnan(array) & np.signbit(array)
+    return np.where(negative, "-nan", texts) if negative.any() else texts
+
+
+def _small_floats(array: Array, dtype: PrimitiveType) -> Array:
+    """Floats of up to 16 bits by their bits: each pattern is written once."""
+    bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
+    patterns, places = np.unique(bits, return_inverse=True)
+    texts = [_small_float(dtype, pattern) for pattern in patterns.tolist()]
+    return np.array(texts, object)[places].reshape(array.shape)
+
+
+@functools.cache
+def _small_float(dtype: PrimitiveType, pattern: int) -> str:
+    value = np.array(pattern, f"u{dtype.dtype.itemsize}").view(dtype.dtype)
+    wide = float(value.astype(np.float32))
+    if math.isnan(wide):
+        return "-nan" if math.copysign(1.0, wide) < 0 else "nan"
+    candidates = (f"{wide:.{digits}g}" for digits in range(1, 17))
+    shortest = next(text for text in candidates if np.float32(text).astype(dtype.dtype).tobytes() == value.tobytes())
+    return "-0.0" if shortest == "-0" else shortest
