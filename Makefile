@@ -17,7 +17,7 @@ OLDEST_NUMPY := 'numpy==2.0.*; python_version < "3.13"' \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench campaign conformance wheel oldest-numpy newest-numpy clean
+.PHONY: help demo test lint types bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ bench: .venv/.test ## measure; nothing is asserted
 
 campaign: .venv/.test ## compare random programs with a second opinion, at length
 	$(BIN)/python -m tests.campaign $(ARGS)
+
+mutants: .venv/.test ## put faults into the shape rules, and list those that no case sees; ARGS="shaping dims"
+	$(BIN)/python -m tests.mutation $(ARGS)
 
 conformance: .venv/.test ## run the conformance cases in CASES, where they exist
 	@status=0; \

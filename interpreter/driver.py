@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from xbuild.scheduling import Verdict
+
 from . import limits as limit
 from .grid import Grid
 from .limits import LimitReached, Limits
 from .report import Stopped, interrupted, stuck
 
 
-def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits) -> None:
+def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
     """Run the grid to its end; Stopped where nobody can go on, a limit is reached or the user interrupts.
 
     Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once.
@@ -32,7 +34,7 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits) -> N
             _note(grid, error, error.__traceback__)
             raise
     if not all(device.ended for device in grid.devices):
-        raise Stopped(stuck(grid))
+        raise Stopped(stuck(grid, verdict))
 
 
 def _note(grid: Grid, error: Exception, traceback: TracebackType | None) -> None:

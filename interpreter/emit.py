@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Union
 
 from attrs import define, field, frozen
@@ -12,29 +12,34 @@ from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
 from xbuild.graph import Computation, Instruction
 from xbuild.op import OPS
 
-from .facts import communicates, live, weight
+from .blocks import emit_shared, is_costly
+from .facts import acts, asks_device, communicates, live, weight
 from .limits import trips
 from .lines import Lines, Path, Place
 from .region import Region
-from .rules import compute
-from .spelling import spelled
+from .rules import compute, planned
+from .sharing import Site, site_of
+from .spelling import kernel, spelled
 
 Expr: TypeAlias = Union[str, tuple["Expr", ...]]
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
 
-LARGE = 1 << 16
+LARGE = 1 << 16  # bytes from which on an array is freed after its last use, where one plan runs at a time
 INLINED = 64
 DEEPEST = 8
 
 
 @frozen
 class Options:
-    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other; in these orders."""
+    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other; in these orders;
+    with these places computed once for all devices.
+    """
 
     observed: bool = False
     lifted: bool = False
     sequential: bool = False
     orders: tuple[Order, ...] = ()
+    shared: frozenset[Site] = frozenset()
 
 
 @define
@@ -60,6 +65,9 @@ class Emitter:
     def counter(self) -> str:
         return f"t{next(self._count)}"
 
+    def block(self) -> int:
+        return next(self._count)
+
     def variables(self, shape: AnyShape) -> Expr:
         """Fresh variables for the leaves of a shape; a token is None and needs none."""
         if isinstance(shape, TupleShape):
@@ -67,7 +75,7 @@ class Emitter:
         if isinstance(shape, TokenShape):
             return "None"
         name = f"v{next(self._count)}"
-        if shape.bytes >= LARGE:
+        if shape.dims and shape.bytes >= self.lines.least:
             self.lines.large.add(name)
         return name
 
@@ -87,20 +95,34 @@ class Emitter:
     def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
         """The lines of a computation on these arguments; gives its root."""
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
-        wanted = computation.instructions if self.options.observed else live(computation)
+        wanted = frozenset(computation.instructions) if self.options.observed else live(computation)
         for parameter, argument in local.items():
             self.observe(parameter, argument, (*path, Place(parameter)))
-        for instruction in dict(self.options.orders).get(computation, computation.instructions):
-            if instruction not in local and instruction in wanted:
-                operands = [local[operand] for operand in instruction.operands]
-                local[instruction] = self.instruction(instruction, operands, path)
+        ordered = dict(self.options.orders).get(computation, computation.instructions)
+        todo = [i for i in ordered if i not in local and i in wanted]
+        for is_shared, run in itertools.groupby(todo, lambda i: self.is_shared(i, path)):
+            block = list(run)
+            if is_shared and any(map(is_costly, block)):
+                emit_shared(self, computation, block, local, path)
+            else:
+                self.run(block, local, path)
         return local[computation.root]
 
-    def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-        from .structure import PLANNED
+    def run(self, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path) -> None:
+        """The lines of these instructions, one after the other."""
+        for instruction in block:
+            operands = [local[operand] for operand in instruction.operands]
+            local[instruction] = self.instruction(instruction, operands, path)
 
+    def is_shared(self, instruction: Instruction, path: Path) -> bool:
+        """Whether it has the same value on every device, and can be computed by one for all."""
+        if not self.options.shared or acts(instruction):
+            return False
+        return site_of(instruction, [place.instruction for place in path]) in self.options.shared
+
+    def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
         here = (*path, Place(instruction))
-        result = PLANNED.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        result = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
         self.observe(instruction, result, here)
         return result
 
@@ -112,7 +134,8 @@ class Emitter:
         if value is None or value is True or value is False or type(value) is int:
             return repr(value)
         if isinstance(value, Computation):
-            return self.bind("g", Region.of(value, self.options.sequential))
+            region = self.bind("g", Region.of(value, self.options.sequential))
+            return f"{region}.on(device)" if asks_device(value) else region
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
@@ -127,7 +150,8 @@ class Emitter:
 
     def function(self, computation: Computation, path: Path) -> str:
         """The name of a function for a computation: shared, or one for each call path where that is reported."""
-        key: Any = (computation, path) if self.options.observed or communicates(computation) else computation
+        by_path = self.options.observed or self.options.shared or communicates(computation)
+        key: Any = (computation, path) if by_path else computation
         if key not in self._called:
             self._called[key] = f"f{len(self._called)}_"
             self.define(self._called[key], computation, path)
@@ -136,7 +160,7 @@ class Emitter:
     def define(self, name: str, computation: Computation, path: Path) -> None:
         """Write a function of a computation."""
         outer, depth = self.lines, self.depth
-        self.lines, self.depth = Lines(), 0
+        self.lines, self.depth = Lines(least=1 if communicates(computation) else LARGE), 0
         parameters = [self.variables(p.shape) for p in computation.parameters]
         self.lines.add(f"def {name}({', '.join(['device', *(f'p{n}' for n in range(len(parameters)))])}):", path)
         self.lines.indent = 1
@@ -153,13 +177,14 @@ def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
     expression = spelled(instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.evaluated(instruction.shape, expression, path)
-    call = _call_of_rule(emitter, instruction, operands)
+    rule = kernel(instruction) or compute[instruction.opcode]
+    call = call_text(emitter, rule, instruction, operands)
     if emitter.options.lifted:
         return emitter.evaluated(instruction.shape, call, path)
-    return _with_scalars(emitter, instruction.shape, call, path)
+    return with_scalars(emitter, instruction.shape, call, path)
 
 
-def _with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
+def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
     """What a rule gives, its rank-0 leaves as NumPy scalars."""
     if isinstance(shape, Shape):
         return emitter.evaluated(shape, f"{call}[()]" if not shape.dims else call, path)
@@ -170,10 +195,13 @@ def _with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> E
     return result
 
 
-def _call_of_rule(emitter: Emitter, instruction: Instruction, operands: list[Expr]) -> str:
+def call_text(
+    emitter: Emitter, rule: Callable[..., Any], instruction: Instruction, operands: list[Expr], *before: str
+) -> str:
+    """A call of a rule on the operands, as its signature has them, and the attributes."""
     arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
     attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
-    return f"{emitter.bind('r', compute[instruction.opcode])}({', '.join([*map(spell, arguments), *attributes])})"
+    return f"{emitter.bind('r', rule)}({', '.join([*before, *map(spell, arguments), *attributes])})"
 
 
 def flat(expr: Expr) -> list[str]:

@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from xbuild.graph import Computation, Instruction, Module
+from xbuild.scheduling.effects import COLLECTIVES, communicates, remembered
+from xbuild.scheduling.effects import talks as acts
 
-from xbuild.graph import Computation, Instruction
+__all__ = ["COLLECTIVES", "REQUESTS", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
 
-COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"})
-TRANSFERS = frozenset({"send", "send_done", "recv", "recv_done", "infeed", "outfeed"})
-REQUESTS = COLLECTIVES | TRANSFERS
-
-Fact = TypeVar("Fact")
+REQUESTS = COLLECTIVES | {"send", "send_done", "recv", "recv_done", "infeed", "outfeed"}
 
 
-def _remembered(fact: Callable[[Computation], Fact]) -> Callable[[Computation], Fact]:
-    """Keep a fact with the computation itself, which never changes."""
-    key = f"_{fact.__name__}"
-
-    def ask(computation: Computation) -> Fact:
-        known = vars(computation)
-        if key not in known:
-            known[key] = fact(computation)
-        return known[key]  # type: ignore[no-any-return]
-
-    return ask
+OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_state"})
 
 
-def acts(instruction: Instruction) -> bool:
-    """Whether it must run though no result uses it: it talks to other devices or to the host."""
-    return instruction.opcode in REQUESTS or any(map(communicates, instruction.called))
+@remembered
+def asks_device(computation: Computation) -> bool:
+    """Whether it asks for what each device has of its own: its numbers, its random numbers."""
+    return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
 
 
-@_remembered
-def communicates(computation: Computation) -> bool:
-    """Whether a run of it may need another device or the host, so that its plan is a generator."""
-    return any(map(acts, computation.instructions))
+@remembered
+def steps_state(computation: Computation) -> bool:
+    """Whether a run of it moves the random state of the device, used or not."""
+    return any(map(_steps_state, computation.instructions))
 
 
-@_remembered
+def _steps_state(instruction: Instruction) -> bool:
+    return instruction.opcode == "rng_get_and_update_state" or any(map(steps_state, instruction.called))
+
+
+@remembered
 def weight(computation: Computation) -> int:
     """How many instructions it is with all that it calls written out, up to a million."""
     inner = sum(weight(called) for i in computation.instructions for called in i.called)
     return min(len(computation.instructions) + inner, 1_000_000)
 
 
-@_remembered
+@remembered
 def live(computation: Computation) -> frozenset[Instruction]:
     """The instructions that the root or an effect needs; the others are not evaluated."""
-    stack = [computation.root, *filter(acts, computation.instructions)]
+    stack = [computation.root, *(i for i in computation.instructions if acts(i) or _steps_state(i))]
     found: set[Instruction] = set()
     while stack:
         instruction = stack.pop()
@@ -56,3 +48,19 @@ def live(computation: Computation) -> frozenset[Instruction]:
             found.add(instruction)
             stack += instruction.operands
     return frozenset(found)
+
+
+@remembered
+def alone(computation: Computation) -> Module:
+    """The computation as the program of one device."""
+    return Module(computation.name, computation)
+
+
+_VIEWS = frozenset({"parameter", "constant", "broadcast", "reshape", "transpose", "reverse", "slice", "tuple", "get_tuple_element"})
+
+
+@remembered
+def largest(computation: Computation) -> Instruction:
+    """Of all that it runs, the instruction whose value takes the most memory; views take none until they are given out."""
+    candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
+    return max([computation.root, *candidates], key=lambda i: i.shape.bytes)

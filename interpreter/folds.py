@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,21 +42,21 @@ def combine(region: Region, values: Sequence[Array]) -> Array:
     if region.opcode and not region.sequential and np.ndim(first):
         return _combined_by_ufunc(region.opcode, values)
     if region.lifted:
-        return _like(first, _fold_left(region.lifted, values))
+        return np.asarray(like(first, _fold_left(region.lifted, values)))
     stacked = np.stack([np.asarray(value) for value in values]).reshape(len(values), -1)
     folded = [_fold_left(region.scalar, column) for column in stacked.T]
     return np.array(folded, first.dtype).reshape(np.shape(first))
 
 
 def _combined_by_ufunc(opcode: str, values: Sequence[Array]) -> Array:
-    ufunc, wide = _ufunc(opcode, values[0].dtype), _accumulator(opcode, values[0].dtype)
+    ufunc, wide = ufunc_of(opcode, values[0].dtype), accumulator(opcode, values[0].dtype)
     total = values[0].astype(wide)
     for value in values[1:]:
         ufunc(total, value.astype(wide, copy=False), out=total)
     return total.astype(values[0].dtype, copy=False)
 
 
-def _fold_left(function: Any, values: Iterable[Any]) -> Any:
+def _fold_left(function: Callable[[Any, Any], Any], values: Iterable[Any]) -> Any:
     iterator = iter(values)
     total = next(iterator)
     for value in iterator:
@@ -64,16 +64,16 @@ def _fold_left(function: Any, values: Iterable[Any]) -> Any:
     return total
 
 
-def _like(first: Any, value: Any) -> Any:
+def like(first: Any, value: Any) -> Any:
     """The value with the extents of the operands, which a constant computation loses."""
     return np.broadcast_to(value, np.shape(first)) if np.shape(value) != np.shape(first) else value
 
 
-def _ufunc(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
+def ufunc_of(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
     return _FOR_PRED.get(opcode, _UFUNCS[opcode]) if dtype == np.bool_ else _UFUNCS[opcode]
 
 
-def _accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
+def accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
     """The type to add up in: f32 for the floats below it, 64 bits for integers that NumPy lacks, else the type itself."""
     if dtype == np.float16 or (dtype.isbuiltin != 1 and not _is_small_integer(dtype)):
         return np.float32
@@ -85,7 +85,7 @@ def _is_small_integer(dtype: np.dtype[Any]) -> bool:
 
 
 def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -> Array:
-    ufunc, wide = _ufunc(opcode, operand.dtype), _accumulator(opcode, operand.dtype)
+    ufunc, wide = ufunc_of(opcode, operand.dtype), accumulator(opcode, operand.dtype)
     initial = np.asarray(init).astype(wide)[()]
     if not axes:
         result = ufunc(operand.astype(wide, copy=False), initial)
@@ -127,7 +127,7 @@ def _apply(function: Any, left: Sequence[Array], right: Sequence[Array]) -> Arra
     """The lifted computation on whole arrays; gives one array for each operand, of their extents."""
     result = function(*left, *right)
     results = result if isinstance(result, tuple) else (result,)
-    return tuple(np.asarray(_like(left[0], each)) for each in results)
+    return tuple(np.asarray(like(left[0], each)) for each in results)
 
 
 def _each_alone(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:

@@ -9,14 +9,16 @@ from typing import Any
 from attrs import define, field
 
 from shape_inference import TupleShape
+from xbuild.graph import ModuleGroup
 from xbuild.scheduling.groups import group_of
+from xbuild.scheduling.program import grid_of_group
 
 from .facts import COLLECTIVES
 from .identity import Identities
 from .limits import check_time
 from .meetings import Meeting
 from .replica import Device
-from .structure import Request
+from .requests import Request
 from .values import read, zeros
 from .wires import Peers, Wire
 
@@ -24,7 +26,7 @@ PARKED = object()
 Outfeed = Callable[[int, Any], None]
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Grid:
     """A run: devices that are ready, meetings that are not complete, wires, the host's feeds."""
 
@@ -38,10 +40,12 @@ class Grid:
     running: Device | None = None
     peers: Peers = field(init=False)
     identities: Identities = field(init=False)
+    extent: tuple[int, int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         modules = [device.module for device in self.devices]
         self.peers, self.identities = Peers(modules), Identities(modules)
+        self.extent = grid_of_group(ModuleGroup(dict(enumerate(modules))))
 
     def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
         """Drive every device as far as it can go."""
@@ -74,7 +78,7 @@ class Grid:
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        group = group_of(request.instruction, device.number, device.module.num_replicas, device.module.num_partitions)
+        group = group_of(request.instruction, device.number, *self.extent)
         key = self.identities.of(device.module, request), group
         meeting = self.meetings.setdefault(key, Meeting(request, group))
         if not meeting.join(device.number, values):
@@ -85,7 +89,7 @@ class Grid:
         return PARKED
 
     def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        wire = self._wire(request, device.number, self.peers.target(request.attributes, device.number))
+        wire = self._wire(request, device.number, self.peers.target(request, device.number))
         if wire is None:
             return None, 0, None
         if not wire.open:
@@ -95,7 +99,7 @@ class Grid:
         return wire, wire.channel, None
 
     def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        source = self.peers.source(request.attributes, device.number)
+        source = self.peers.source(request, device.number)
         wire = None if source is None else self._wire(request, source, device.number)
         if wire is None:
             return None, 0, None
@@ -110,14 +114,21 @@ class Grid:
         wire.put(value)
         if wire.receiver is not None:
             receiver, wire.receiver = wire.receiver, None
-            self.ready.append((receiver, (wire.values.popleft(), None)))
+            self.ready.append((receiver, (self._take(wire), None)))
+
+    def _take(self, wire: Wire) -> Any:
+        """The next value of a wire; a wire on which nothing is under way is forgotten."""
+        value = wire.values.popleft()
+        if wire.is_idle:
+            self.wires.pop(wire.key, None)
+        return value
 
     def _recv_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         wire = values[0][0]
         if wire is None:
             return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
         if wire.values:
-            return wire.values.popleft(), None
+            return self._take(wire), None
         wire.receiver = device
         return PARKED
 
@@ -142,8 +153,10 @@ class Grid:
     def _wire(self, request: Request, source: int, target: int | None) -> Wire | None:
         if target is None:
             return None
-        channel = request.attributes["channel_id"]
-        return self.wires.setdefault((channel, source, target), Wire(channel, source, target, self.send_buffers))
+        key = request.attributes["channel_id"], source, target
+        if key not in self.wires:
+            self.wires[key] = Wire(key, self.send_buffers)
+        return self.wires[key]
 
 
 _SERVED: dict[str, Callable[[Grid, Device, Request, tuple[Any, ...]], Any]] = {

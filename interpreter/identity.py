@@ -9,7 +9,7 @@ from typing import Any
 from xbuild.graph import Module
 
 from .facts import COLLECTIVES
-from .structure import Request
+from .requests import Request
 
 
 class Identities:
@@ -21,7 +21,7 @@ class Identities:
     def __init__(self, modules: Sequence[Module]) -> None:
         distinct = {id(module): module for module in modules}
         self._alone = len(distinct) == 1
-        self._unique = {key: _unique_channels(module) for key, module in distinct.items()}
+        self._unique = {} if self._alone else {key: _unique_channels(module) for key, module in distinct.items()}
 
     def of(self, module: Module, request: Request) -> Any:
         if self._alone:

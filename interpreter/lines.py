@@ -34,11 +34,12 @@ class Line:
 
 @define
 class Lines:
-    """Lines under construction; `large` are the variables whose arrays are worth freeing after their last use."""
+    """Lines under construction; arrays of `least` bytes and more, `large`, are freed after their last use."""
 
     lines: list[Line] = Factory(list)
     large: set[str] = Factory(set)
     indent: int = 0
+    least: int = 0
 
     def add(self, text: str, path: Path) -> None:
         self.lines.append(Line(self.indent, text, path))
@@ -83,5 +84,5 @@ class Lines:
         for place, line in enumerate(self.lines):
             yield line
             if not line.text.startswith(("return", "break")):
-                for name in sorted(after.get(place, ())):
+                for name in sorted(after.get(place, ()), key=lambda name: (-level[name], name)):  # inner blocks first
                     yield Line(level[name], f"{name} = None", line.path)

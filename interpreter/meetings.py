@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, field
 
 from .rules import compute
-from .structure import Request
+from .requests import Request
 from .values import scalars
 
 

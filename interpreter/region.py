@@ -6,20 +6,29 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from attrs import frozen
+import numpy as np
+from attrs import evolve, frozen
 
-from xbuild.graph import Computation
+from shape_inference import Shape
+from xbuild.graph import Computation, Instruction
 
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get_tuple_element", "call"})
+_ALSO = frozenset({
+    "call", "clamp", "compare", "complex", "constant", "convert", "copy", "get_tuple_element", "map", "opt_barrier",
+    "parameter", "reduce_precision", "select", "tuple",
+})  # fmt: skip
 
 
 @frozen(eq=False, slots=False)
 class Region:
-    """A computation that an op applies; `sequential` asks for every fold one element after the other."""
+    """A computation that an op applies; `sequential` asks for every fold one element after the other.
+
+    `device` runs it, where it asks for a number of the device.
+    """
 
     computation: Computation
     sequential: bool = False
+    device: Any = None
 
     @staticmethod
     def of(computation: Computation, sequential: bool = False) -> Region:
@@ -28,6 +37,15 @@ class Region:
         if sequential not in known:
             known[sequential] = Region(computation, sequential)
         return known[sequential]  # type: ignore[no-any-return]
+
+    @cached_property
+    def types(self) -> tuple[np.dtype[Any], ...]:
+        """The element types of its parameters, as NumPy has them."""
+        return tuple(p.shape.dtype.dtype for p in self.computation.parameters if isinstance(p.shape, Shape))
+
+    def on(self, device: Any) -> Region:
+        """The same as this device runs it."""
+        return evolve(self, device=device)
 
     @cached_property
     def scalar(self) -> Callable[..., Any]:
@@ -54,12 +72,17 @@ class Region:
         from .plan import plan_of
 
         function = plan_of(self.computation, Options(lifted=lifted, sequential=self.sequential)).function
-        return lambda *operands: function(None, *operands)
+        return lambda *operands: function(self.device, *operands)
 
 
 def is_elementwise(computation: Computation) -> bool:
     """Whether a computation of scalars means the same on arrays, element by element."""
+    return all(_is_elementwise(i) and all(map(is_elementwise, i.called)) for i in computation.instructions)
+
+
+def _is_elementwise(instruction: Instruction) -> bool:
     from shape_inference.ops.elementwise import BINARY, UNARY
 
-    each = {*BINARY, *UNARY, *_STRUCTURE, "compare", "clamp", "select", "convert", "reduce_precision"}
-    return all(i.opcode in each and all(map(is_elementwise, i.called)) for i in computation.instructions)
+    if instruction.opcode == "bitcast_convert":  # which takes numbers apart where the other type is narrower
+        return all(isinstance(i.shape, Shape) and not i.shape.dims for i in (instruction, *instruction.operands))
+    return instruction.opcode in UNARY or instruction.opcode in BINARY or instruction.opcode in _ALSO

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator
 from types import FrameType, TracebackType
 from typing import Any
@@ -11,10 +12,12 @@ from attrs import define, field, frozen
 
 from xbuild.graph import Instruction, Module
 
+from .chance import Chance
 from .lines import Path, Place
 from .observers import Watch
 from .plan import Plan
-from .structure import Request
+from .sharing import Pool
+from .requests import Request
 
 
 @frozen
@@ -42,7 +45,7 @@ def _step(place: Place, trip: int | None) -> str:
     return f"{place.instruction.name}{branch}{counted}"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Device:
     """A replica's partition: who it is, what it runs, what it waits for, what it has given."""
 
@@ -50,17 +53,22 @@ class Device:
     module: Module
     plan: Plan
     watch: Watch | None = None
+    pool: Pool | None = None
+    seed: int = 0
+    chance: Chance = field(init=False)
     replica_id: np.uint32 = field(init=False)
     partition_id: np.uint32 = field(init=False)
     waiting: Request | None = None
     ended: bool = False
     result: Any = None
     last: Request | None = None
+    _turns: Counter[int] = field(factory=Counter)
     _coroutine: Generator[tuple[Request, Any], Any, Any] | None = None
 
     def __attrs_post_init__(self) -> None:
         replica, partition = divmod(self.number, self.module.num_partitions)
         self.replica_id, self.partition_id = np.uint32(replica), np.uint32(partition)
+        self.chance = Chance(self.seed, self.number)
 
     def start(self, arguments: tuple[Any, ...]) -> None:
         """Make the coroutine; a plan that does not communicate runs to its end."""
@@ -77,6 +85,17 @@ class Device:
 
     def finish(self, result: Any) -> None:
         self.result, self.ended, self.waiting = result, True, None
+
+    def shared(self, block: int) -> Any:
+        """What a plan asks before a block that is the same on every device: its values, or None for the first to come."""
+        assert self.pool is not None
+        self._turns[block] += 1
+        return self.pool.take(block, self._turns[block])
+
+    def share(self, block: int, values: Any) -> None:
+        """What the first device to come to such a block says after it."""
+        assert self.pool is not None
+        self.pool.put(block, self._turns[block], values)
 
     def see(self, path: Path, value: Any) -> None:
         """What an observed plan calls with each value."""

@@ -15,6 +15,8 @@ from .facts import COLLECTIVES
 from .replica import Device, Standing
 
 if TYPE_CHECKING:
+    from xbuild.scheduling import Verdict
+
     from .grid import Grid
 
 
@@ -64,6 +66,7 @@ class Report:
     message: str
     devices: tuple[DeviceState, ...] = ()
     cause: str = ""
+    let_through: str = ""
 
     def __str__(self) -> str:
         return "\n".join([f"stopped: {self.message} [{self.kind}]", *self._sections()])
@@ -76,13 +79,21 @@ class Report:
             if states:
                 yield f"  {title}"
                 yield from grouped(states)
+        if self.let_through:
+            yield f"  the check let it through: {self.let_through} (verdict: depends)"
         if self.cause:
             yield f"  cause   {self.cause}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain data."""
         devices = [state.to_dict() for state in self.devices]
-        return {"kind": self.kind, "message": self.message, "cause": self.cause or None, "devices": devices}
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "cause": self.cause or None,
+            "let_through": self.let_through or None,
+            "devices": devices,
+        }
 
 
 class Stopped(Exception):  # noqa: N818 - a report, not a fault
@@ -132,8 +143,8 @@ def interrupted(grid: Grid, kind: str, message: str, traceback: TracebackType | 
     return Report(kind, message, tuple(states))
 
 
-def stuck(grid: Grid) -> Report:
-    """A run in which nobody can go on."""
+def stuck(grid: Grid, verdict: Verdict | None) -> Report:
+    """A run in which nobody can go on; the verdict says why it was let through."""
     waits = {device.number: _waits(grid, device) for device in grid.devices if not device.ended}
     causes = _causes(grid, {device: missing for device, (_, missing) in waits.items()})
     states = []
@@ -141,9 +152,9 @@ def stuck(grid: Grid) -> Report:
         text, missing = waits.get(device.number, ("", ()))
         standing = None if device.ended else device.stands()
         states.append(DeviceState(device.number, device.ended, standing, text, missing, device.number in causes))
-    starved = any(_starved(grid.devices[d]) for d in causes)
-    kind = "infeed_starved" if starved and all(_starved(grid.devices[d]) or grid.devices[d].ended for d in causes) else "deadlock"
-    return Report(kind, "no device can go on", tuple(states), _why(grid, causes, waits))
+    kind = "infeed_starved" if any(_starved(grid.devices[d]) for d in causes) else "deadlock"
+    reasons = [finding.message for finding in verdict.findings] if verdict and verdict.kind == "depends" else []
+    return Report(kind, "no device can go on", tuple(states), _why(grid, causes), "; ".join(reasons))
 
 
 def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
@@ -190,7 +201,7 @@ def _causes(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
     return {device for node in last for device in rounds.nodes[node]["members"]}
 
 
-def _why(grid: Grid, causes: set[int], waits: dict[int, tuple[str, tuple[int, ...]]]) -> str:
+def _why(grid: Grid, causes: set[int]) -> str:
     starved = sorted(d for d in causes if _starved(grid.devices[d]))
     if starved:
         request = grid.devices[starved[0]].waiting

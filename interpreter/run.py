@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from attrs import evolve
+
+from shape_inference import AnyShape
 from xbuild import scheduling
-from xbuild.graph import Computation, Module, ModuleGroup
+from xbuild.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.scheduling import Verdict
 
 from .driver import drive
 from .emit import Options
+from .facts import alone, largest
 from .grid import Grid
 from .limits import Limits
 from .observers import Observer, Watch
 from .plan import plan_of
 from .replica import Device
-from .sizes import check_bytes
+from .report import Stopped, too_large
+from .sharing import Pool, Site, shared_sites
 from .values import ArgumentError, Given, by_device, read
 
 
@@ -31,6 +36,7 @@ class Refused(Exception):  # noqa: N818 - a verdict, not a fault of the run
 def evaluate(
     computation: Computation,
     *arguments: Any,
+    seed: int = 0,
     sequential: bool = False,
     observer: Observer | None = None,
     limits: Limits | None = None,
@@ -38,7 +44,7 @@ def evaluate(
     """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
 
     Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
-    `sequential` asks for every fold one element after the other, in order. `observer` is called with the step, the
+    `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer` is called with the step, the
     device, the instruction and its value.
     Raises ArgumentError where an argument does not fit, Refused, and Stopped where the run comes to a limit.
 
@@ -46,8 +52,7 @@ def evaluate(
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
     array([2., 4., 6.], dtype=float32)
     """
-    module = Module(computation.name, computation)
-    return execute(module, [arguments], sequential=sequential, observer=observer, limits=limits)[0]
+    return execute(alone(computation), [arguments], seed=seed, sequential=sequential, observer=observer, limits=limits)[0]
 
 
 def execute(
@@ -57,6 +62,7 @@ def execute(
     infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None = None,
     outfeed: Callable[[int, Any], None] | None = None,
     send_buffers: float = 0,
+    seed: int = 0,
     sequential: bool = False,
     observer: Observer | None = None,
     limits: Limits | None = None,
@@ -65,7 +71,7 @@ def execute(
     """Check a program, then run it on all its devices; the results by device.
 
     Inputs: for each device its arguments. Infeed: for each device an iterable of items; `outfeed` is called with the
-    device and the item. Device = replica * num_partitions + partition. Deterministic on any number of cores.
+    device and the item. `seed` sets the random numbers, of which each device has its own. Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError.
 
     >>> import xbuild as xb
@@ -76,16 +82,34 @@ def execute(
     limits = limits or Limits()
     verdict = _checked(program, send_buffers) if check else None
     modules = modules_of(program)
-    arguments = [_read_arguments(m, given, d) for d, (m, given) in enumerate(zip(modules, by_device(inputs, len(modules)), strict=True))]
-    check_bytes(modules, limits)
+    rows = by_device(inputs, len(modules))
+    arguments = _read_all(modules, rows)
+    for module in dict.fromkeys(modules):
+        _check_bytes(module, limits)
     watch = None if observer is None else Watch(observer)
+    options = Options(observed=watch is not None, sequential=sequential, shared=_shared(modules, arguments, verdict, watch))
+    pool = Pool(len(modules))
     devices = [
-        Device(number, module, plan_of(module.entry, _options(verdict, number, watch, sequential)), watch)
+        Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed)
         for number, module in enumerate(modules)
     ]
-    drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits)
+    drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict)
     given = Given(arguments)
     return [given.out(device.result) for device in devices]
+
+
+def _shared(
+    modules: list[Module], arguments: list[tuple[Any, ...]], verdict: Verdict | None, watch: Watch | None
+) -> frozenset[Site]:
+    """The places to compute once for all: in one program, where every device runs the same order and nobody watches."""
+    alike = len(modules) > 1 and watch is None and all(module is modules[0] for module in modules)
+    if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
+        return frozenset()
+    same = tuple(all(value is column[0] for value in column) for column in zip(*arguments, strict=True))
+    known = vars(modules[0]).setdefault("_shared", {})
+    if same not in known:
+        known[same] = shared_sites(modules[0], same)
+    return known[same]  # type: ignore[no-any-return]
 
 
 def modules_of(program: Module | ModuleGroup) -> list[Module]:
@@ -96,28 +120,51 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
 
 
 def _checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
-    verdict = scheduling.check(program, send_buffers=send_buffers)
-    if verdict.refused:
-        raise Refused(verdict)
-    return verdict
+    """The verdict on the program, reached once for a module."""
+    known = vars(program).setdefault("_verdicts", {})
+    if send_buffers not in known:
+        known[send_buffers] = scheduling.check(program, send_buffers=send_buffers)
+    if known[send_buffers].refused:
+        raise Refused(known[send_buffers])
+    return known[send_buffers]  # type: ignore[no-any-return]
 
 
-def _options(verdict: Verdict | None, device: int, watch: Watch | None, sequential: bool) -> Options:
-    orders = () if verdict is None else verdict.orders(device)
-    return Options(observed=watch is not None, sequential=sequential, orders=orders)
+def _check_bytes(module: Module, limits: Limits) -> None:
+    """Refuse, before anything runs, a value that alone is more than the limit of bytes."""
+    instruction = largest(module.entry)
+    if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
+        raise Stopped(too_large(instruction, limits.bytes))
 
 
-def _read_arguments(module: Module, given: tuple[Any, ...], device: int) -> tuple[Any, ...]:
-    parameters = module.entry.parameters
-    if len(given) != len(parameters):
-        raise ArgumentError(
-            "argument_mismatch",
-            f"{len(given)} arguments for device {device}, and %{module.entry.name} has {len(parameters)} parameters: "
-            f"{module.entry.program_shape} [argument_mismatch]",
-        )
-    return tuple(
-        read(value, p.shape, f"argument {n} (%{p.name}) of device {device}")
-        for n, (value, p) in enumerate(zip(given, parameters, strict=True))
+def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
+    return options if verdict is None else evolve(options, orders=verdict.orders(device))
+
+
+def _read_all(modules: list[Module], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The arguments of each device as its plan takes them; what several are given as one object is read once."""
+    known: dict[tuple[int, AnyShape], Any] = {}
+
+    def read_once(value: Any, parameter: Instruction, number: int, device: int) -> Any:
+        key = id(value), parameter.shape
+        if key not in known:
+            known[key] = read(value, parameter.shape, f"argument {number} (%{parameter.name}) of device {device}")
+        return known[key]
+
+    found = []
+    for device, (module, row) in enumerate(zip(modules, rows, strict=True)):
+        parameters = module.entry.parameters
+        if len(row) != len(parameters):
+            raise _wrong_count(module, len(row), device)
+        found.append(tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True))))
+    return found
+
+
+def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
+    signature = module.entry.program_shape
+    wanted = len(signature.parameters)
+    return ArgumentError(
+        "argument_mismatch",
+        f"{count} arguments for device {device}, and %{module.entry.name} has {wanted} parameters: {signature} [argument_mismatch]",
     )
 
 

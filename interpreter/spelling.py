@@ -1,17 +1,19 @@
-"""The ops that a plan spells as Python operators, where NumPy's own arithmetic is XLA's."""
+"""The ops that a plan spells as Python operators or as bare functions, where NumPy's own arithmetic is XLA's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shape_inference import AnyShape, Shape
 from xbuild.graph import Instruction
 
+from .ops.elementwise import BINARY, UNARY
+
 _NUMBERS = frozenset({"signed", "unsigned", "float", "complex"})
 _BITS = frozenset({"pred", "signed", "unsigned"})
 
-_BINARY = {
+_INFIX = {
     "add": (_NUMBERS, "{} + {}"),
     "subtract": (_NUMBERS, "{} - {}"),
     "multiply": (_NUMBERS - {"complex"}, "{} * {}"),
@@ -20,21 +22,29 @@ _BINARY = {
     "or": (_BITS, "{} | {}"),
     "xor": (_BITS, "{} ^ {}"),
 }
-_UNARY = {"negate": (_NUMBERS, "-{}"), "not": (_BITS, "~{}"), "copy": (_NUMBERS | {"pred"}, "{}")}
-_ROWS = _BINARY | _UNARY
+_PREFIX = {"negate": (_NUMBERS, "-{}"), "not": (_BITS, "~{}"), "copy": (_NUMBERS | {"pred"}, "{}")}
+_ROWS = _INFIX | _PREFIX
 _COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
 
 def spelled(instruction: Instruction, operands: Sequence[str]) -> str | None:
     """The op as a Python expression of its operands, or None where its rule must be called."""
-    shapes = [operand.shape for operand in instruction.operands]
-    if not _same_native(shapes):
+    kind = _native_kind([operand.shape for operand in instruction.operands])
+    if kind is None:
         return None
-    kind = shapes[0].dtype.kind
     if instruction.opcode == "compare":
         return _compared(instruction.attributes, kind, operands)
     kinds, text = _ROWS.get(instruction.opcode, (frozenset(), ""))
     return text.format(*operands) if kind in kinds else None
+
+
+def kernel(instruction: Instruction) -> Callable[..., Any] | None:
+    """The function of NumPy, or ours, that the op is on operands of one native type; None where its rule must choose."""
+    kernels = BINARY.get(instruction.opcode) or UNARY.get(instruction.opcode)
+    shape = instruction.operands[0].shape if kernels else None
+    if kernels is None or _native_kind([o.shape for o in instruction.operands]) is None or not isinstance(shape, Shape):
+        return None
+    return kernels.get(shape.dtype.dtype.kind)
 
 
 def _compared(attributes: Any, kind: str, operands: Sequence[str]) -> str | None:
@@ -43,6 +53,8 @@ def _compared(attributes: Any, kind: str, operands: Sequence[str]) -> str | None
     return f"{operands[0]} {_COMPARE[attributes.direction]} {operands[1]}"
 
 
-def _same_native(shapes: Sequence[AnyShape]) -> bool:
+def _native_kind(shapes: Sequence[AnyShape]) -> str | None:
+    """The kind of element type, where all are arrays of one type that NumPy itself computes in."""
     types = {shape.dtype if isinstance(shape, Shape) else None for shape in shapes}
-    return len(types) == 1 and None not in types and all(t is not None and t.is_native for t in types)
+    only = types.pop() if len(types) == 1 else None
+    return only.kind if only is not None and only.is_native else None

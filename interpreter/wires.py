@@ -10,24 +10,40 @@ from attrs import define, field
 from xbuild.graph import Module
 
 from .replica import Device
+from .requests import Request
 
 
 @define(eq=False)
 class Wire:
-    """One direction of a channel between two devices: how many recvs are posted, what was sent and not yet taken.
+    """One direction of a channel, `key` is (channel, source, target): how many recvs are posted, what was sent and not yet taken.
 
     `sender` waits with its value for a recv to be posted, `receiver` for a value.
     """
 
-    channel: int
-    source: int
-    target: int
+    key: tuple[int, int, int]
     buffers: float
     posted: int = 0
     sent: int = 0
     values: deque[Any] = field(factory=deque)
     sender: tuple[Device, Any] | None = None
     receiver: Device | None = None
+
+    @property
+    def channel(self) -> int:
+        return self.key[0]
+
+    @property
+    def source(self) -> int:
+        return self.key[1]
+
+    @property
+    def target(self) -> int:
+        return self.key[2]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every recv that is posted has its value, and nobody waits."""
+        return not self.values and self.sent == self.posted and self.sender is None and self.receiver is None
 
     @property
     def open(self) -> bool:
@@ -44,7 +60,7 @@ class Peers:
 
     def __init__(self, modules: list[Module]) -> None:
         self._homes: dict[tuple[str, int], int] = {}
-        if len({id(module) for module in modules}) == 1 and len(modules) > 1:
+        if all(module is modules[0] for module in modules):
             return
         for device, module in enumerate(modules):
             for computation in module.entry.reachable():
@@ -52,16 +68,13 @@ class Peers:
                     if i.opcode in ("send", "recv"):
                         self._homes[i.opcode, i.attributes.channel_id] = device
 
-    def target(self, attributes: Any, device: int) -> int | None:
+    def target(self, request: Request, device: int) -> int | None:
         """Where a send of this device goes; None where it is no source."""
-        return self._other(attributes, device, 0, "recv")
+        return request.targets.get(device) if request.targets else self._home("recv", request)
 
-    def source(self, attributes: Any, device: int) -> int | None:
+    def source(self, request: Request, device: int) -> int | None:
         """Where a recv of this device comes from; None where it is no target."""
-        return self._other(attributes, device, 1, "send")
+        return request.sources.get(device) if request.sources else self._home("send", request)
 
-    def _other(self, attributes: Any, device: int, mine: int, half: str) -> int | None:
-        pairs = attributes["source_target_pairs"]
-        if pairs:
-            return next((pair[1 - mine] for pair in pairs if pair[mine] == device), None)
-        return self._homes.get((half, attributes["channel_id"]))
+    def _home(self, half: str, request: Request) -> int | None:
+        return self._homes.get((half, request.attributes["channel_id"]))

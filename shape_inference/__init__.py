@@ -1,16 +1,75 @@
 """What a value looks like before it exists: shapes, and for each op the rule that infers one."""
 
-from . import ops as ops
-from . import regions as regions
-from .kinds import KINDS as KINDS
-from .notation import parse_program_shape as parse_program_shape
-from .notation import parse_shape as parse_shape
-from .rules import MissingRule as MissingRule
-from .rules import RuleTable as RuleTable
-from .rules import ShapeError as ShapeError
-from .rules import XbuildError as XbuildError
-from .rules import infer as infer
-from .rules import refuse as refuse
-from .rules import region_parameters as region_parameters
-from .rules import require as require
-from .types import *
+from . import ops as _ops  # noqa: F401  (importing fills the tables)
+from . import regions as _regions  # noqa: F401
+from .kinds import KINDS
+from .notation import parse_program_shape, parse_shape
+from .rules import (
+    MissingRule,
+    RuleTable,
+    ShapeError,
+    XbuildError,
+    infer,
+    refuse,
+    region_parameters,
+    require,
+)
+from .types import (
+    COMPLEX_OF,
+    COMPONENT,
+    PRIMITIVES,
+    AnyShape,
+    Dims,
+    Layout,
+    PrimitiveType,
+    ProgramShape,
+    Shape,
+    TokenShape,
+    TupleShape,
+    array_shape,
+    bf16,
+    c64,
+    c128,
+    compatible,
+    f4e2m1fn,
+    f8e3m4,
+    f8e4m3,
+    f8e4m3b11fnuz,
+    f8e4m3fn,
+    f8e4m3fnuz,
+    f8e5m2,
+    f8e5m2fnuz,
+    f8e8m0fnu,
+    f16,
+    f32,
+    f64,
+    leaves,
+    pred,
+    primitive_type,
+    s1,
+    s2,
+    s4,
+    s8,
+    s16,
+    s32,
+    s64,
+    token,
+    u1,
+    u2,
+    u4,
+    u8,
+    u16,
+    u32,
+    u64,
+)  # fmt: skip
+
+# Spelt out, so that `from shape_inference import *` takes no module along.
+__all__ = [
+    "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "Dims", "Layout", "MissingRule",
+    "PrimitiveType", "ProgramShape", "RuleTable", "Shape", "ShapeError", "TokenShape", "TupleShape",
+    "XbuildError", "array_shape", "bf16", "c64", "c128", "compatible", "f4e2m1fn", "f8e3m4", "f8e4m3",
+    "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu", "f16", "f32", "f64",
+    "infer", "leaves", "parse_program_shape", "parse_shape", "pred", "primitive_type", "refuse",
+    "region_parameters", "require", "s1", "s2", "s4", "s8", "s16", "s32", "s64", "token", "u1", "u2", "u4",
+    "u8", "u16", "u32", "u64",
+]  # fmt: skip

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
+
+import ml_dtypes
 
 from .rules import refuse
 from .types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TokenShape, compatible
@@ -17,6 +20,23 @@ def array(name: str, shape: AnyShape) -> Shape:
     if type(shape) is not Shape:
         refuse("not_array", f"{name} is {shape}, which is no array")
     return shape if shape.layout is None else shape.plain()
+
+
+def alike(operands: Sequence[AnyShape]) -> list[Shape]:
+    """The operands of an op that takes several: one and more arrays of the same extents."""
+    if not operands:
+        refuse("arity_mismatch", "0 operands; at least 1 is wanted")
+    arrays = [array(operand_name(number, operands), each) for number, each in enumerate(operands)]
+    for number, each in enumerate(arrays):
+        if each.dims != arrays[0].dims:
+            kind = "dimension_mismatch" if each.rank == arrays[0].rank else "rank_mismatch"
+            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {each}; their extents must be the same")
+    return arrays
+
+
+def operand_name(number: int, operands: Sequence[AnyShape]) -> str:
+    """`operand` where there is but one, as the user calls it."""
+    return "operand" if len(operands) == 1 else f"operands[{number}]"
 
 
 def scalar(name: str, shape: AnyShape) -> Shape:
@@ -56,8 +76,21 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
 
 
 def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
-    """The float type of the higher precision: more bits, then the first."""
-    return b if b.bits > a.bits else a
+    """The float type of the greater range, then of the greater precision; the first of two that are alike."""
+    return b if _reach(b) > _reach(a) else a
+
+
+@functools.cache
+def _reach(of: PrimitiveType) -> tuple[int, int]:
+    finest = ml_dtypes.finfo(of.dtype)  # type: ignore[no-untyped-call]
+    return math.frexp(float(finest.max))[1], int(finest.nmant)
+
+
+def limits(of: PrimitiveType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    if of.kind == "unsigned":
+        return 0, 2**of.bits - 1
+    return -(2 ** (of.bits - 1)), 2 ** (of.bits - 1) - 1
 
 
 def legal(rank: int) -> str:

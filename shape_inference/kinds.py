@@ -28,4 +28,10 @@ RUN_KINDS = frozenset({
     "raised",
 })  # fmt: skip
 
-KINDS = SHAPE_KINDS | BUILD_KINDS | SCHEDULE_KINDS | RUN_KINDS
+TEXT_KINDS = frozenset({
+    "duplicate_attribute", "duplicate_name", "duplicate_parameter", "elided_constant", "invalid_attribute",
+    "invalid_literal", "missing_attribute", "missing_parameter", "missing_shape", "shape_mismatch", "syntax",
+    "undefined_name", "unknown_attribute", "unknown_opcode",
+})  # fmt: skip
+
+KINDS = SHAPE_KINDS | BUILD_KINDS | SCHEDULE_KINDS | RUN_KINDS | TEXT_KINDS

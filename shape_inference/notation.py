@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from typing import NoReturn
 
-from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, token
+from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
-_TOKEN = re.compile(r"\s*(->|[A-Za-z_]\w*|<=\d+|-?\d+|\{[^{}]*\}|[()\[\],])")
+BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
+"""White space and comments, which HLO text may have between any two of its words."""
+
+_TOKEN = re.compile(r"->|[A-Za-z_]\w*+|<=[ \t\r\n]*+-?\d++|-?\d++|[()\[\],]", re.ASCII)
+_NAMED = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
+_EXTENT = re.compile(r"(<=)?[ \t\r\n]*+(-?\d++)", re.ASCII)
+_LAYOUT = re.compile(r"\{([ \t\r\n,\d]*+)(?::((?:[^{}]++|\{[^{}]*+\})*+))?\}", re.ASCII)
+
+MAX_EXTENT = 2**63 - 1
+MAX_RANK = 64  # NumPy's own
+MAX_DEPTH = 64
 
 
 class NotAShape(ValueError):
-    """The text spells no shape."""
+    """The text spells no shape; `fact` says why, and `place` is where it stops being one."""
+
+    def __init__(self, text: str, fact: str, place: int) -> None:
+        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        super().__init__(f"{shown!r} is no shape: {fact}")
+        self.fact, self.place = fact, place
 
 
 def parse_shape(text: str) -> AnyShape:
@@ -20,7 +35,7 @@ def parse_shape(text: str) -> AnyShape:
     >>> parse_shape("(f32[2,<=3]{1,0}, token[])")
     (f32[2,<=3]{1,0}, token[])
     """
-    reader = _Reader(text)
+    reader = _Reader(text, is_whole=True)
     shape = reader.shape()
     reader.expect("")
     return shape
@@ -32,7 +47,7 @@ def parse_program_shape(text: str) -> ProgramShape:
     >>> parse_program_shape("(f32[], s32[]) -> pred[]")
     (f32[], s32[]) -> pred[]
     """
-    reader = _Reader(text)
+    reader = _Reader(text, is_whole=True)
     parameters = reader.shape()
     reader.expect("->")
     result = reader.shape()
@@ -40,69 +55,117 @@ def parse_program_shape(text: str) -> ProgramShape:
     return ProgramShape(parameters.elements if isinstance(parameters, TupleShape) else (parameters,), result)
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = self._tokenize()
-        self.ahead = next(self.tokens)
+def shape_at(text: str, place: int) -> tuple[AnyShape, int]:
+    """The shape that begins at a place of a longer text, and where it ends.
 
-    def _tokenize(self) -> Iterator[str]:
-        place = 0
-        while match := _TOKEN.match(self.text, place):
-            place = match.end()
-            yield match[1]
-        yield self.text[place:].strip()
-        while True:
-            yield ""
+    >>> shape_at("x = f32[2]{0} negate(y)", 4)
+    (f32[2]{0}, 13)
+    """
+    reader = _Reader(text, place)
+    return reader.shape(), reader.end
+
+
+class _Reader:
+    def __init__(self, text: str, place: int = 0, is_whole: bool = False) -> None:
+        self.text, self.end, self.depth, self.is_whole = text, place, 0, is_whole
+        self._look()
+
+    def _look(self) -> None:
+        """Find the word after the last that was taken."""
+        self.place = self._after_blanks()
+        match = _TOKEN.match(self.text, self.place)
+        self.ahead = match[0] if match else self.text[self.place : self.place + 1]
+
+    def _after_blanks(self) -> int:
+        match = BLANK.match(self.text, self.end)
+        return match.end() if match else self.end
 
     def take(self) -> str:
-        taken, self.ahead = self.ahead, next(self.tokens)
+        taken = self.ahead
+        self.end = self.place + len(taken)
+        self._look()
         return taken
 
     def expect(self, wanted: str) -> None:
-        if (found := self.take()) != wanted:
-            raise NotAShape(f"{self.text!r} is no shape: {found or 'the end'!r} where {wanted or 'the end'!r} is wanted")
+        if self.ahead != wanted:
+            self.refuse(f"{self.ahead or 'the end'!r} where {wanted or 'the end'!r} is wanted")
+        self.take()
+
+    def refuse(self, fact: str) -> NoReturn:
+        raise NotAShape(self.text, fact, self.place)
 
     def shape(self) -> AnyShape:
         if self.ahead == "(":
             return self._tuple()
-        name = self.take()
+        name = self.ahead
         if name != "token" and name not in PRIMITIVES:
-            raise NotAShape(f"{self.text!r} is no shape: {name!r} is no element type")
+            self.refuse(f"{name or 'the end'!r} is no element type")
+        self.take()
         self.expect("[")
-        extents = self._list("]")
-        return token if name == "token" else self._array(name, extents)
+        extents = self._extents()
+        if name != "token":
+            return self._array(name, extents)
+        if extents:
+            self.refuse("a token has no extents")
+        return token
 
     def _tuple(self) -> TupleShape:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse(f"tuples are nested deeper than {MAX_DEPTH}")
         self.expect("(")
         elements: list[AnyShape] = []
-        while self.ahead != ")":
+        if self.ahead != ")":
             elements.append(self.shape())
-            if self.ahead != ")":
-                self.expect(",")
+        while self.ahead != ")":
+            self.expect(",")
+            elements.append(self.shape())
         self.expect(")")
+        self.depth -= 1
         return TupleShape(elements)
 
-    def _array(self, name: str, extents: list[str]) -> Shape:
-        dynamic = tuple(extent.startswith("<=") for extent in extents)
-        dims = tuple(int(extent.removeprefix("<=")) for extent in extents)
-        if any(size < 0 for size in dims):
-            raise NotAShape(f"{self.text!r} is no shape: {min(dims)} is no extent")
-        return Shape(name, dims, dynamic if any(dynamic) else (), self._layout())
-
-    def _layout(self) -> Layout | None:
-        if not self.ahead.startswith("{"):
-            return None
-        order, _, suffix = self.take()[1:-1].partition(":")
-        return Layout(tuple(int(dim) for dim in order.split(",") if dim.strip()), suffix)
-
-    def _list(self, end: str) -> list[str]:
-        found = []
-        while self.ahead != end:
-            found.append(self.take())
-            if not re.fullmatch(r"(<=)?-?\d+", found[-1]):
-                raise NotAShape(f"{self.text!r} is no shape: {found[-1] or 'the end'!r} is no extent")
-            if self.ahead != end:
-                self.expect(",")
+    def _extents(self) -> list[tuple[int, bool]]:
+        found: list[tuple[int, bool]] = []
+        if self.ahead != "]":
+            found.append(self._extent())
+        while self.ahead != "]":
+            self.expect(",")
+            found.append(self._extent())
+        if len(found) > MAX_RANK:
+            self.refuse(f"it has {len(found)} dimensions, and {MAX_RANK} are the most")
         self.take()
         return found
+
+    def _extent(self) -> tuple[int, bool]:
+        match = _EXTENT.fullmatch(self.ahead)
+        if not match:
+            self.refuse(f"{self.ahead or 'the end'!r} is no extent")
+        digits = match[2]
+        if len(digits) > 400 or not 0 <= int(digits) <= MAX_EXTENT:
+            self.refuse(f"{digits[:24]}{'...' * (len(digits) > 24)} is no extent; 0..2^63-1 are")
+        self.take()
+        return int(digits), bool(match[1])
+
+    def _array(self, name: str, extents: list[tuple[int, bool]]) -> Shape:
+        dims = tuple([size for size, _ in extents])
+        dynamic = tuple([is_bound for _, is_bound in extents])
+        layout = self._layout(len(dims)) if self.ahead == "{" else None
+        if layout is None and not any(dynamic):
+            return array_shape(PRIMITIVES[name], dims)
+        return Shape(PRIMITIVES[name], dims, dynamic if any(dynamic) else (), layout)
+
+    def _layout(self, rank: int) -> Layout | None:
+        """In longer text a brace is a layout only where a number or a colon follows; `{}` is something else there."""
+        match = _LAYOUT.match(self.text, self.place)
+        if not match or not (self.is_whole or match[1].strip() or match[2] is not None):
+            return None
+        words = match[1].split(",") if match[1].strip() else []
+        order = [word.strip() for word in words]
+        if not all(re.fullmatch(r"\d{1,3}", word, re.ASCII) for word in order):
+            self.refuse(f"{match[0][:80]!r} is no layout")
+        dims = tuple(map(int, order))
+        if sorted(dims) != list(range(rank)):
+            self.refuse(f"layout {{{','.join(order)}}} is no order of the {rank} dimensions")
+        self.end = match.end()
+        self._look()
+        return Layout(dims, (match[2] or "").strip())

@@ -45,3 +45,39 @@ def all_reduce(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any
 @region_parameters
 def reduce_scatter(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
     return {"to_apply": _scalars(operands[:1]) * 2}
+
+
+@region_parameters
+def scatter(
+    operands: Sequence[AnyShape],
+    scatter_indices: AnyShape,
+    updates: Sequence[AnyShape],
+    *,
+    to_apply: Any,
+    **attributes: Any,
+) -> dict[str, Any]:
+    return {"to_apply": _scalars(operands) * 2}
+
+
+@region_parameters
+def reduce_window(
+    operands: Sequence[AnyShape], init_values: Sequence[AnyShape], *, to_apply: Any, **attributes: Any
+) -> dict[str, Any]:
+    return {"to_apply": _scalars(init_values) * 2}
+
+
+@region_parameters
+def select_and_scatter(
+    operand: AnyShape, source: AnyShape, init_value: AnyShape, *, select: Any, scatter: Any, **attributes: Any
+) -> dict[str, Any]:
+    return {"select": _scalars((operand, operand)), "scatter": _scalars((init_value, init_value))}
+
+
+@region_parameters
+def sort(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
+    return {"to_apply": tuple(scalar for scalar in _scalars(operands) for _ in range(2))}
+
+
+@region_parameters
+def map(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
+    return {"to_apply": _scalars(operands)}

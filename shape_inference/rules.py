@@ -57,7 +57,8 @@ class XbuildError(ValueError):
     def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:
         assert kind in KINDS, kind
         super().__init__(message)
-        self.kind, self.message, self.hints = kind, message, tuple(hints)
+        self.kind, self.message = kind, message
+        self.hints = (hints,) if isinstance(hints, str) else tuple(hints)
         self.explained = False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -120,6 +120,14 @@ class Layout:
         return f"{{{','.join(map(str, self.minor_to_major))}{':' * bool(self.suffix)}{self.suffix}}}"
 
 
+def _extents(values: Iterable[int]) -> Dims:
+    return tuple(values)
+
+
+def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
+    return tuple(values)
+
+
 @frozen(repr=False)
 class Shape:
     """The shape of an array: element type, extents, which extents are only bounds, layout (carried, never compared in rules).
@@ -131,7 +139,7 @@ class Shape:
     """
 
     dtype: PrimitiveType = field(converter=primitive_type)
-    dims: Dims = field(default=(), converter=tuple)
+    dims: Dims = field(default=(), converter=_extents)
     dynamic: tuple[bool, ...] = ()
     layout: Layout | None = None
 
@@ -183,7 +191,7 @@ class TupleShape:
     (f32[2], s32[])
     """
 
-    elements: tuple[AnyShape, ...] = field(default=(), converter=tuple)
+    elements: tuple[AnyShape, ...] = field(default=(), converter=_shapes)
 
     def __repr__(self) -> str:
         return f"({', '.join(map(repr, self.elements))})"
@@ -227,8 +235,11 @@ class ProgramShape:
     (f32[], f32[]) -> f32[]
     """
 
-    parameters: tuple[AnyShape, ...] = field(converter=tuple)
+    parameters: tuple[AnyShape, ...] = field(converter=_shapes)
     result: AnyShape
+
+    def plain(self) -> ProgramShape:
+        return ProgramShape((parameter.plain() for parameter in self.parameters), self.result.plain())
 
     def __repr__(self) -> str:
         return f"({', '.join(map(repr, self.parameters))}) -> {self.result!r}"

@@ -35,7 +35,7 @@ def assert_same(actual: Any, expected: Any, ulps: float = 0) -> None:
 
 
 def distance(a: Array, b: Array) -> Array:
-    """How many values of their type lie between the elements of two arrays; inf where only one is NaN or ints differ."""
+    """How many values of their type lie between the elements of two arrays; inf where one is NaN, or ints differ."""
     if a.dtype.kind == "c":
         return np.maximum(distance(a.real, b.real), distance(a.imag, b.imag))
     if not is_float(a.dtype):

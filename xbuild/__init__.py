@@ -1,6 +1,8 @@
 """Programs: build them from ops, read them, check them for deadlock, see them; `interpreter` runs them."""
 
 from shape_inference import *
+from shape_inference.convolutions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
+from shape_inference.windows import WindowDimension as WindowDimension
 
 from . import ops as ops
 from .attributes import PaddingDimension as PaddingDimension
@@ -14,6 +16,17 @@ from .graph import Instruction as Instruction
 from .graph import Module as Module
 from .graph import ModuleGroup as ModuleGroup
 from .graph import Source as Source
-from .ops import *
+from .derived import *  # type checkers keep the first of two, and the program the last
+from .ops import *  # type: ignore[assignment]
 from .derived import *
 from .regions import computation as computation
+from .scheduling import Finding as Finding
+from .scheduling import Repair as Repair
+from .scheduling import ScheduleError as ScheduleError
+from .scheduling import Verdict as Verdict
+from .scheduling import check as check
+from .scheduling import schedule as schedule
+from .text.faults import HloParseError as HloParseError
+from .text.faults import TextFault as TextFault
+from .text.reader import parse_hlo as parse_hlo
+from .viz import viz as viz

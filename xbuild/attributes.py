@@ -11,6 +11,8 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import AnyShape, Dims, PrimitiveType, Shape, TokenShape, TupleShape, primitive_type, refuse
+from shape_inference.convolutions import ConvolutionDimensionNumbers
+from shape_inference.windows import Window, read_window
 
 from .graph import Computation
 
@@ -33,9 +35,14 @@ class PaddingDimension:
 Padding: TypeAlias = tuple[PaddingDimension, ...]
 
 
+def reader_of(annotation: Any) -> Callable[[Any], Any]:
+    """The function that reads an attribute of this type; TypeError, ValueError or OverflowError for what is none."""
+    return _READERS.get(annotation) or _choice(annotation)
+
+
 def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
-    """The function that reads an attribute of this name and type, and refuses what is none."""
-    read = _READERS.get(annotation) or _choice(annotation)
+    """The same, with a refusal that names the attribute."""
+    read = reader_of(annotation)
 
     def checked(value: Any) -> Any:
         try:
@@ -75,8 +82,12 @@ def _maybe_index(value: Any) -> int | None:
 
 
 def _dims(value: Any) -> Dims:
-    if isinstance(value, tuple) and all(type(each) is int for each in value):
-        return value
+    if type(value) is tuple:
+        for each in value:
+            if type(each) is not int:
+                break
+        else:
+            return value
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
         raise TypeError("a list of ints is wanted")
     return tuple(_index(each) for each in value)
@@ -100,13 +111,25 @@ def _pairs(value: Any) -> SourceTargetPairs:
 
 
 def _padding(value: Any) -> Padding:
-    return tuple(p if isinstance(p, PaddingDimension) else PaddingDimension(*_dims(p)) for p in value)
+    return tuple(p if isinstance(p, PaddingDimension) else _padding_dimension(_dims(p)) for p in value)
+
+
+def _padding_dimension(amounts: Dims) -> PaddingDimension:
+    if len(amounts) not in (2, 3):
+        raise ValueError("(low, high) or (low, high, interior) is wanted for each dimension")
+    return PaddingDimension(*amounts)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError("True or False is wanted")
     return bool(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | str | bytes):
+        raise TypeError("a number is wanted")
+    return float(value)
 
 
 def _text(value: Any) -> str:
@@ -158,12 +181,15 @@ def _regions(value: Any) -> Regions:
 _READERS: dict[Any, Callable[[Any], Any]] = {
     int: _index,
     int | None: _maybe_index,
+    float: _number,
     bool: _flag,
     str: _text,
     Dims: _dims,
     ReplicaGroups: _groups,
     SourceTargetPairs: _pairs,
     Padding: _padding,
+    Window: read_window,
+    ConvolutionDimensionNumbers: ConvolutionDimensionNumbers.read,
     tuple[str, ...]: _texts,
     PrimitiveType: primitive_type,
     PrimitiveType | None: _maybe_type,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -22,7 +23,7 @@ from .text.identifiers import check_name
 if TYPE_CHECKING:
     from .op import Schema
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 @define(eq=False, repr=False)
@@ -49,9 +50,9 @@ Values: TypeAlias = Sequence[Value]
 
 @define(eq=False)
 class _Names:
-    """The names of a module under construction, and its one counter."""
+    """The names of a module under construction, each with the last number that made it unique, and its one counter."""
 
-    taken: set[str] = Factory(set)
+    taken: dict[str, int] = Factory(dict)
     count: int = 0
 
     def fresh(self, spelling: str) -> str:
@@ -59,13 +60,15 @@ class _Names:
             self.count += 1
             name = f"{spelling}.{self.count}"
             if name not in self.taken:
-                self.taken.add(name)
+                self.taken[name] = 0
                 return name
 
     def unique(self, name: str) -> str:
-        if name in self.taken:
-            name = next(n for k in range(1, len(self.taken) + 2) if (n := f"{name}.{k}") not in self.taken)
-        self.taken.add(name)
+        wanted = name
+        while name in self.taken:
+            self.taken[wanted] += 1
+            name = f"{wanted}.{self.taken[wanted]}"
+        self.taken[name] = 0
         return name
 
 
@@ -87,17 +90,21 @@ class Builder:
     computation: Computation | None = field(default=None, init=False)
     traced: dict[Any, Computation] = field(factory=dict, init=False)
     _instructions: list[Instruction] = field(factory=list, init=False)
-    _names: _Names = field(init=False)
+    _parameters: set[int] = field(factory=set, init=False)
+    _names: _Names = field(factory=_Names, init=False)
+    _computation_names: _Names = field(factory=_Names, init=False)
 
     def __attrs_post_init__(self) -> None:
-        check_name(self.name)
-        self._names = self.parent._names if self.parent else _Names()
+        check_name(self.name, BuildError)
         if self.parent:
             self.traced = self.parent.traced
+            self._names, self._computation_names = self.parent._names, self.parent._computation_names
+        else:
+            self._computation_names.unique(self.name)
 
     def sub_builder(self, name: str) -> Builder:
         """A builder for a called computation, whose instructions count on with this one's."""
-        return Builder(self._names.unique(name), self)
+        return Builder(self._computation_names.unique(name), self)
 
     def record(
         self,
@@ -113,11 +120,12 @@ class Builder:
         """
         where = _caller()
         try:
-            self._admit(schema, operands)
+            self._admit(schema, operands, segments)
             if name:
-                check_name(name)
+                check_name(name, BuildError)
             record = self._attributes(schema, operands, segments, attributes)
-            shape = _infer(schema, operands, segments, record)
+            shapes = tuple([operand.instruction.shape for operand in operands])
+            shape = infer_shape(schema, shapes, segments, record)
         except XbuildError as error:
             raise explain(error, schema, operands, segments, attributes, where) from None
         instruction = Instruction(
@@ -151,13 +159,13 @@ class Builder:
         self.computation = computation
         return computation
 
-    def _admit(self, schema: Schema, operands: tuple[Value, ...]) -> None:
+    def _admit(self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None) -> None:
         if self.computation is not None:
             raise BuildError("builder_finished", f"builder {self.name!r} was built; no op can be added to it")
         for operand in operands:
             if type(operand) is not Value or operand.builder is not self:
                 self._reject(operand)
-        if schema.is_flat and len(operands) != len(schema.operands):
+        if segments is None and len(operands) != len(schema.operands):
             raise ShapeError("arity_mismatch", f"{len(operands)} operands, and {len(schema.operands)} are wanted: {', '.join(schema.operands) or 'none'}")
 
     def _reject(self, operand: Any) -> NoReturn:
@@ -172,29 +180,34 @@ class Builder:
     def _attributes(
         self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, attributes: dict[str, Any]
     ) -> Any:
-        if schema.attributes is None and not attributes:
-            return None
-        schema.expect(attributes)
-        if schema.regions and any(not isinstance(attributes[role], Computation) for role in schema.regions):
-            shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
-            attributes = {**attributes, **trace_regions(self, schema, shapes, attributes)}
-        record = schema.attributes(**attributes)
-        if schema.opcode == "parameter" and any(
-            i.opcode == "parameter" and i.attributes.number == record.number for i in self._instructions
-        ):
-            raise BuildError("duplicate_parameter", f"builder {self.name!r} has a parameter {record.number} already")
+        if schema.regions:
+            schema.expect(attributes)
+            if not all([isinstance(attributes[role], Computation) for role in schema.regions]):
+                shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
+                attributes = {**attributes, **trace_regions(self, schema, shapes, attributes)}
+        record = schema.record(attributes)
+        if schema.opcode == "parameter":
+            self._count_parameter(record.number)
         return record
 
+    def _count_parameter(self, number: int) -> None:
+        if number in self._parameters:
+            raise BuildError("duplicate_parameter", f"builder {self.name!r} has a parameter {number} already")
+        self._parameters.add(number)
 
-def _infer(schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
-    shapes = [operand.instruction.shape for operand in operands]
+
+def infer_shape(
+    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any
+) -> AnyShape:
+    """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
+    rule: Callable[..., AnyShape] = infer[schema.opcode]
     if segments is not None:
-        shapes = schema.gather(tuple(shapes), segments)
+        shapes = schema.gather(shapes, segments)
     if record is None:
-        return infer[schema.opcode](*shapes)
+        return rule(*shapes)
     if not schema.regions:
-        return infer[schema.opcode](*shapes, **vars(record))
-    return infer[schema.opcode](*shapes, **signatures(vars(record), schema.regions))
+        return rule(*shapes, **vars(record))
+    return rule(*shapes, **signatures(vars(record), schema.regions))
 
 
 def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str, Any]:
@@ -202,7 +215,7 @@ def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str
     seen = dict(attributes)
     for role in regions:
         region = seen[role]
-        seen[role] = tuple(r.program_shape for r in region) if isinstance(region, tuple) else region.program_shape
+        seen[role] = tuple(r.signature for r in region) if isinstance(region, tuple) else region.signature
     return seen
 
 
@@ -216,10 +229,15 @@ def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | Non
     raise BuildError("no_builder", f"{schema.spelling}: no operand tells the builder; pass it first, or as builder=")
 
 
+@functools.cache
+def _is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE)
+
+
 def _caller() -> tuple[CodeType, int] | None:
     """The user's frame: the first outside this package."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(_PACKAGE):
+    while _is_ours(frame.f_code.co_filename):
         if frame.f_back is None:
             return None
         frame = frame.f_back

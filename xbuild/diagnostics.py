@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shape_inference import ShapeError, XbuildError
 
-from .graph import Computation, Source, resolve, short_path
+from .graph import Computation, Instruction, Source, resolve, short_path
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -23,7 +23,7 @@ class BuildError(XbuildError):
 def explain(
     error: XbuildError,
     schema: Schema,
-    operands: tuple[Value, ...],
+    operands: tuple[Value | Instruction, ...],
     segments: tuple[int, ...] | None,
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
@@ -34,7 +34,8 @@ def explain(
     """
     if error.explained:
         return error
-    rows = [*_operand_rows(schema, operands, segments), *((key, describe(value)) for key, value in attributes.items())]
+    given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
+    rows = [*_operand_rows(schema, operands, segments), *given]
     width = max((len(label) for label, _ in rows), default=0)
     lines = [f"{schema.spelling}: {error.message} [{error.kind}]", *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _source_rows(resolve(*where) if where else None)
@@ -42,6 +43,10 @@ def explain(
     dressed = type(error)(error.kind, "\n".join(lines), error.hints)
     dressed.message, dressed.explained = error.message, True
     return dressed
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple) and not value)
 
 
 def describe(value: Any) -> str:
@@ -57,15 +62,16 @@ def describe(value: Any) -> str:
 
 
 def _operand_rows(
-    schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None
+    schema: Schema, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
 ) -> Iterator[tuple[str, str]]:
-    labels = _labels(schema, len(operands), segments)
+    labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
         shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
         yield label, f"{shape}  %{name}" if name else repr(operand)
 
 
-def _labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
+def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
+    """The name of each operand in the flat tuple: its parameter, numbered where that takes several."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]

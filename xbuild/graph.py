@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,11 @@ class Source:
 
     def __str__(self) -> str:
         return f"{short_path(self.file)}:{self.line} in {self.function}"
+
+
+@frozen
+class TextSource(Source):
+    """A line of HLO text that a computation was read from; it is told in reports, and not printed as metadata."""
 
 
 def short_path(path: str) -> str:
@@ -98,12 +103,20 @@ class Instruction:
         return instruction_text(self)
 
 
+def _instructions(given: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    return tuple(given)
+
+
+def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
+    return tuple(given)
+
+
 @frozen(eq=False, repr=False, slots=False)
 class Computation:
     """Instructions in their recorded order and the root among them; may be made raw, for `check` to refuse."""
 
     name: str
-    instructions: tuple[Instruction, ...] = field(converter=tuple)
+    instructions: tuple[Instruction, ...] = field(converter=_instructions)
     root: Instruction
 
     @cached_property
@@ -115,6 +128,11 @@ class Computation:
     @cached_property
     def program_shape(self) -> ProgramShape:
         return ProgramShape((p.shape for p in self.parameters), self.root.shape)
+
+    @cached_property
+    def signature(self) -> ProgramShape:
+        """The program shape without layouts, which is what shape inference reads."""
+        return self.program_shape.plain()
 
     def __getitem__(self, name: str) -> Instruction:
         """The instruction of this name."""
@@ -149,6 +167,11 @@ class Computation:
                 stack.extend((c, False) for c in reversed(called) if c not in seen)
         return tuple(seen)
 
+    def _repr_svg_(self) -> str | None:
+        from .viz import viz
+
+        return viz(self)._repr_svg_()
+
     def __repr__(self) -> str:
         from .text.printer import computation_text
 
@@ -161,15 +184,17 @@ class Computation:
 class Module:
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
+    `annotations`, as HLO spells them in a module's header, mean nothing here and are printed back.
     Raises ValueError where a count is not positive or the entry is none of the computations.
     """
 
     name: str
     entry: Computation
-    computations: tuple[Computation, ...] = field(converter=tuple, default=())
+    computations: tuple[Computation, ...] = field(converter=_computations, default=())
     num_replicas: int = field(default=1, kw_only=True)
     num_partitions: int = field(default=1, kw_only=True)
     is_scheduled: bool = field(default=False, kw_only=True)
+    annotations: Mapping[str, Any] = field(default=NOTHING, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
@@ -207,17 +232,26 @@ class Module:
         flags = {"percent": percent, "layouts": layouts, "metadata": metadata, "entry_layout": entry_layout}
         return module_text(self, chosen_style(style, **flags))
 
+    def _repr_svg_(self) -> str | None:
+        from .viz import viz
+
+        return viz(self)._repr_svg_()
+
     def __repr__(self) -> str:
         return self.to_hlo()
 
     __str__ = __repr__
 
 
-@frozen(eq=False, repr=False)
+def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
+    return dict(given)
+
+
+@frozen(eq=False, repr=False, slots=False)
 class ModuleGroup:
     """One program for each device (MPMD); Send and Recv pair across them by channel id."""
 
-    modules: Mapping[int, Module] = field(converter=dict)
+    modules: Mapping[int, Module] = field(converter=_modules)
 
     @property
     def num_devices(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from attrs import frozen
 
 from shape_inference import refuse
 
-from .attributes import Region, Regions, reader
+from .attributes import Region, Regions, reader, reader_of
 from .builder import Builder, Value, Values, builder_of
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -23,24 +24,41 @@ OPS: dict[str, Schema] = {}
 
 @frozen(eq=False)
 class Schema:
-    """What readers, printers and pictures need to know of an op; `is_flat` where each operand parameter is one value."""
+    """What readers, printers and pictures need to know of an op.
+
+    `spelling` is the opcode as HLO text has it; `is_flat` where each operand parameter is one value; `names` are all its
+    attributes, `needed` those without a default.
+    """
 
     opcode: str
+    spelling: str
     operands: tuple[str, ...]
     kinds: tuple[Any, ...]
     is_flat: bool
     attributes: type | None
+    names: frozenset[str]
+    needed: frozenset[str]
     regions: tuple[str, ...]
     takes_builder: bool
     declaration: Callable[..., Any]
 
-    @property
-    def spelling(self) -> str:
-        """The opcode as HLO text has it."""
-        return self.opcode.replace("_", "-")
+    def record(self, attributes: dict[str, Any]) -> Any:
+        """The record of these attributes; refuses what is none of them, and the lack of one that is needed."""
+        if self.attributes is None:
+            return self._refuse_names(attributes) if attributes else None
+        try:
+            return self.attributes(**attributes)
+        except (TypeError, ValueError, OverflowError):
+            self._refuse_names(attributes)
+            self._refuse_values(attributes)
+            raise
 
     def expect(self, attributes: dict[str, Any]) -> None:
         """Refuse attributes that the op does not have, and the lack of one that it needs."""
+        if not self.needed <= attributes.keys() <= self.names:
+            self._refuse_names(attributes)
+
+    def _refuse_names(self, attributes: dict[str, Any]) -> None:
         fields = attrs.fields_dict(self.attributes) if self.attributes else {}
         for key in attributes.keys() - fields.keys():
             close = difflib.get_close_matches(key, fields, 1)
@@ -49,16 +67,21 @@ class Schema:
                 f"{self.spelling} has no attribute {key!r}; it has {', '.join(fields) or 'none'}",
                 *(f"did you mean {guess!r}?" for guess in close),
             )
-        for key, each in fields.items():
-            if each.default is attrs.NOTHING and key not in attributes:
+        for key in fields:
+            if key in self.needed and key not in attributes:
                 refuse("invalid_attribute", f"attribute {key!r} is missing")
+
+    def _refuse_values(self, attributes: dict[str, Any]) -> None:
+        fields = attrs.fields_dict(self.attributes) if self.attributes else {}
+        for key, value in attributes.items():
+            reader(key, fields[key].type)(value)
 
     def flatten(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[int, ...] | None]:
         """The arguments as one flat tuple and the sizes of its segments (None where each is one value)."""
         if self.is_flat or len(arguments) != len(self.kinds):
             return arguments, None
-        lists = tuple(map(_as_list, arguments))
-        return tuple(value for each in lists for value in each), tuple(map(len, lists))
+        lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
+        return tuple(itertools.chain.from_iterable(lists)), tuple(map(len, lists))
 
     def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
         """The inverse: for each operand parameter a value, None or a tuple."""
@@ -100,10 +123,13 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
     fields = {p.name: _field(p) for p in keywords}
     return Schema(
         opcode,
+        spelling=opcode.replace("_", "-"),
         operands=tuple(p.name for p in operands),
         kinds=tuple(p.annotation for p in operands),
         is_flat=all(p.annotation is Value for p in operands),
         attributes=attrs.make_class(_title(opcode), fields, frozen=True, slots=False, kw_only=True) if fields else None,
+        names=frozenset(fields),
+        needed=frozenset(p.name for p in keywords if p.default is p.empty),
         regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
         takes_builder=any(p.annotation is Builder for p in parameters),
         declaration=declaration,
@@ -112,7 +138,7 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
 
 def _field(parameter: inspect.Parameter) -> Any:
     default = attrs.NOTHING if parameter.default is parameter.empty else parameter.default
-    return attrs.field(default=default, type=parameter.annotation, converter=reader(parameter.name, parameter.annotation))
+    return attrs.field(default=default, type=parameter.annotation, converter=reader_of(parameter.annotation))
 
 
 def _title(opcode: str) -> str:

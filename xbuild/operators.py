@@ -58,14 +58,26 @@ class Operators:
     def __matmul__(self, other: Any) -> Value:
         return xbuild.dot(self, other)
 
+    def __rmatmul__(self, other: Any) -> Value:
+        return xbuild.dot(other, self)
+
     def __and__(self, other: Any) -> Value:
         return xbuild.and_(self, other)
+
+    def __rand__(self, other: Any) -> Value:
+        return xbuild.and_(other, self)
 
     def __or__(self, other: Any) -> Value:
         return xbuild.or_(self, other)
 
+    def __ror__(self, other: Any) -> Value:
+        return xbuild.or_(other, self)
+
     def __xor__(self, other: Any) -> Value:
         return xbuild.xor(self, other)
+
+    def __rxor__(self, other: Any) -> Value:
+        return xbuild.xor(other, self)
 
     def __lt__(self, other: Any) -> Value:
         return xbuild.lt(self, other)
@@ -79,16 +91,16 @@ class Operators:
     def __ge__(self, other: Any) -> Value:
         return xbuild.ge(self, other)
 
-    def __neg__(self) -> Value:
+    def __neg__(self: Any) -> Value:
         return xbuild.negate(self)
 
-    def __abs__(self) -> Value:
+    def __abs__(self: Any) -> Value:
         return xbuild.abs(self)
 
-    def __invert__(self) -> Value:
+    def __invert__(self: Any) -> Value:
         return xbuild.not_(self)
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self: Any, index: Any) -> Value:
         return xbuild.index(self, index)
 
     def __iter__(self: Any) -> Iterator[Value]:

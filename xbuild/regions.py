@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import xbuild
-from shape_inference import AnyShape, PrimitiveType, region_parameters
+from shape_inference import AnyShape, PrimitiveType, refuse, region_parameters
 
 from .diagnostics import BuildError
 from .graph import Computation
@@ -23,8 +24,22 @@ def trace(builder: Builder, function: Callable[..., Any], shapes: Sequence[AnySh
 
     A tuple or list that it returns becomes a tuple value.
     """
+    _check_arity(function, shapes)
     parameters = [xbuild.ops.parameter(builder, number=n, shape=shape) for n, shape in enumerate(shapes)]
     return builder.build(_as_value(builder, function, function(*parameters)))
+
+
+def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> None:
+    try:
+        inspect.signature(function).bind(*shapes)
+    except TypeError:
+        wanted = f"({', '.join(map(repr, shapes))})"
+        refuse(
+            "arity_mismatch",
+            f"function {_name(function)}{inspect.signature(function)} is to take {len(shapes)} parameters: {wanted}",
+        )
+    except ValueError:  # a function of C that does not tell
+        return
 
 
 def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Value:
@@ -58,7 +73,7 @@ def trace_regions(
 ) -> dict[str, Any]:
     """The regions among an op's attributes as computations, functions traced with the shapes that the op demands."""
     demanded = region_parameters[schema.opcode](*shapes, **attributes)
-    found = {}
+    found: dict[str, Any] = {}
     for role in schema.regions:
         region = attributes[role]
         if isinstance(region, tuple | list):

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..folds import Array, combine
 from ..region import Region
-from ..rules import compute
+from ..requests import emit_request
+from ..rules import compute, planned
 
 Members: TypeAlias = Sequence[tuple[Array, ...]]
 Groups: TypeAlias = Sequence[tuple[int, ...]]
@@ -81,9 +82,12 @@ def collective_permute(
     ]
 
 
+for _opcode in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"):
+    planned.enter(_opcode, emit_request)
+
+
 def _reduced(to_apply: Region, values: Sequence[Any]) -> Any:
-    wide = to_apply.computation.root.shape.dtype.dtype  # type: ignore[union-attr]
-    arrays = [np.asarray(value).astype(wide, copy=False) for value in values]
+    arrays = [np.asarray(value).astype(to_apply.types[0], copy=False) for value in values]
     return np.asarray(combine(to_apply, arrays))
 
 

@@ -1,15 +1,20 @@
-"""Values of ops without operands."""
+"""Ops without operands: constants are globals of the plan, the device knows who it is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shape_inference import Shape
+from xbuild.graph import Instruction
 
 from ..folds import Array
-from ..rules import compute
+from ..lines import Path
+from ..rules import compute, planned
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
 
 
 @compute
@@ -22,3 +27,22 @@ def iota(*, shape: Shape, iota_dimension: int) -> Array:
 def _counter(shape: Shape) -> Any:
     """Integers wrap from 64 bits, floats round once from f64."""
     return np.int64 if shape.dtype.is_integer else np.float64
+
+
+@planned
+def parameter(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    raise AssertionError(f"the arguments of a computation are given before its lines: %{instruction.name}")
+
+
+@planned
+def constant(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    literal = instruction.attributes.literal
+    return emitter.bind("c", literal if literal.ndim else literal[()])
+
+
+def _of_the_device(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return emitter.evaluated(instruction.shape, f"device.{instruction.opcode}", path)
+
+
+planned.enter("replica_id", _of_the_device)
+planned.enter("partition_id", _of_the_device)

@@ -80,7 +80,10 @@ def all_to_all(
     if split_dimension is None:
         return _exchanged(arrays, concat_dimension, split_count, replica_groups)
     if len(arrays) != 1:
-        refuse("arity_mismatch", f"{len(arrays)} operands with split_dimension={split_dimension}; the form with dimensions takes 1")
+        refuse(
+            "arity_mismatch",
+            f"{len(arrays)} operands with split_dimension={split_dimension}; the form with dimensions takes 1",
+        )
     (operand,) = arrays
     concat_dimension = split_dimension if concat_dimension is None else concat_dimension
     if split_count is None:
@@ -93,13 +96,20 @@ def all_to_all(
     return _scaled(_scaled(operand, split_dimension, 1, split_count), concat_dimension, split_count, 1)
 
 
-def _exchanged(arrays: Sequence[Shape], concat_dimension: int | None, split_count: int | None, groups: Groups) -> AnyShape:
+def _exchanged(
+    arrays: Sequence[Shape], concat_dimension: int | None, split_count: int | None, groups: Groups
+) -> AnyShape:
     """The tuple form: one operand for each member of the group, all of one shape."""
     if concat_dimension is not None or split_count is not None:
-        refuse("invalid_attribute", "split_dimension is missing; name it, or leave out concat_dimension and split_count, too")
+        refuse(
+            "invalid_attribute",
+            "split_dimension is missing; name it, or leave out concat_dimension and split_count, too",
+        )
     for number, each in enumerate(arrays):
         if each != arrays[0]:
-            refuse("dimension_mismatch", f"operands[0] is {arrays[0]}, operands[{number}] is {each}; all must be the same")
+            refuse(
+                "dimension_mismatch", f"operands[0] is {arrays[0]}, operands[{number}] is {each}; all must be the same"
+            )
     _check_groups(groups, None, False, "the number of operands,", len(arrays))
     return TupleShape(arrays)
 
@@ -114,7 +124,9 @@ def collective_permute(operand: AnyShape, *, source_target_pairs: Pairs, channel
 def _arrays(operands: Sequence[AnyShape]) -> list[Shape]:
     if not operands:
         refuse("arity_mismatch", "0 operands, and at least 1 is wanted")
-    return [array(f"operands[{number}]" if len(operands) > 1 else "operand", each) for number, each in enumerate(operands)]
+    return [
+        array(f"operands[{number}]" if len(operands) > 1 else "operand", each) for number, each in enumerate(operands)
+    ]
 
 
 def _collated(arrays: Sequence[Shape], result: Callable[[Shape], Shape]) -> AnyShape:
@@ -126,7 +138,11 @@ def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
     """The scalar type that a reducer works in: the operand's, or a wider one of its kind."""
     arity("to_apply", to_apply, 2, f"({operand.dtype}[], {operand.dtype}[])")
     result = to_apply.result
-    for role, shape in (("parameter 0", to_apply.parameters[0]), ("parameter 1", to_apply.parameters[1]), ("result", result)):
+    for role, shape in (
+        ("parameter 0", to_apply.parameters[0]),
+        ("parameter 1", to_apply.parameters[1]),
+        ("result", result),
+    ):
         fits = isinstance(shape, Shape) and not shape.dims and shape.dtype is getattr(result, "dtype", None)
         if not fits or not _accumulates(operand, shape):
             refuse(
@@ -161,7 +177,8 @@ def _divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int)
     if operand.dims[dim] % parts:
         refuse(
             "divisibility",
-            f"{attribute}={dim} of operand {operand} has extent {operand.dims[dim]}, which {count}={parts} does not divide",
+            f"{attribute}={dim} of operand {operand} has extent {operand.dims[dim]}, "
+            f"which {count}={parts} does not divide",
         )
 
 
@@ -170,7 +187,10 @@ def _check_groups(
 ) -> None:
     """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does."""
     if global_ids and channel_id is None:
-        refuse("invalid_attribute", "use_global_device_ids=True without channel_id; the ids of the groups would be replicas")
+        refuse(
+            "invalid_attribute",
+            "use_global_device_ids=True without channel_id; the ids of the groups would be replicas",
+        )
     shown = [list(group) for group in groups]
     seen: set[int] = set()
     for number, group in enumerate(groups):
@@ -182,9 +202,14 @@ def _check_groups(
                 refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
             seen.add(replica)
         if attribute and channel_id is None and len(group) != size:
-            refuse("invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}")
+            refuse(
+                "invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}"
+            )
         if attribute and len(group) != len(groups[0]):
-            refuse("invalid_group", f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; all must be of one size")
+            refuse(
+                "invalid_group",
+                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; all must be of one size",
+            )
 
 
 def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
@@ -198,3 +223,24 @@ def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
                 problem = "negative" if device < 0 else "named twice"
                 refuse("invalid_group", f"{attribute} {shown}: {role} {device} is {problem}")
             seen.add(device)
+
+
+def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
+    """The groups that the ids of CrossReplicaSum spell, one id for each replica."""
+    if num_replicas is not None and len(ids) != num_replicas:
+        refuse(
+            "invalid_group",
+            f"replica_group_ids {list(ids)} has {len(ids)} ids, and there are {num_replicas} replicas; each has one",
+        )
+    return tuple(tuple(replica for replica, each in enumerate(ids) if each == group) for group in sorted(set(ids)))
+
+
+def check_equal_groups(groups: Groups) -> None:
+    """What CrossReplicaSum demands of its groups beyond all_reduce: one size."""
+    for group in groups[1:]:
+        if len(group) != len(groups[0]):
+            refuse(
+                "invalid_group",
+                f"replica_groups {[list(each) for each in groups]}: {list(groups[0])} has {len(groups[0])} members, "
+                f"{list(group)} has {len(group)}; all must be of one size",
+            )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import dims
 from ..dims import called_with, gives, scalar
 from ..rules import infer, refuse
-from ..types import AnyShape, ProgramShape, compatible, pred, s32
+from ..types import AnyShape, Dims, ProgramShape, Shape, compatible, pred, s32
 
 
 @infer
@@ -43,3 +44,19 @@ def conditional(
             gives(f"branch {number}", branch, branch_computations[0].result, "branch 0 gives")
     return branch_computations[0].result
 
+
+@infer
+def map(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimensions: Dims) -> Shape:
+    arrays = dims.alike(operands)
+    first = arrays[0]
+    if len(dimensions) != first.rank:
+        refuse(
+            "attribute_length_mismatch",
+            f"dimensions {list(dimensions)} has {len(dimensions)} entries, and operand {first} has rank {first.rank}; "
+            "all are mapped",
+        )
+    dims.dimensions("dimensions", dimensions, "operand", first, ascending=True)
+    called_with("to_apply", to_apply, [each.dtype[()] for each in arrays], "the element of operand")
+    result = scalar("the result of to_apply", to_apply.result)
+    dynamic = [any(flags) for flags in zip(*(each.dynamic for each in arrays if each.dynamic), strict=True)]
+    return Shape(result.dtype, first.dims, dims.dynamic_of(first.rank, dynamic))

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection
 
-from ..dims import array, element_type, same_type, wider
+from ..dims import array, element_type, same_type
 from ..rules import infer, refuse
-from ..types import COMPLEX_OF, COMPONENT, PRIMITIVES, AnyShape, PrimitiveType, Shape, TupleShape, array_shape, compatible, pred
+from ..types import (
+    COMPLEX_OF,
+    COMPONENT,
+    PRIMITIVES,
+    AnyShape,
+    PrimitiveType,
+    Shape,
+    TupleShape,
+    array_shape,
+    compatible,
+    pred,
+)
 
 Types = tuple[Collection[PrimitiveType], str]
 
@@ -16,6 +28,7 @@ def _of(*kinds: str) -> frozenset[PrimitiveType]:
 
 
 FLOAT: Types = _of("float"), "floating point"
+UNSIGNED: Types = _of("unsigned"), "unsigned integer"
 INTEGER: Types = _of("signed", "unsigned"), "integer"
 BITS: Types = _of("pred", "signed", "unsigned"), "pred or integer"
 INEXACT: Types = _of("float", "complex"), "floating point or complex"
@@ -23,11 +36,10 @@ NUMBER: Types = _of("signed", "unsigned", "float", "complex"), "integer, floatin
 SIGNED_NUMBER: Types = _of("signed", "float", "complex"), "signed integer, floating point or complex"
 REAL_NUMBER: Types = _of("signed", "unsigned", "float"), "integer or floating point"
 ANY: Types = _of("pred", "signed", "unsigned", "float", "complex"), "an element type of arrays"
-ORDERED: Types = _of("pred", "signed", "unsigned", "float", "complex"), "ordered"
 
 UNARY: dict[str, Types] = {
     "abs": SIGNED_NUMBER, "acos": INEXACT, "acosh": INEXACT, "asin": INEXACT, "asinh": INEXACT, "atanh": INEXACT,
-    "cbrt": INEXACT, "ceil": FLOAT, "copy": ANY, "cosh": INEXACT, "cosine": INEXACT, "count_leading_zeros": INTEGER,
+    "cbrt": FLOAT, "ceil": FLOAT, "cosh": INEXACT, "cosine": INEXACT, "count_leading_zeros": INTEGER,
     "erf": FLOAT, "exponential": INEXACT, "exponential_minus_one": INEXACT, "floor": FLOAT, "imag": INEXACT,
     "is_finite": FLOAT, "log": INEXACT, "log_plus_one": INEXACT, "logistic": INEXACT, "negate": NUMBER, "not": BITS,
     "popcnt": INTEGER, "real": INEXACT, "round_nearest_afz": FLOAT, "round_nearest_even": FLOAT, "rsqrt": INEXACT,
@@ -35,8 +47,8 @@ UNARY: dict[str, Types] = {
 }  # fmt: skip
 
 BINARY: dict[str, Types] = {
-    "add": ANY, "and": BITS, "atan2": INEXACT, "complex": (COMPLEX_OF, "f32 or f64"), "divide": NUMBER, "maximum": ORDERED,
-    "minimum": ORDERED, "mulhi": INTEGER, "multiply": ANY, "or": BITS, "power": NUMBER, "remainder": REAL_NUMBER,
+    "add": ANY, "and": BITS, "atan2": INEXACT, "divide": NUMBER, "maximum": ANY,
+    "minimum": ANY, "mulhi": INTEGER, "multiply": ANY, "or": BITS, "power": NUMBER, "remainder": REAL_NUMBER,
     "shift_left": INTEGER, "shift_right_arithmetic": INTEGER, "shift_right_logical": INTEGER, "subtract": NUMBER,
     "xor": BITS,
 }  # fmt: skip
@@ -46,7 +58,6 @@ RESULT: dict[str, Callable[[PrimitiveType], PrimitiveType]] = {
     "real": lambda t: COMPONENT.get(t, t),
     "imag": lambda t: COMPONENT.get(t, t),
     "is_finite": lambda t: pred,
-    "complex": lambda t: COMPLEX_OF[t],
 }
 
 
@@ -63,15 +74,14 @@ def _unary(opcode: str, allowed: Types) -> Callable[[AnyShape], Shape]:
     return rule
 
 
-def _binary(opcode: str, allowed: Types) -> Callable[[AnyShape, AnyShape], Shape]:
+def _binary(allowed: Types) -> Callable[[AnyShape, AnyShape], Shape]:
     types, words = allowed
-    result = RESULT.get(opcode)
 
     def rule(lhs: AnyShape, rhs: AnyShape) -> Shape:
         shape = _common(lhs, rhs)
         if shape.dtype not in types:
             element_type("lhs", shape, types, words)
-        return shape.with_dtype(result(shape.dtype)) if result else shape
+        return shape
 
     return rule
 
@@ -82,22 +92,25 @@ def _common(lhs: AnyShape, rhs: AnyShape) -> Shape:
         return lhs
     left, right = array("lhs", lhs), array("rhs", rhs)
     dtype = same_type("lhs", left, "rhs", right, mixed_floats=True)
-    return _same_dims("lhs", left, "rhs", right).with_dtype(dtype)
+    return same_dims("lhs", left, "rhs", right).with_dtype(dtype)
 
 
-def _same_dims(first: str, a: Shape, second: str, b: Shape) -> Shape:
+def same_dims(first: str, a: Shape, second: str, b: Shape) -> Shape:
+    """Either shape, once their extents agree; a dimension is dynamic where it is in one of them."""
     if a.rank != b.rank:
         refuse("rank_mismatch", f"{first} is {a}, {second} is {b}: ranks {a.rank} and {b.rank} differ")
     for dim, (left, right) in enumerate(zip(a.dims, b.dims, strict=True)):
         if left != right:
             refuse("dimension_mismatch", f"{first} is {a}, {second} is {b}: dimension {dim} is {left} and {right}")
+    if a.dynamic and b.dynamic:
+        return Shape(a.dtype, a.dims, tuple(map(operator.or_, a.dynamic, b.dynamic)))
     return a if a.dynamic else b
 
 
 for _opcode, _types in UNARY.items():
     infer.enter(_opcode, _unary(_opcode, _types))
 for _opcode, _types in BINARY.items():
-    infer.enter(_opcode, _binary(_opcode, _types))
+    infer.enter(_opcode, _binary(_types))
 
 
 @infer
@@ -119,15 +132,26 @@ _COMPARISONS = {
 
 
 @infer
+def complex(lhs: AnyShape, rhs: AnyShape) -> Shape:
+    left, right = array("lhs", lhs), array("rhs", rhs)
+    same_type("lhs", left, "rhs", right)
+    element_type("lhs", left, COMPLEX_OF, "f32 or f64")
+    return same_dims("lhs", left, "rhs", right).with_dtype(COMPLEX_OF[left.dtype])
+
+
+@infer
+def copy(operand: AnyShape) -> AnyShape:
+    return operand
+
+
+@infer
 def clamp(min: AnyShape, operand: AnyShape, max: AnyShape) -> Shape:
     shape = array("operand", operand)
-    dtype = shape.dtype
     for name, bound in (("min", array("min", min)), ("max", array("max", max))):
-        dtype = wider(dtype, same_type(name, bound, "operand", shape, mixed_floats=True))
+        same_type(name, bound, "operand", shape, mixed_floats=True)
         if bound.dims:
-            _same_dims(name, bound, "operand", shape)
-    element_type("operand", shape, *ORDERED)
-    return shape.with_dtype(dtype)
+            same_dims(name, bound, "operand", shape)
+    return shape
 
 
 @infer
@@ -139,9 +163,9 @@ def select(pred: AnyShape, on_true: AnyShape, on_false: AnyShape) -> AnyShape:
         return _select_tuples(choice, on_true, on_false)
     left, right = array("on_true", on_true), array("on_false", on_false)
     dtype = same_type("on_true", left, "on_false", right, mixed_floats=True)
-    result = _same_dims("on_true", left, "on_false", right)
+    result = same_dims("on_true", left, "on_false", right)
     if choice.dims:
-        _same_dims("pred", choice, "on_true", left)
+        result = same_dims("pred", choice, "on_true", result)
     return result.with_dtype(dtype)
 
 
@@ -150,7 +174,9 @@ _PRED = array_shape(pred, ())
 
 def _select_tuples(choice: Shape, on_true: AnyShape, on_false: AnyShape) -> AnyShape:
     if not compatible(on_true, on_false):
-        refuse("element_type_mismatch", f"on_true is {on_true}, on_false is {on_false}; a selection wants the same shape")
+        refuse(
+            "element_type_mismatch", f"on_true is {on_true}, on_false is {on_false}; a selection wants the same shape"
+        )
     if not isinstance(on_true, TupleShape):
         refuse("not_array", f"on_true is {on_true}, which is neither an array nor a tuple")
     if choice.dims:

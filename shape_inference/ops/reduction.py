@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import dims
-from ..dims import array, dynamic_of, wider
+from ..dims import dynamic_of, wider
 from ..rules import infer, refuse
 from ..types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TupleShape, array_shape
 
@@ -16,32 +16,25 @@ def reduce(
 ) -> AnyShape:
     arrays = same_extents(operands, init_values)
     first = arrays[0]
-    if dimensions:
-        dims.dimensions("dimensions", dimensions, "operand", first)
+    dims.dimensions("dimensions", dimensions, "operand", first)
     types = accumulators(to_apply, arrays, init_values)
-    sizes = tuple([size for dim, size in enumerate(first.dims) if dim not in dimensions])
-    if any(each.dynamic for each in arrays):
-        results = [_kept(each, dtype, sizes, dimensions) for each, dtype in zip(arrays, types, strict=True)]
-    else:
-        results = [array_shape(dtype, sizes) for dtype in types]
+    results = [_kept(each, dtype, dimensions) for each, dtype in zip(arrays, types, strict=True)]
     return results[0] if len(results) == 1 else TupleShape(results)
 
 
-def _kept(operand: Shape, dtype: PrimitiveType, sizes: Dims, dimensions: Dims) -> Shape:
+def _kept(operand: Shape, dtype: PrimitiveType, dimensions: Dims) -> Shape:
+    sizes = tuple([size for dim, size in enumerate(operand.dims) if dim not in dimensions])
+    if not operand.dynamic:
+        return array_shape(dtype, sizes)
     flags = dynamic_of(len(sizes), (flag for dim, flag in enumerate(operand.dynamic) if dim not in dimensions))
     return Shape(dtype, sizes, flags)
 
 
 def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) -> list[Shape]:
     """The operands of a reduction: one and more arrays of the same extents, an init value for each."""
-    if not operands or len(operands) != len(init_values):
-        refuse("arity_mismatch", f"{len(operands)} operands and {len(init_values)} init_values; as many, and at least 1, are wanted")
-    arrays = [array("operand" if len(operands) == 1 else f"operands[{n}]", each) for n, each in enumerate(operands)]
-    for number, each in enumerate(arrays):
-        if each.dims != arrays[0].dims:
-            kind = "dimension_mismatch" if each.rank == arrays[0].rank else "rank_mismatch"
-            refuse(kind, f"operands[0] is {arrays[0]}, operands[{number}] is {each}; their extents must be the same")
-    return arrays
+    if len(operands) != len(init_values):
+        refuse("arity_mismatch", f"{len(operands)} operands and {len(init_values)} init_values; as many are wanted")
+    return dims.alike(operands)
 
 
 def accumulators(
@@ -63,14 +56,20 @@ def _fitting(
     dims.arity(role, to_apply, 2 * count, f"{count} operands and init values")
     results = to_apply.result.elements if count > 1 and isinstance(to_apply.result, TupleShape) else (to_apply.result,)
     if len(results) != count:
-        refuse("signature_mismatch", f"{role} is {to_apply}, which gives {len(results)} values for {count} operands; {wanted} is wanted")
+        refuse(
+            "signature_mismatch",
+            f"{role} is {to_apply}, which gives {len(results)} values for {count} operands; {wanted} is wanted",
+        )
     for number, (operand, result) in enumerate(zip(arrays, results, strict=True)):
         labels = ["its result", f"its parameter {number}", f"its parameter {number + count}", "the init value"]
         shapes = [result, to_apply.parameters[number], to_apply.parameters[number + count], init_values[number]]
         for label, shape in zip(labels, shapes, strict=True):
             fits = _between(operand, shape, result) if label == "the init value" else _is_type(operand, shape, result)
             if not fits:
-                refuse("signature_mismatch", f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; {wanted} is wanted")
+                refuse(
+                    "signature_mismatch",
+                    f"{role} is {to_apply}: {label} is {shape}, operand is {operand}; {wanted} is wanted",
+                )
     return [result.dtype for result in results if isinstance(result, Shape)]
 
 

@@ -46,7 +46,10 @@ def _injective(attribute: str, dimensions: Dims, target: str, sizes: Dims) -> No
     for dim in dimensions:
         if not 0 <= dim < len(sizes):
             legal = dims.legal(len(sizes))
-            refuse("dimension_out_of_range", f"{attribute} {list(dimensions)} names dimension {dim} of {target} {list(sizes)}; {legal}")
+            refuse(
+                "dimension_out_of_range",
+                f"{attribute} {list(dimensions)} names dimension {dim} of {target} {list(sizes)}; {legal}",
+            )
     if len(dimensions) > 1:
         dims.distinct(attribute, dimensions)
 
@@ -68,7 +71,10 @@ def check_broadcast_in_dim(operand: AnyShape, sizes: Dims, broadcast_dimensions:
     dims.sizes("shape", sizes)
     dims.length("broadcast_dimensions", broadcast_dimensions, shape.rank, f"and operand {shape} has rank")
     if shape.rank > len(sizes):
-        refuse("rank_mismatch", f"operand {shape} has rank {shape.rank}, shape {list(sizes)} has rank {len(sizes)}, which is less")
+        refuse(
+            "rank_mismatch",
+            f"operand {shape} has rank {shape.rank}, shape {list(sizes)} has rank {len(sizes)}, which is less",
+        )
     _injective("broadcast_dimensions", broadcast_dimensions, "shape", sizes)
     for dim, size in zip(broadcast_dimensions, shape.dims, strict=True):
         if size not in (1, sizes[dim]):
@@ -216,7 +222,9 @@ def pad(operand: AnyShape, padding_value: AnyShape, *, padding: Sequence[Padding
 def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
     low, high, interior, size = padding.low, padding.high, padding.interior, shape.dims[dim]
     if interior < 0:
-        refuse("negative_size", f"padding of dimension {dim} has interior={interior}; only low and high may be negative")
+        refuse(
+            "negative_size", f"padding of dimension {dim} has interior={interior}; only low and high may be negative"
+        )
     padded = size + low + high + max(size - 1, 0) * interior
     if padded < 0:
         refuse(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 
 from ..dims import array, integer, length, same_type, sizes
@@ -29,12 +30,17 @@ def slice(operand: AnyShape, *, start_indices: Dims, limit_indices: Dims, stride
 def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> None:
     """Refuse the bounds of one dimension: the stride, the limit, or the start."""
     if stride < 1:
-        refuse("non_positive", f"stride {stride} of dimension {dim} of operand {shape}; at least 1 is wanted", "xb.reverse runs backwards")
+        refuse(
+            "non_positive",
+            f"stride {stride} of dimension {dim} of operand {shape}; at least 1 is wanted",
+            "xb.reverse runs backwards",
+        )
     size = shape.dims[dim]
-    which, index, legal = ("limit_indices", limit, f"0..{size}") if limit > size else ("start_indices", start, f"0..{limit}")
+    at_limit = not 0 <= limit <= size
+    which, index, legal = ("limit", limit, f"0..{size}") if at_limit else ("start", start, f"0..{limit}")
     refuse(
         "index_out_of_range",
-        f"{which}[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; legal are {legal} "
+        f"{which}_indices[{dim}]={index} for dimension {dim} of operand {shape}, which is {size}; legal are {legal} "
         f"(start {start}, limit {limit})",
     )
 
@@ -71,7 +77,9 @@ def dynamic_update_slice(operand: AnyShape, update: AnyShape, start_indices: Seq
     same_type("operand", shape, "update", new, mixed_floats=True)
     for dim, (size, room) in enumerate(zip(new.dims, shape.dims, strict=True)):
         if size > room:
-            refuse("index_out_of_range", f"dimension {dim} of update {new} is {size}, of operand {shape} it is only {room}")
+            refuse(
+                "index_out_of_range", f"dimension {dim} of update {new} is {size}, of operand {shape} it is only {room}"
+            )
     _starts(shape, start_indices)
     return shape
 
@@ -98,7 +106,10 @@ def _starts(operand: Shape, start_indices: Sequence[AnyShape]) -> None:
 
 def _vector(operand: Shape, starts: Shape) -> None:
     if starts.rank != 1:
-        refuse("rank_mismatch", f"start_indices is {starts} of rank {starts.rank}; scalars or one vector, of rank 1, are wanted")
+        refuse(
+            "rank_mismatch",
+            f"start_indices is {starts} of rank {starts.rank}; scalars or one vector, of rank 1, are wanted",
+        )
     if starts.dims[0] != operand.rank:
         refuse("dimension_mismatch", f"start_indices is {starts}, and operand {operand} has rank {operand.rank}")
 
@@ -108,5 +119,19 @@ def check_index(operand: Shape, dim: int, index: int) -> int:
     size = operand.dims[dim]
     if not -size <= index < size:
         legal = f"legal are {-size}..{size - 1}" if size else "it has no element"
-        refuse("index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {legal}")
+        refuse(
+            "index_out_of_range", f"index {index} for dimension {dim} of operand {operand}, which is {size}; {legal}"
+        )
     return index % size
+
+
+def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int, int]:
+    """A Python slice of a dimension as start, limit and stride; bounds outside are cut off, as Python does."""
+    given = f"slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
+    for bound in (span.start, span.stop, span.step):
+        if bound is not None and not hasattr(bound, "__index__"):
+            refuse("invalid_attribute", f"{given}: {bound!r} is no int", "xb.dynamic_slice starts at a value")
+    if span.step is not None and span.step < 1:
+        refuse("non_positive", f"{given}: step {span.step}, and at least 1 is wanted", "xb.reverse runs backwards")
+    start, stop, step = span.indices(operand.dims[dim])
+    return start, max(start, stop), step

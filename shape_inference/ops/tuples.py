@@ -28,3 +28,13 @@ def after_all(tokens: Sequence[AnyShape]) -> TokenShape:
     for number, each in enumerate(tokens):
         dims.token(f"tokens[{number}]", each)
     return token
+
+
+@infer
+def opt_barrier(operand: AnyShape) -> AnyShape:
+    return operand
+
+
+@infer
+def domain(operand: AnyShape, *, kind: str, entry: str, exit: str) -> AnyShape:
+    return operand

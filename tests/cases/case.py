@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,25 @@ class Case:
 
     def computation(self) -> xb.Computation:
         builder = xb.Builder("case")
-        parameters = [
-            xb.parameter(builder, number=n, shape=primitive_type(a.dtype)[a.shape]) for n, a in enumerate(self.arguments)
-        ]
+        parameters = _parameters(builder, (primitive_type(a.dtype)[a.shape] for a in self.arguments))
         return builder.build(self.call(*parameters, **self.attributes))
+
+
+@frozen
+class Inferred:
+    """A call on values of these shapes (HLO spelling), and the very shape that it gives.
+
+    It is for the shapes that no array has: dynamic bounds, layouts, huge extents, element types that mix.
+    """
+
+    id: str
+    call: Callable[..., xb.Value]
+    operands: tuple[AnyShape, ...] = field(converter=lambda texts: tuple(map(parse_shape, texts)))
+    result: str
+    source: str
+
+    def shape(self) -> AnyShape:
+        return self.call(*_parameters(xb.Builder("inferred"), self.operands)).shape
 
 
 @frozen
@@ -49,5 +64,8 @@ class Refusal:
     attributes: Mapping[str, Any] = {}
 
     def attempt(self) -> None:
-        builder = xb.Builder("refusal")
-        self.call(*(xb.parameter(builder, number=n, shape=shape) for n, shape in enumerate(self.operands)), **self.attributes)
+        self.call(*_parameters(xb.Builder("refusal"), self.operands), **self.attributes)
+
+
+def _parameters(builder: xb.Builder, shapes: Iterable[AnyShape]) -> list[xb.Value]:
+    return [xb.parameter(builder, number=n, shape=shape) for n, shape in enumerate(shapes)]

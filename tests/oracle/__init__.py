@@ -70,7 +70,13 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={
+                **os.environ,
+                "JAX_PLATFORMS": "cpu",
+                "XLA_FLAGS": flags,
+                "PYTHONPATH": path,
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+            },
         )
         self.answers: queue.Queue[Any] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The child process of the oracle: reads jobs from stdin, runs each on jaxlib's CPU client, writes results to stdout."""
+"""The child process of the oracle: reads jobs from stdin, runs each on jaxlib's CPU client, answers on stdout."""
 
 from __future__ import annotations
 

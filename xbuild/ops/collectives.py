@@ -6,6 +6,8 @@ from ..attributes import Region, ReplicaGroups, SourceTargetPairs
 from ..builder import Value, Values
 from ..op import op
 
+__all__ = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"]
+
 
 @op
 def all_reduce(

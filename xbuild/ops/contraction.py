@@ -24,7 +24,7 @@ def dot(
 
     Formula: result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]; m and n stand for the free dimensions.
     Shapes: any ranks; paired dimensions have one extent. Result: batch, then lhs free, then rhs free dimensions.
-    Types: one for both, two floats (the wider), or two integers with preferred_element_type, which is then the result's.
+    Types: one for both, two floats (the wider), or two integers with preferred_element_type; that is the result's.
     Floats under 32 bits are summed in f32 and rounded once; integers wrap; pred is the or of ands; no terms give 0.
     Raises: not_array; element_type_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
     dimension_mismatch; invalid_attribute; overflow.

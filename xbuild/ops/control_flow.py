@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from shape_inference import Dims
+
 from ..attributes import Region, Regions
 from ..builder import Value, Values
 from ..op import op
+
+__all__ = ["call", "conditional", "map", "while_"]
 
 
 @op
@@ -64,5 +68,27 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
     np.float32(3.0)
 
     Source: Operation Semantics, Conditional; StableHLO, case.
+    """
+    ...
+
+
+@op
+def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
+    """The result of a scalar computation on the elements of all operands at each place.
+
+    Formula: result[i] = to_apply(operands[0][i], ..., operands[N-1][i]).
+    Shapes: N arrays of the same extents; to_apply: (T_0, ..., T_N-1) -> S on scalars; dimensions: all, in order.
+    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; attribute_length_mismatch;
+    dimension_out_of_range; duplicate_dimension; bad_order; signature_mismatch; non_scalar.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3], xb.f32[3])
+    ... def squared_distance(x, y):
+    ...     return xb.ops.map((x, y), to_apply=lambda a, b: (a - b) * (a - b), dimensions=(0,))
+    >>> evaluate(squared_distance, [1.0, 2.0, 3.0], [4.0, 4.0, 4.0])
+    array([9., 4., 1.], dtype=float32)
+
+    Source: Operation Semantics, Map.
     """
     ...

@@ -8,6 +8,8 @@ from ..attributes import Array
 from ..builder import Builder, Value
 from ..op import op
 
+__all__ = ["parameter", "constant", "iota", "replica_id", "partition_id"]
+
 
 @op
 def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:

@@ -8,6 +8,8 @@ from ..attributes import SourceTargetPairs
 from ..builder import Value
 from ..op import op
 
+__all__ = ["send", "send_done", "recv", "recv_done", "infeed", "outfeed"]
+
 
 @op
 def send(

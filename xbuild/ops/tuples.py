@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..builder import Value, Values
 from ..op import op
 
+__all__ = ["after_all", "domain", "get_tuple_element", "opt_barrier", "tuple_"]
+
 
 @op
 def tuple_(operands: Values) -> Value:
@@ -49,5 +51,42 @@ def after_all(tokens: Values) -> Value:
     %after-all.1: token[]
 
     Source: xla_builder.h, AfterAll; StableHLO, after_all.
+    """
+    ...
+
+
+@op
+def opt_barrier(operand: Value) -> Value:
+    """The operand itself; a compiler moves nothing across it.
+
+    Shapes: any value; the same.
+    Raises: nothing of its own.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.f32[2])(xb.ops.opt_barrier), [1.0, 2.5])
+    array([1. , 2.5], dtype=float32)
+
+    Source: xla_builder.h, OptimizationBarrier; StableHLO, optimization_barrier.
+    """
+    ...
+
+
+@op
+def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
+    """The operand itself, on the border between two domains of metadata: their text is kept, and means nothing here.
+
+    Shapes: any value; the same.
+    Raises: nothing of its own.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2])
+    ... def moved(x):
+    ...     return xb.ops.domain(x, entry="{maximal device=0}", exit="{maximal device=1}")
+    >>> evaluate(moved, [1.0, 2.5])
+    array([1. , 2.5], dtype=float32)
+
+    Source: HloOpcode, domain.
     """
     ...

@@ -30,6 +30,7 @@ def _all_to_all(whole: Instruction) -> tuple[Instruction, ...]:
         return (whole,)
     operand = whole.operands[0].shape.plain()
     assert isinstance(operand, Shape)
+    assert isinstance(whole.shape, Shape)
     split, concat, count = a.split_dimension, a.concat_dimension, a.split_count
     cut = (*operand.dims[:split], count, operand.dims[split] // count, *operand.dims[split + 1 :])
     others = [dim for dim in range(len(cut)) if dim != split]
@@ -48,7 +49,8 @@ def _all_to_all(whole: Instruction) -> tuple[Instruction, ...]:
 
 def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...], **attributes: Any) -> Instruction:
     record = OPS[opcode].attributes
-    assert record is not None and isinstance(operand.shape, Shape)
+    assert record is not None
+    assert isinstance(operand.shape, Shape)
     return Instruction(
         opcode,
         f"{operand.name.rpartition('.')[0]}.{suffix}",
@@ -62,4 +64,11 @@ def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...]
     )
 
 
-_EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {"all_to_all": _all_to_all}
+def _pad(whole: Instruction) -> tuple[Instruction, ...]:
+    """A scalar has no dimension to pad, and no padding that HLO text could spell: the operand itself."""
+    if whole.attributes.padding:
+        return (whole,)
+    return (attrs.evolve(whole, opcode="copy", operands=whole.operands[:1], attributes=None),)
+
+
+_EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {"all_to_all": _all_to_all, "pad": _pad}

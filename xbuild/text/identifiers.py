@@ -25,13 +25,15 @@ def is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None and name not in KEYWORDS
 
 
-def check_name(name: Any) -> None:
-    """Raise XbuildError (invalid_name) unless HLO text could hold the name."""
+def check_name(name: Any, refusal: type[XbuildError] = XbuildError) -> None:
+    """Raise the refusal (of kind invalid_name) unless HLO text could hold the name."""
     if not isinstance(name, str):
-        raise XbuildError("invalid_name", f"{name!r} is no name; a string is wanted")
+        raise refusal("invalid_name", f"{name!r} is no name; a string is wanted")
+    if name in KEYWORDS:
+        raise refusal("invalid_name", f"{name!r} is no name: HLO text has it as a word", [f"{nearest(name)!r} is one"])
     if not is_identifier(name):
-        why = "a word of HLO text" if name in KEYWORDS else "not made of ASCII letters, digits, `_`, `.` and `-`, no digit first"
-        raise XbuildError("invalid_name", f"{name!r} is no name: it is {why}", f"{nearest(name)!r} is one")
+        letters = "ASCII letters, digits, `_`, `.` and `-` are wanted, and no digit, `.` or `-` first"
+        raise refusal("invalid_name", f"{name!r} is no name: {letters}", [f"{nearest(name)!r} is one"])
 
 
 def nearest(name: str) -> str:

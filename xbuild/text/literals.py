@@ -7,10 +7,12 @@ import math
 import re
 
 import numpy as np
+from attrs import frozen
 
 from shape_inference import PrimitiveType, primitive_type
 
 from ..attributes import Array
+from ..graph import Instruction
 
 # 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
 _WHOLE = re.compile(r"(?<!-0)\.0(?=[],)]|$)")
@@ -26,6 +28,22 @@ def literal_text(array: Array) -> str:
     if array.ndim == 0 and dtype.kind == "pred":
         return "true" if array else "false"
     return _braced(_listed(array, dtype), array.ndim)
+
+
+def spelled_literal(instruction: Instruction) -> str:
+    """The literal of a constant, as the text spelled it that it was read from."""
+    spelled = instruction.annotations.get("literal")
+    if isinstance(spelled, SpelledLiteral) and spelled.array is instruction.attributes.literal:
+        return spelled.text
+    return literal_text(instruction.attributes.literal)
+
+
+@frozen(eq=False)
+class SpelledLiteral:
+    """An array as a text spelled it, for as long as it is the same."""
+
+    array: Array
+    text: str
 
 
 def _braced(text: str, rank: int) -> str:
@@ -76,5 +94,6 @@ def _small_float(dtype: PrimitiveType, pattern: int) -> str:
     if math.isnan(wide):
         return "-nan" if math.copysign(1.0, wide) < 0 else "nan"
     candidates = (f"{wide:.{digits}g}" for digits in range(1, 17))
-    shortest = next(text for text in candidates if np.float32(text).astype(dtype.dtype).tobytes() == value.tobytes())
+    with np.errstate(over="ignore"):  # too few digits may round past the largest
+        shortest = next(t for t in candidates if np.float64(t).astype(dtype.dtype).tobytes() == value.tobytes())
     return "-0.0" if shortest == "-0" else shortest

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..graph import Computation, Instruction, Module
-from .codecs import attributes_text
+from .codecs import spellings
 from .expansion import expansion
-from .literals import literal_text
+from .header import AFTER_COUNTS, BEFORE_COUNTS, LAYOUT
+from .literals import spelled_literal
+from .notes import PAIRED, notes_text
 from .style import Style, chosen_style
 from .writer import Writer
 
@@ -20,13 +22,23 @@ def instruction_text(instruction: Instruction, writer: Writer | None = None) -> 
     opcode = instruction.opcode
     spelling = _SPELLING.get(opcode) or _SPELLING.setdefault(opcode, opcode.replace("_", "-"))
     if opcode == "constant":
-        operands = literal_text(instruction.attributes.literal)
+        operands = spelled_literal(instruction)
     elif opcode == "parameter":
         operands = str(instruction.attributes.number)
     else:
         operands = writer.references(instruction.operands)
     head = f"{writer.reference(instruction)} = {writer.shape(instruction.shape)} {spelling}({operands})"
-    return head + attributes_text(writer, instruction)
+    return head + _attributes(writer, instruction)
+
+
+def _attributes(writer: Writer, instruction: Instruction) -> str:
+    """Everything after the operands: the op's attributes, then what any instruction may have, in XLA's order."""
+    text = ""
+    if instruction.attributes is not None:
+        text = "".join([spelling.text(writer, instruction) for spelling in spellings(instruction.opcode)])
+    if instruction.annotations or instruction.control or writer.style.metadata or instruction.opcode in PAIRED:
+        text += notes_text(writer, instruction)
+    return text
 
 
 def computation_text(computation: Computation, style: str | Style = "short") -> str:
@@ -47,18 +59,23 @@ def _blocks(computations: Iterable[Computation], entry: Computation, writer: Wri
 
 
 def _block(computation: Computation, mark: str, writer: Writer) -> str:
-    lines = [
-        f"  ROOT {instruction_text(part, writer)}" if part is computation.root else f"  {instruction_text(part, writer)}"
-        for instruction in computation.instructions
-        for part in expansion(instruction)
-    ]
-    signature = f" {_signature(computation, writer)}" if writer.style.percent else ""
+    lines: list[str] = []
+    for instruction in computation.instructions:
+        *before, last = expansion(instruction)
+        lines += [f"  {instruction_text(part, writer)}" for part in before]
+        root = "ROOT " if instruction is computation.root else ""
+        lines.append(f"  {root}{instruction_text(last, writer)}")
+    signature = f" {_signature(computation)}" if writer.style.percent else ""
     return "\n".join((f"{mark}{writer.called(computation)}{signature} {{", *lines, "}"))
 
 
-def _signature(computation: Computation, writer: Writer) -> str:
-    parameters = (f"{p.name}: {writer.shape(p.shape)}" for p in computation.parameters)
-    return f"({', '.join(parameters)}) -> {writer.shape(computation.root.shape)}"
+def _signature(computation: Computation) -> str:
+    """Names and shapes of the parameters, and the result; XLA writes no layouts here."""
+    spell = Writer().shape
+    signature = computation.signature
+    pairs = zip(computation.parameters, signature.parameters, strict=True)
+    parameters = ", ".join(f"{p.name}: {spell(shape)}" for p, shape in pairs)
+    return f"({parameters}) -> {spell(signature.result)}"
 
 
 def _header(module: Module, writer: Writer) -> str:
@@ -67,11 +84,15 @@ def _header(module: Module, writer: Writer) -> str:
         words.append("is_scheduled=true")
     if writer.style.entry_layout:
         shapes = ", ".join(writer.shape(p.shape) for p in module.entry.parameters)
-        words.append(f"entry_computation_layout={{({shapes})->{writer.shape(module.entry.root.shape)}}}")
+        words.append(f"{LAYOUT}={{({shapes})->{writer.shape(module.entry.root.shape)}}}")
+    kept = module.annotations
+    words += [f"{key}={kept[key]}" for key in BEFORE_COUNTS if key in kept and not (writer.style.entry_layout and key == LAYOUT)]
     for key, count in (("replica_count", module.num_replicas), ("num_partitions", module.num_partitions)):
         if count != 1:
             words.append(f"{key}={count}")
-    return ", ".join(words)
+    words += [f"{key}={kept[key]}" for key in AFTER_COUNTS if key in kept]
+    tables = f"\n\n{kept['stack_tables']}" if writer.style.metadata and "stack_tables" in kept else ""
+    return ", ".join(words) + tables
 
 
 def _ordered(module: Module) -> tuple[Computation, ...]:

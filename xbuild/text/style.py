@@ -7,8 +7,9 @@ from attrs import evolve, frozen
 
 @frozen
 class Style:
-    """`percent`: `%` before names, and signatures of computations. `layouts`: the default layout where a shape has none.
+    """What is written beside the program itself.
 
+    `percent`: `%` before names, and signatures of computations. `layouts`: the default one where a shape has none.
     `metadata`: scopes and source lines. `entry_layout`: the entry's signature in the header of a module.
     """
 

@@ -8,15 +8,15 @@ from attrs import Factory, define
 
 from shape_inference import AnyShape, Layout, Shape, TokenShape, TupleShape
 
-from ..graph import Computation, Instruction, Source
-from .style import Style
+from ..graph import Computation, Instruction, Source, TextSource
+from .style import STYLES, Style
 
 
 @define
 class Writer:
     """Spells names and shapes, each shape once for as long as one text is made."""
 
-    style: Style = Style()
+    style: Style = STYLES["short"]
     names: dict[Computation, str] = Factory(dict)
     _shapes: dict[int, str] = Factory(dict)
     _sources: dict[tuple[int, int], Source | None] = Factory(dict)
@@ -30,7 +30,7 @@ class Writer:
 
     def references(self, instructions: Iterable[Instruction]) -> str:
         if self.style.percent:
-            return ", ".join([f"%{i.name}" for i in instructions])
+            return numbered([f"%{i.name}" for i in instructions])
         return ", ".join([i.name for i in instructions])
 
     def called(self, computation: Computation) -> str:
@@ -46,6 +46,8 @@ class Writer:
     def source(self, instruction: Instruction) -> Source | None:
         """Found once for each line of the user's program, since a line may record many."""
         where = instruction.where
+        if isinstance(where, TextSource):
+            return None
         if not isinstance(where, tuple):
             return where
         place = id(where[0]), where[1]
@@ -55,7 +57,7 @@ class Writer:
 
     def _spelled(self, shape: AnyShape) -> str:
         if isinstance(shape, TupleShape):
-            return f"({', '.join(map(self._spelled, shape.elements))})"
+            return f"({numbered(list(map(self._spelled, shape.elements)))})"
         if isinstance(shape, TokenShape):
             return "token[]"
         if shape.layout is None and self.style.layouts:
@@ -77,3 +79,10 @@ class Writer:
 
 def _laid_out(shape: Shape) -> Shape:
     return Shape(shape.dtype, shape.dims, shape.dynamic, Layout(tuple(reversed(range(shape.rank)))))
+
+
+def numbered(items: list[str]) -> str:
+    """Items with commas, every fifth with its number before it, as XLA prints long lists."""
+    if len(items) > 5:
+        items = [f"/*index={n}*/{item}" if n and n % 5 == 0 else item for n, item in enumerate(items)]
+    return ", ".join(items)

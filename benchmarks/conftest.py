@@ -1,0 +1,79 @@
+"""Ours and a reference, timed in turns within one run and compared by their medians, in a table at the end."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+ROWS = pytest.StashKey[list["Row"]]()
+
+
+@frozen
+class Row:
+    """A line of the table: seconds for one unit of work, ours and the reference's, or a figure without a reference."""
+
+    what: str
+    ours: float
+    reference: float | None = None
+    unit: str = "us"
+
+    def __str__(self) -> str:
+        if self.unit != "us":
+            scale, digits = 1.0, 1
+        else:
+            scale, digits = 1e6, 2
+        figures = [f"{self.ours * scale:12.{digits}f} {self.unit}"]
+        if self.reference is not None:
+            figures += [f"{self.reference * scale:12.{digits}f} {self.unit}", f"{self.ours / self.reference:8.2f}x"]
+        return f"{self.what:58}{''.join(figures)}"
+
+
+@frozen
+class SideBySide:
+    """Times a call of ours and, before each round, the reference; keeps a row of the table."""
+
+    benchmark: Any
+    rows: list[Row]
+
+    def __call__(
+        self, what: str, ours: Callable[[], Any], reference: Callable[[], Any], *, units: int = 1, rounds: int = 15
+    ) -> None:
+        ours(), reference()  # what is made once and kept is no part of either
+        seconds: list[float] = []
+
+        def before() -> None:
+            start = time.perf_counter()
+            reference()
+            seconds.append(time.perf_counter() - start)
+
+        self.benchmark.pedantic(ours, setup=before, rounds=rounds)
+        self.rows.append(Row(what, self.benchmark.stats.stats.median / units, statistics.median(seconds) / units))
+
+    def alone(self, what: str, ours: Callable[[], Any], *, units: int = 1, rounds: int = 5) -> None:
+        """Ours, where nothing else does the same."""
+        self.benchmark.pedantic(ours, rounds=rounds, warmup_rounds=1)
+        self.rows.append(Row(what, self.benchmark.stats.stats.median / units))
+
+
+@pytest.fixture
+def rows(request: pytest.FixtureRequest) -> list[Row]:
+    return request.config.stash.setdefault(ROWS, [])
+
+
+@pytest.fixture
+def side_by_side(benchmark: Any, rows: list[Row]) -> SideBySide:
+    return SideBySide(benchmark, rows)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    found = config.stash.get(ROWS, [])
+    if found:
+        terminalreporter.section("medians, side by side")
+        terminalreporter.write_line(f"{'':58}{'ours':>15}{'reference':>15}{'ratio':>9}")
+        for row in found:
+            terminalreporter.write_line(str(row))

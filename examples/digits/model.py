@@ -1,0 +1,96 @@
+"""The network and its gradient, written in the ops of XLA: 64 pixels, 48 tanh units, 10 logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import xbuild as xb
+
+from .data import BATCH
+
+HIDDEN = 48
+LEARNING_RATE = 0.3
+MOMENTUM = 0.9
+
+
+def initial_parameters(dtype: Any = np.float32) -> list[np.ndarray[Any, Any]]:
+    """Weights and biases of the two layers."""
+    rng = np.random.default_rng(1)
+    return [
+        (rng.standard_normal((64, HIDDEN)) / 8).astype(dtype),
+        np.zeros(HIDDEN, dtype),
+        (rng.standard_normal((HIDDEN, 10)) / np.sqrt(HIDDEN)).astype(dtype),
+        np.zeros(10, dtype),
+    ]
+
+
+def logits(parameters: Sequence[xb.Value], images: xb.Value) -> tuple[xb.Value, xb.Value]:
+    """The hidden layer and what the network says of each image."""
+    w1, b1, w2, b2 = parameters
+    hidden = xb.tanh(xb.add(xb.dot(images, w1), b1, broadcast_dimensions=[1]))
+    return hidden, xb.add(xb.dot(hidden, w2), b2, broadcast_dimensions=[1])
+
+
+def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
+    """This replica's share of the mean cross entropy of a batch, and its derivatives by the parameters."""
+    w2 = parameters[2]
+    with xb.scope("forward"):
+        hidden, scores = logits(parameters, images)
+        shifted = xb.subtract(scores, xb.reduce(scores, -np.inf, xb.maximum, [1]), broadcast_dimensions=[0])
+        normalizer = xb.log(xb.reduce(xb.exp(shifted), 0.0, xb.add, [1]))
+        log_probability = xb.subtract(shifted, normalizer, broadcast_dimensions=[0])
+        loss = xb.reduce(labels * log_probability, 0.0, xb.add) / -float(BATCH)
+    with xb.scope("backward"):
+        d_scores = (xb.exp(log_probability) - labels) / float(BATCH)
+        d_hidden = xb.dot_general(d_scores, w2, [1], [1]) * (1.0 - hidden * hidden)
+        return loss, [
+            xb.dot_general(images, d_hidden, [0], [0]),
+            xb.reduce(d_hidden, 0.0, xb.add, [0]),
+            xb.dot_general(hidden, d_scores, [0], [0]),
+            xb.reduce(d_scores, 0.0, xb.add, [0]),
+        ]
+
+
+def train_epoch(steps: int, share: int, dtype: xb.PrimitiveType = xb.f32) -> xb.Computation:
+    """A pass over the batches as a While: (parameters, velocities, images, labels) -> (parameters, velocities, mean loss)."""
+    shapes = [dtype[p.shape] for p in initial_parameters()]
+
+    @xb.computation(*shapes, *shapes, dtype[steps, share, 64], dtype[steps, share, 10])
+    def epoch(*arguments: xb.Value) -> list[xb.Value]:
+        state = xb.while_(
+            [xb.constant(arguments[0].builder, 0), *arguments, xb.constant(arguments[0].builder, 0.0, dtype)],
+            condition=lambda state: state[0] < steps,
+            body=_step,
+        )
+        return [*list(state)[1:9], state[11] / float(steps)]
+
+    return epoch
+
+
+def _step(state: xb.Value) -> list[xb.Value]:
+    """One batch: every replica's gradients are summed over the replicas, so that all take the same step."""
+    count, *rest = state
+    parameters, velocities, (images, labels, total) = rest[:4], rest[4:8], rest[8:]
+    loss, found = gradients(parameters, _batch(images, count), _batch(labels, count))
+    with xb.scope("all_reduce"):
+        found = [xb.cross_replica_sum(gradient) for gradient in found]
+        loss = xb.cross_replica_sum(loss)
+    with xb.scope("update"):
+        velocities = [MOMENTUM * v - LEARNING_RATE * g for v, g in zip(velocities, found, strict=True)]
+        parameters = [p + v for p, v in zip(parameters, velocities, strict=True)]
+    return [count + 1, *parameters, *velocities, images, labels, total + loss]
+
+
+def _batch(rows: xb.Value, number: xb.Value) -> xb.Value:
+    """The rows of one batch out of [steps, share, width]."""
+    _, share, width = rows.shape.dims
+    return xb.reshape(xb.dynamic_slice(rows, [number, 0, 0], [1, share, width]), [share, width])
+
+
+def predict(count: int, dtype: xb.PrimitiveType = xb.f32) -> xb.Computation:
+    """What the network says of `count` images: (parameters, images) -> logits."""
+    shapes = [dtype[p.shape] for p in initial_parameters()]
+    return xb.computation(*shapes, dtype[count, 64])(lambda *given: logits(given[:4], given[4])[1])

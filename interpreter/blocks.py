@@ -1,0 +1,51 @@
+"""Blocks of a plan that all devices would compute alike: the first to come computes, the others take its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shape_inference import Shape
+from xbuild.graph import Computation, Instruction
+
+from .lines import Path
+
+if TYPE_CHECKING:
+    from .emit import Emitter, Expr
+
+COSTLY = 1 << 12
+_FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element", "broadcast", "reshape", "transpose", "slice"})
+
+
+def is_costly(instruction: Instruction) -> bool:
+    """Whether computing it takes longer than asking for it: it calls others, or moves kilobytes."""
+    if instruction.opcode in _FREE:
+        return False
+    sizes = [instruction.shape.bytes, *(o.shape.bytes for o in instruction.operands if isinstance(o.shape, Shape))]
+    return bool(instruction.called) or max(sizes) >= COSTLY
+
+
+def emit_shared(
+    emitter: Emitter, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
+) -> None:
+    """The lines of a block inside `if nobody has come yet`, and what each device takes from it."""
+    from .emit import flat
+
+    number, kept = emitter.block(), emitter.counter()
+    emitter.lines.add(f"{kept} = device.shared({number})", path)
+    emitter.lines.add(f"if {kept} is None:", path)
+    with emitter.lines.block():
+        emitter.run(block, local, path)
+        needed = [leaf for i in _needed_after(computation, block) for leaf in flat(local[i])]
+        names = "".join(f"{name}, " for name in dict.fromkeys(needed) if name.startswith("v"))
+        emitter.lines.add(f"device.share({number}, ({names}))", path)
+    emitter.lines.add("else:", path)
+    with emitter.lines.block():
+        emitter.lines.add(f"({names}) = {kept}", path)
+
+
+def _needed_after(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of a block that others use."""
+    inside = set(block)
+    used = {operand for i in computation.instructions if i not in inside for operand in i.operands} | {computation.root}
+    return [instruction for instruction in block if instruction in used]

@@ -1,0 +1,35 @@
+"""What a device draws from: a generator of numbers, and a state of 128 bits, both made of the seed of the run."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+
+_START = 0x7012395  # where XLA:CPU's states begin
+_STATES = 2**128
+
+
+@define(eq=False)
+class Chance:
+    """The random numbers of one device of a run; other devices and other seeds have others."""
+
+    seed: int
+    device: int
+    _generator: np.random.Generator | None = None
+    _state: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._state = ((self.seed ^ self.device << 32) % 2**64 << 64) + _START
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """Made at the first draw, since few programs draw."""
+        if self._generator is None:
+            self._generator = np.random.Generator(np.random.Philox([self.seed % 2**64, self.device]))
+        return self._generator
+
+    def advanced(self, delta: int) -> int:
+        """The state, which then moves on by `delta`."""
+        state = self._state
+        self._state = (state + delta) % _STATES
+        return state

@@ -1,0 +1,106 @@
+"""Functions of native arrays lifted to every element type: small types are widened, computed with, and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shape_inference.dims import wider
+from shape_inference.types import (
+    PRIMITIVES,
+    f4e2m1fn,
+    f8e4m3b11fnuz,
+    f8e4m3fnuz,
+    f8e5m2fnuz,
+    f8e8m0fnu,
+    primitive_type,
+)
+from xbuild.attributes import Array
+
+Kernel: TypeAlias = Callable[..., Any]
+"""A function of arrays of one native type, scalars included."""
+
+ByKind: TypeAlias = Mapping[str, Kernel]
+"""The kernels of an op by the kind of its type (NumPy's letters b, i, u, f, c)."""
+
+WIDE: dict[np.dtype[Any], np.dtype[Any]] = {
+    t.dtype: np.dtype({"float": np.float32, "signed": np.int8, "unsigned": np.uint8}[t.kind])
+    for t in PRIMITIVES.values()
+    if not t.is_native
+}
+"""The native type that holds every value of a type that NumPy lacks."""
+
+
+def by_kind(**kernels: Kernel) -> ByKind:
+    """One entry for each letter: `by_kind(iu=a, fc=b)`."""
+    return {kind: kernel for kinds, kernel in kernels.items() for kind in kinds}
+
+
+def widened(array: Array) -> Array:
+    """The same values in a native type."""
+    return array if array.dtype.isbuiltin == 1 else array.astype(WIDE[array.dtype])
+
+
+def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Values rounded, or wrapped, to a type."""
+    return array if array.dtype == dtype else array.astype(dtype)
+
+
+def common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which operands of two float types are computed."""
+    return a if a == b else wider(primitive_type(a), primitive_type(b)).dtype
+
+
+def together(*arrays: Array) -> tuple[Array, ...]:
+    """Arrays of one kind in one native type, without loss."""
+    native = [widened(array) for array in arrays]
+    dtype = max((array.dtype for array in native), key=lambda each: each.itemsize)
+    return tuple(narrowed(array, dtype) for array in native)
+
+
+def total_order(operand: Array) -> Any:
+    """Integers in the total order of floats: of a negative one the bits below the sign are turned over."""
+    if primitive_type(operand.dtype) in _SIGNED_OTHERWISE:
+        operand = widened(operand)
+    below = 8 * operand.dtype.itemsize - 1
+    bits = operand.view(f"i{operand.dtype.itemsize}")
+    return bits ^ ((bits >> below) & (2**below - 1))
+
+
+_SIGNED_OTHERWISE = (f4e2m1fn, f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnuz, f8e8m0fnu)
+"""Types without a sign in the top bit of a byte, or in which -0 is the NaN."""
+
+
+def lift_unary(kernels: ByKind) -> Kernel:
+    def rule(operand: Array) -> Any:
+        dtype = operand.dtype
+        if dtype.isbuiltin == 1:
+            return kernels[dtype.kind](operand)
+        wide = WIDE[dtype]
+        return kernels[wide.kind](operand.astype(wide)).astype(dtype)
+
+    return rule
+
+
+def lift_binary(kernels: ByKind) -> Kernel:
+    def rule(lhs: Array, rhs: Array) -> Any:
+        dtype = lhs.dtype
+        if dtype is rhs.dtype and dtype.isbuiltin == 1:
+            return kernels[dtype.kind](lhs, rhs)
+        left, right = together(lhs, rhs)
+        return narrowed(kernels[left.dtype.kind](left, right), common(dtype, rhs.dtype))
+
+    return rule
+
+
+def in_single(kernel: Kernel) -> Kernel:
+    """The kernel with half precision computed in single, and rounded once."""
+
+    def precise(operand: Array) -> Any:
+        if operand.dtype == np.float16:
+            return kernel(operand.astype(np.float32)).astype(np.float16)
+        return kernel(operand)
+
+    return precise

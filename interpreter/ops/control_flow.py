@@ -1,0 +1,77 @@
+"""Control flow: a call is its callee's lines, a while a loop, a conditional an if; map applies a region to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shape_inference import Dims
+from xbuild.attributes import Array
+from xbuild.graph import Computation, Instruction
+
+from ..lines import Path, Place
+from ..region import Region
+from ..rules import compute, planned
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
+
+
+@compute
+def map(operands: Sequence[Array], *, to_apply: Region, dimensions: Dims) -> Any:
+    extents = np.shape(operands[0])
+    if to_apply.lifted is not None:
+        result = to_apply.lifted(*operands)
+        return result if np.shape(result) == extents else np.broadcast_to(result, extents)
+    result = np.empty(extents, to_apply.computation.root.shape.dtype.dtype)  # type: ignore[union-attr]
+    for place in np.ndindex(extents):
+        result[place] = to_apply.scalar(*(operand[place] for operand in operands))
+    return result
+
+
+@planned
+def call(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return emitter.called(instruction.attributes.to_apply, operands, path)
+
+
+@planned
+def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    from ..emit import spell
+
+    attributes, trip = instruction.attributes, emitter.counter()
+    state = emitter.variables(instruction.shape)
+    emitter.assign(state, operands[0], path)
+    inside = (*path[:-1], Place(instruction, trip))
+    emitter.lines.add(f"for {trip} in trips():", inside)
+    with emitter.lines.block():
+        emitter.depth += 1
+        holds = spell(emitter.called(attributes.condition, [state], inside))
+        emitter.lines.add(f"if not {holds}: break", inside)
+        emitter.assign(state, emitter.called(attributes.body, [state], inside), inside)
+        emitter.depth -= 1
+    return state
+
+
+@planned
+def conditional(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    from ..emit import spell
+
+    branches: tuple[Computation, ...] = instruction.attributes.branch_computations
+    result = emitter.variables(instruction.shape)
+    for number, branch in enumerate(branches):
+        emitter.lines.add(_test(spell(operands[0]), instruction, number, len(branches)), path)
+        inside = (*path[:-1], Place(instruction, branch=number))
+        with emitter.lines.block():
+            emitter.lines.add("pass", inside)
+            emitter.assign(result, emitter.called(branch, [operands[1 + number]], inside), inside)
+    return result
+
+
+def _test(index: str, instruction: Instruction, number: int, count: int) -> str:
+    """The line that leads into a branch; the last is for every index that no other branch has."""
+    if number == count - 1:
+        return "else:" if number else "if True:"
+    holds = index if instruction.operands[0].shape.dtype.kind == "pred" else f"{index} == {number}"  # type: ignore[union-attr]
+    return f"{'el' * bool(number)}if {holds}:"

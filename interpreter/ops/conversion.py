@@ -1,0 +1,134 @@
+"""Ops that change the element type: by value, by bits, by precision, by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shape_inference.dims import limits
+from shape_inference.types import PrimitiveType, f8e8m0fnu, primitive_type
+from xbuild.attributes import Array
+
+from ..lifting import narrowed, widened
+from ..rules import compute
+
+
+@compute
+def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
+    target = new_element_type.dtype
+    if operand.dtype == target:
+        return operand
+    value = widened(operand)
+    if new_element_type.kind == "pred":
+        return value != 0
+    if value.dtype.kind == "c" and new_element_type.kind != "complex":
+        value = value.real
+    if value.dtype.kind == "f" and new_element_type.is_integer:
+        return _saturated(value, new_element_type)
+    return narrowed(value, target)
+
+
+def _saturated(value: Array, to: PrimitiveType) -> Any:
+    """Floats as integers: towards zero, held between the ends of the type, NaN as 0."""
+    if value.dtype == np.float16:
+        value = value.astype(np.float32)
+    low, high = limits(to)
+    fits = (value > low - 1.0) & (value < high + 1.0)
+    if fits.all():
+        return value.astype(to.dtype)
+    whole = np.where(fits, value, 0).astype(np.uint64 if to.kind == "unsigned" else np.int64)
+    whole = np.where(value >= high + 1.0, whole.dtype.type(high), whole)
+    return np.where(value <= low - 1.0, whole.dtype.type(low), whole).astype(to.dtype)
+
+
+@compute
+def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
+    source, target = primitive_type(operand.dtype), new_element_type
+    if min(source.bits, target.bits) < 8 and source is not target:
+        return _from_bits(_to_bits(np.asarray(operand), source), source.bits, target)
+    array = np.ascontiguousarray(operand).reshape(np.shape(operand))
+    if source.bits == target.bits:
+        return array.view(target.dtype)
+    if source.bits > target.bits:
+        return array[..., None].view(target.dtype)
+    return array.view(target.dtype)[..., 0]
+
+
+def _to_bits(array: Array, of: PrimitiveType) -> Array:
+    """The bits of each element, lowest first, in a new minor dimension."""
+    raw = np.ascontiguousarray(array).reshape((*array.shape, 1)).view(np.uint8)
+    bits = np.unpackbits(raw[..., None], axis=-1, bitorder="little")[..., : of.bits]
+    return bits.reshape((*array.shape, of.bits))
+
+
+def _from_bits(bits: Array, width: int, to: PrimitiveType) -> Any:
+    """The elements of a type from the bits of elements of another width: a minor dimension more, or less."""
+    if width > to.bits:
+        bits = bits.reshape((*bits.shape[:-1], width // to.bits, to.bits))
+    elif width < to.bits:
+        bits = bits.reshape((*bits.shape[:-2], to.bits))
+    packed = np.packbits(bits, axis=-1, bitorder="little")
+    if to.is_integer:  # by value: how wide the sign of a small integer is stored is NumPy's own affair
+        packed = packed.view(f"u{packed.shape[-1]}")
+        return (packed.view(to.dtype) if to.is_native else packed.astype(to.dtype))[..., 0]
+    return packed.view(to.dtype)[..., 0]
+
+
+@compute
+def reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) -> Any:
+    value = widened(operand)
+    if primitive_type(operand.dtype).bits == 8 and operand.dtype != f8e8m0fnu.dtype:
+        value = operand.astype(np.float16)  # as near as can be to the range of the type itself
+    size = value.dtype.itemsize
+    exponent, mantissa = {2: (5, 10), 4: (8, 23), 8: (11, 52)}[size]
+    bits = value.view(f"u{size}")
+    if mantissa_bits < mantissa:
+        bits = _rounded(bits, mantissa - mantissa_bits)
+    if exponent_bits < exponent:
+        bits = _held(bits, exponent, mantissa, exponent_bits)
+    return narrowed(np.where(np.isnan(value), value, bits.view(value.dtype)), operand.dtype)
+
+
+def _rounded(bits: Array, dropped: int) -> Any:
+    """The mantissa to the nearest value without its lowest bits, ties to even; a carry goes on into the exponent."""
+    unit = bits.dtype.type(dropped)
+    one = bits.dtype.type(1)
+    last = (bits >> unit) & one
+    return (bits + ((one << (unit - one)) - one) + last) >> unit << unit
+
+
+def _held(bits: Array, exponent: int, mantissa: int, kept: int) -> Any:
+    """Exponents above those of the smaller format as infinity, below its smallest normal as zero, each signed."""
+    number = bits.dtype.type
+    bias, span = 2 ** (exponent - 1) - 1, 2 ** (kept - 1) - 1
+    sign = bits & number(1 << (exponent + mantissa))
+    field = (bits >> number(mantissa)) & number(2**exponent - 1)
+    infinity = number((2**exponent - 1) << mantissa)
+    bits = np.where(field > bias + span, sign | infinity, bits)
+    return np.where(field <= bias - span, sign, bits)
+
+
+@compute
+def stochastic_convert(operand: Array, random: Array, *, new_element_type: PrimitiveType) -> Any:
+    """Of the two neighbours in the new type the outer one, where `random` is below the value's place between them."""
+    value = widened(operand).astype(np.float64)
+    size, draw, bits = np.abs(value), widened(random).astype(np.uint64), primitive_type(random.dtype).bits
+    if new_element_type.is_integer:
+        inner = np.floor(size)
+        outer = inner + 1
+    else:
+        inner, outer = _neighbours(size, new_element_type.dtype)
+    place = np.where(np.isfinite(outer), (size - inner) / (outer - inner), 0)
+    chosen = np.copysign(np.where(draw < np.ldexp(place, bits).astype(np.uint64), outer, inner), value)
+    return (
+        _saturated(chosen, new_element_type) if new_element_type.is_integer else chosen.astype(new_element_type.dtype)
+    )
+
+
+def _neighbours(size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """The values of a float type next to a positive one, from below (or the same) and from above."""
+    nearest = size.astype(dtype)
+    bits = nearest.view(f"u{dtype.itemsize}")
+    bits = bits - (nearest.astype(np.float64) > size).astype(bits.dtype)
+    return bits.view(dtype).astype(np.float64), (bits + bits.dtype.type(1)).view(dtype).astype(np.float64)

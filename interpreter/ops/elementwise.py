@@ -1,0 +1,150 @@
+"""Ops that act on each element alone: for each, the function of NumPy, or ours, that computes it, by kind of type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xbuild.attributes import Array
+
+from .. import functions, integers
+from ..lifting import (
+    ByKind,
+    Kernel,
+    by_kind,
+    common,
+    in_single,
+    lift_binary,
+    lift_unary,
+    narrowed,
+    together,
+    total_order,
+    widened,
+)
+from ..rules import compute
+
+UNARY: dict[str, ByKind] = {
+    "abs": by_kind(ifc=np.abs),
+    "acos": by_kind(fc=np.arccos),
+    "acosh": by_kind(fc=np.arccosh),
+    "asin": by_kind(fc=np.arcsin),
+    "asinh": by_kind(fc=np.arcsinh),
+    "atanh": by_kind(fc=np.arctanh),
+    "cbrt": by_kind(f=np.cbrt),
+    "ceil": by_kind(f=np.ceil),
+    "cosh": by_kind(fc=np.cosh),
+    "cosine": by_kind(fc=np.cos),
+    "erf": by_kind(f=in_single(functions.erf)),
+    "exponential": by_kind(fc=np.exp),
+    "exponential_minus_one": by_kind(f=np.expm1, c=functions.complex_exponential_minus_one),
+    "floor": by_kind(f=np.floor),
+    "log": by_kind(fc=np.log),
+    "log_plus_one": by_kind(f=np.log1p, c=functions.complex_log_plus_one),
+    "logistic": by_kind(f=in_single(functions.logistic), c=functions.complex_logistic),
+    "negate": by_kind(iufc=np.negative),
+    "not": by_kind(biu=np.invert),
+    "round_nearest_afz": by_kind(f=functions.round_nearest_afz),
+    "round_nearest_even": by_kind(f=np.rint),
+    "rsqrt": by_kind(f=in_single(functions.rsqrt), c=functions.complex_rsqrt),
+    "sign": by_kind(ic=np.sign, f=functions.sign),
+    "sine": by_kind(fc=np.sin),
+    "sinh": by_kind(fc=np.sinh),
+    "sqrt": by_kind(fc=np.sqrt),
+    "tan": by_kind(fc=np.tan),
+    "tanh": by_kind(fc=np.tanh),
+}
+
+BINARY: dict[str, ByKind] = {
+    "add": by_kind(biufc=np.add),
+    "and": by_kind(biu=np.bitwise_and),
+    "atan2": by_kind(f=np.arctan2, c=functions.complex_atan2),
+    "divide": by_kind(iu=integers.divide, f=np.divide, c=functions.complex_divide),
+    "maximum": by_kind(biuc=np.maximum, f=functions.maximum),
+    "minimum": by_kind(biuc=np.minimum, f=functions.minimum),
+    "multiply": by_kind(biufc=np.multiply),
+    "or": by_kind(biu=np.bitwise_or),
+    "power": by_kind(iu=integers.power, fc=np.power),
+    "remainder": by_kind(iu=integers.remainder, f=np.fmod),
+    "shift_left": by_kind(iu=np.left_shift),
+    "subtract": by_kind(iufc=np.subtract),
+    "xor": by_kind(biu=np.bitwise_xor),
+}
+
+BY_WIDTH: dict[str, Kernel] = {
+    "count_leading_zeros": integers.count_leading_zeros,
+    "mulhi": integers.mulhi,
+    "popcnt": integers.popcnt,
+    "shift_right_arithmetic": integers.shift_right_arithmetic,
+    "shift_right_logical": integers.shift_right_logical,
+}
+"""Where the width counts, so that a small type cannot simply be widened."""
+
+for _opcode, _kernels in UNARY.items():
+    compute.enter(_opcode, lift_unary(_kernels))
+for _opcode, _kernels in BINARY.items():
+    compute.enter(_opcode, lift_binary(_kernels))
+for _opcode, _rule in BY_WIDTH.items():
+    compute.enter(_opcode, _rule)
+
+
+@compute
+def copy(operand: Any) -> Any:
+    return operand
+
+
+@compute
+def real(operand: Array) -> Any:
+    return operand.real if operand.dtype.kind == "c" else operand
+
+
+@compute
+def imag(operand: Array) -> Any:
+    return operand.imag if operand.dtype.kind == "c" else np.zeros_like(operand)
+
+
+@compute
+def is_finite(operand: Array) -> Any:
+    return np.isfinite(widened(operand))
+
+
+@compute
+def complex(lhs: Array, rhs: Array) -> Any:
+    return functions.complex_of(lhs, rhs)
+
+
+RELATIONS = {
+    "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
+}  # fmt: skip
+
+
+@compute
+def compare(lhs: Array, rhs: Array, *, direction: str, type: str | None) -> Any:
+    if type == "TOTALORDER":
+        dtype = common(lhs.dtype, rhs.dtype)
+        lhs, rhs = total_order(narrowed(lhs, dtype)), total_order(narrowed(rhs, dtype))
+    elif lhs.dtype is not rhs.dtype or lhs.dtype.isbuiltin != 1:
+        lhs, rhs = together(lhs, rhs)
+    return RELATIONS[direction](lhs, rhs)
+
+
+@compute
+def clamp(min: Array, operand: Array, max: Array) -> Any:
+    if min.dtype == operand.dtype == max.dtype and operand.dtype.isbuiltin == 1:
+        low, value, high = min, operand, max
+    else:
+        low, value, high = together(min, operand, max)
+    kind = value.dtype.kind
+    return narrowed(BINARY["minimum"][kind](BINARY["maximum"][kind](low, value), high), operand.dtype)
+
+
+@compute
+def select(pred: Array, on_true: Any, on_false: Any) -> Any:
+    if isinstance(on_true, tuple):
+        return on_true if pred else on_false
+    if on_true.dtype != on_false.dtype:
+        dtype = common(on_true.dtype, on_false.dtype)
+        on_true, on_false = narrowed(on_true, dtype), narrowed(on_false, dtype)
+    if np.ndim(pred) == 0:
+        return on_true if pred else on_false
+    return functions.choose(pred, on_true, on_false)

@@ -1,0 +1,98 @@
+"""The value of gather: whole rows are taken, small slices element by element, all others through a view of windows."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from shape_inference import Dims
+from shape_inference.indexing import merged
+from xbuild.attributes import Array
+
+from ..indexing import Starts, batch_numbers, clamped, number, offsets, vectors
+from ..rules import compute
+
+BLOCK = 1 << 14
+"""How many of these slices go at once, so that the numbers stay in the cache."""
+
+SMALL = 16
+"""The slice size up to which its elements are numbered one by one."""
+
+
+@compute
+def gather(
+    operand: Array,
+    start_indices: Array,
+    *,
+    offset_dims: Dims,
+    collapsed_slice_dims: Dims,
+    start_index_map: Dims,
+    operand_batching_dims: Dims,
+    start_indices_batching_dims: Dims,
+    index_vector_dim: int,
+    slice_sizes: Dims,
+    indices_are_sorted: bool,
+) -> Array:
+    operand = np.asarray(operand)
+    left_out = collapsed_slice_dims + operand_batching_dims
+    sizes = tuple(1 if dim in left_out else min(slice_sizes[dim], operand.shape[dim]) for dim in range(operand.ndim))
+    entries = vectors(start_indices, index_vector_dim)
+    batch = entries.shape[1:]
+    starts = batch_numbers(batch, operand_batching_dims, start_indices_batching_dims, index_vector_dim)
+    starts |= {
+        dim: clamped(e, operand.shape[dim] - sizes[dim]) for dim, e in zip(start_index_map, entries, strict=True)
+    }
+    kept = tuple(sizes[dim] for dim in range(operand.ndim) if dim not in left_out)
+    if not operand.size or not prod(batch) or not prod(kept):
+        return np.zeros(merged(offset_dims, kept, batch), operand.dtype)
+    taken = _taken(operand, starts, sizes, batch)
+    if taken.shape != batch + kept:
+        taken = taken.reshape(batch + kept)
+    order = merged(offset_dims, range(len(batch), taken.ndim), range(len(batch)))
+    return taken if order == tuple(range(taken.ndim)) else taken.transpose(order)
+
+
+def _taken(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
+    """The slices; the dimensions of the index vectors come first, then those of the slices, of size 1 some or all."""
+    if not starts:
+        return np.broadcast_to(operand[tuple(map(slice, sizes))], batch + sizes)
+    moving = sorted(starts)
+    rest = [dim for dim in range(operand.ndim) if dim not in starts]
+    if all(sizes[dim] == 1 for dim in moving) and all(sizes[dim] == operand.shape[dim] for dim in rest):
+        if len(moving) == 1:
+            return _along(operand, starts[moving[0]], moving[0])
+        if moving[-1] == len(moving) - 1:
+            rows = operand.reshape(-1, *operand.shape[len(moving) :])
+            return np.take(rows, number(starts, operand.shape[: len(moving)]), axis=0, mode="clip")
+    if prod(sizes) <= SMALL:
+        return _element_by_element(operand, number(starts, operand.shape), sizes)
+    return _through_windows(operand, starts, sizes)
+
+
+def _along(operand: Array, starts: Array, axis: int) -> Array:
+    """Rows of one dimension."""
+    taken = np.take(operand, starts, axis=axis, mode="clip")
+    return np.moveaxis(taken, range(axis, axis + starts.ndim), range(starts.ndim)) if axis else taken
+
+
+def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
+    """The elements of each slice by their numbers, of a part of the slices at a time."""
+    flat, steps = operand.reshape(-1), offsets(sizes, operand.shape).reshape(-1)
+    taken = np.empty(first.shape + sizes, operand.dtype)
+    rows, starts = taken.reshape(-1, len(steps)), first.reshape(-1, 1)
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        np.take(flat, starts[part] + steps, out=rows[part], mode="clip")
+    return taken
+
+
+def _through_windows(operand: Array, starts: Starts, sizes: Dims) -> Array:
+    """A view of the slices at every place of which the starts choose; the slices are copied one by one."""
+    moving = sorted(starts)
+    places = tuple(operand.shape[dim] - sizes[dim] + 1 for dim in moving)
+    strides = tuple(operand.strides[dim] for dim in moving)
+    windows = as_strided(operand, places + sizes, strides + operand.strides, writeable=False)
+    taken: Array = windows[tuple(starts[dim] for dim in moving)]
+    return taken

@@ -1,0 +1,96 @@
+"""Values of matrix decompositions and solvers, and of Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Dims
+from shape_inference.ops.linear_algebra import half
+from xbuild.attributes import Array
+
+from ..rules import compute
+
+
+@compute
+def cholesky(a: Array, *, lower: bool) -> Array:
+    matrices = _double(a)
+    factors = _factors(matrices if lower else _adjoint(matrices))
+    return (factors if lower else _adjoint(factors)).astype(a.dtype)
+
+
+def _double(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _adjoint(matrices: Array) -> Array:
+    return np.conj(np.swapaxes(matrices, -1, -2))
+
+
+def _factors(matrices: Array) -> Array:
+    """The lower factors, NaN all over where there is none.
+
+    NumPy says only that one of a batch has none, so that the batch is taken apart to find it.
+    """
+    try:
+        found = np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if matrices.ndim > 2:
+            return np.stack([_factors(each) for each in matrices])
+        return np.full_like(matrices, np.nan)
+    lost = np.asarray(np.isnan(np.diagonal(found, axis1=-2, axis2=-1)).any(-1))
+    return np.where(lost[..., None, None], np.nan, found) if lost.any() else found
+
+
+@compute
+def triangular_solve(
+    a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
+) -> Array:
+    """Every form is the solution with a lower triangle on the left: of the transposed, or of the reversed problem."""
+    matrices, right = _double(a), _double(b)
+    if transpose_a == "ADJOINT":
+        matrices = np.conj(matrices)
+    if not left_side:
+        right = np.swapaxes(right, -1, -2)
+    if (transpose_a != "NO_TRANSPOSE") == left_side:
+        matrices, lower = np.swapaxes(matrices, -1, -2), not lower
+    if not lower:
+        matrices, right = matrices[..., ::-1, ::-1], right[..., ::-1, :]
+    found = _forward(matrices, right, unit_diagonal)
+    found = found if lower else found[..., ::-1, :]
+    return (found if left_side else np.swapaxes(found, -1, -2)).astype(b.dtype)
+
+
+def _forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:
+    """Forward substitution by halves: the lower half of the rows is left with what the upper half has not explained."""
+    rows = matrices.shape[-1]
+    if rows <= 1:
+        return right if unit_diagonal or not rows else right / matrices
+    middle = rows // 2
+    upper = _forward(matrices[..., :middle, :middle], right[..., :middle, :], unit_diagonal)
+    rest = right[..., middle:, :] - matrices[..., middle:, :middle] @ upper
+    return np.concatenate([upper, _forward(matrices[..., middle:, middle:], rest, unit_diagonal)], axis=-2)
+
+
+_TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "FFT": np.fft.fftn,
+    "IFFT": np.fft.ifftn,
+    "RFFT": np.fft.rfftn,
+    "IRFFT": np.fft.irfftn,
+}
+
+
+@compute
+def fft(operand: Array, *, fft_type: str, fft_length: Dims) -> Array:
+    if 0 in operand.shape or 0 in fft_length:
+        return _nothing(operand, fft_type, fft_length)
+    return _TRANSFORMS[fft_type](operand, fft_length, range(-len(fft_length), 0))  # type: ignore[no-any-return]
+
+
+def _nothing(operand: Array, fft_type: str, fft_length: Dims) -> Array:
+    """What has no element: NumPy transforms no empty rows."""
+    last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
+    real = {"RFFT": np.result_type(operand, np.complex64), "IRFFT": operand.real.dtype}.get(fft_type, operand.dtype)
+    return np.zeros((*operand.shape[: -len(fft_length)], *fft_length[:-1], last), real)

@@ -1,0 +1,97 @@
+"""Values of batch normalization: sums in f64, elements in f32 or wider, rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from xbuild.attributes import Array
+
+from ..lifting import WIDE
+from ..rules import compute
+
+
+@frozen
+class _Features:
+    """How an operand is summed over all dimensions but that of the features, and how a vector meets it."""
+
+    operand: Array
+    feature_index: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(axis for axis in range(self.operand.ndim) if axis != self.feature_index)
+
+    @property
+    def count(self) -> Any:
+        """How many elements a feature has, as a number that may divide though it is 0."""
+        return np.float64(np.prod([self.operand.shape[axis] for axis in self.axes]))
+
+    def sums(self, values: Array) -> Array:
+        total: Array = values.sum(self.axes, dtype=np.float64)
+        return total
+
+    def along(self, vector: Array) -> Array:
+        """A vector of the features against the operand, in the type of the elements."""
+        shape = [-1 if axis == self.feature_index else 1 for axis in range(self.operand.ndim)]
+        return vector.astype(self.operand.dtype, copy=False).reshape(shape)
+
+
+def _wide(array: Array) -> Array:
+    dtype = WIDE.get(array.dtype, array.dtype)
+    return array.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
+
+
+def _inverse_deviation(variance: Array, epsilon: float) -> Array:
+    """Epsilon is a number of f32, as it is in XLA, whatever the type of the operand."""
+    return 1 / np.sqrt(variance.astype(np.float64) + np.float64(np.float32(epsilon)))
+
+
+def _rounded(like: Array, *results: Array) -> tuple[Array, ...]:
+    return tuple(result.astype(like.dtype, copy=False) for result in results)
+
+
+@compute
+def batch_norm_training(
+    operand: Array, scale: Array, offset: Array, *, epsilon: float, feature_index: int
+) -> tuple[Array, ...]:
+    features = _Features(_wide(operand), feature_index)
+    mean = features.sums(features.operand) / features.count
+    centred = features.operand - features.along(mean)
+    variance = features.sums(np.square(centred)) / features.count
+    factor = _wide(scale) * _inverse_deviation(variance, epsilon)
+    output = centred * features.along(factor) + features.along(_wide(offset))
+    return _rounded(operand, output, mean, variance)
+
+
+@compute
+def batch_norm_inference(
+    operand: Array, scale: Array, offset: Array, mean: Array, variance: Array, *, epsilon: float, feature_index: int
+) -> Array:
+    features = _Features(_wide(operand), feature_index)
+    factor = _wide(scale) * _inverse_deviation(_wide(variance), epsilon)
+    centred = features.operand - features.along(_wide(mean))
+    return (centred * features.along(factor) + features.along(_wide(offset))).astype(operand.dtype, copy=False)
+
+
+@compute
+def batch_norm_grad(
+    operand: Array,
+    scale: Array,
+    mean: Array,
+    variance: Array,
+    grad_output: Array,
+    *,
+    epsilon: float,
+    feature_index: int,
+) -> tuple[Array, ...]:
+    features = _Features(_wide(operand), feature_index)
+    gradient, centred = _wide(grad_output), features.operand - features.along(_wide(mean))
+    inverse = _inverse_deviation(_wide(variance), epsilon)
+    grad_offset, aligned = features.sums(gradient), features.sums(gradient * centred)
+    slope = aligned / features.count * np.square(inverse)
+    rest = gradient - features.along(grad_offset / features.count) - features.along(slope) * centred
+    grad_operand = features.along(_wide(scale) * inverse) * rest
+    return _rounded(operand, grad_operand, aligned * inverse, grad_offset)

@@ -1,0 +1,45 @@
+"""Values of ops that put elements in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xbuild.attributes import Array
+
+from ..comparators import keys_of
+from ..region import Region
+from ..rules import compute
+from ..sorting import Arrays, first_of, order_by_comparator, order_by_keys, ranks_of, sorted_alone, taken
+
+
+@compute
+def sort(operands: Arrays, *, to_apply: Region, dimension: int, is_stable: bool) -> Any:
+    rows = [_turned(operand, dimension) for operand in operands]
+    ordered = _ordered(rows, to_apply) if rows[0].size and rows[0].shape[-1] > 1 else rows
+    results = tuple(_turned(row, dimension) for row in ordered)
+    return results if len(results) > 1 else results[0]
+
+
+def _turned(array: Array, dimension: int) -> Array:
+    """The dimension last, and back; the array itself where it is last already, since a view is copied once more."""
+    return array if dimension == array.ndim - 1 else array.swapaxes(dimension, -1)
+
+
+def _ordered(rows: Arrays, to_apply: Region) -> Arrays:
+    """Every row (the last axis) in order."""
+    keys = keys_of(to_apply.computation)
+    if keys is not None and len(keys) == len(rows) == 1:
+        alone = sorted_alone(rows[0], keys[0])
+        if alone is not None:
+            return (alone,)
+    order = order_by_comparator(to_apply, rows) if keys is None else order_by_keys(keys, rows)
+    return [taken(row, order) for row in rows]
+
+
+@compute
+def topk(operand: Array, *, k: int, largest: bool) -> tuple[Array, Array]:
+    (ranks,) = ranks_of(operand, largest, operand.dtype.kind not in "biu")
+    order = first_of(ranks, k)
+    return np.take_along_axis(operand, order, axis=-1), order.astype(np.int32)

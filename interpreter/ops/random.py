@@ -1,0 +1,90 @@
+"""Values of ops that draw random numbers; those that change the device are functions of it, which a plan calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shape_inference import Shape
+from shape_inference.types import PRIMITIVES
+from xbuild.attributes import Array
+from xbuild.graph import Instruction
+
+from ..generators import philox, three_fry
+from ..lines import Path
+from ..rules import compute, planned
+from .conversion import bitcast_convert
+
+if TYPE_CHECKING:
+    from ..chance import Chance
+    from ..emit import Emitter, Expr
+
+
+def rng(chance: Chance, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
+    """Numbers of the device's own generator."""
+    if distribution == "rng_normal":
+        numbers = chance.generator.standard_normal(shape.dims) * np.float64(b) + np.float64(a)
+        return np.asarray(numbers).astype(shape.dtype.dtype)
+    if shape.dtype.is_float:
+        return _uniform(chance.generator, a, b, shape)
+    return _integers(chance.generator, int(a), int(b), shape)
+
+
+def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -> Array:
+    """Between the ends in f64; what rounds to the open end is the number before it."""
+    place = np.asarray(generator.random(shape.dims))
+    first, last = np.float64(a), np.float64(b)
+    numbers = (first * (1 - place) + last * place).astype(shape.dtype.dtype)
+    if first == last:
+        return np.full(shape.dims, a, shape.dtype.dtype)
+    return np.where(numbers == b, np.nextafter(b, a), numbers)
+
+
+def _integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> Array:
+    """a and up, or a and down, as many steps as there are to b, modulo 2^64."""
+    if a == b:
+        return np.full(shape.dims, a, shape.dtype.dtype)
+    steps = np.asarray(generator.integers(0, abs(b - a), shape.dims, np.uint64))
+    numbers = np.uint64(a % 2**64) + steps if a < b else np.uint64(a % 2**64) - steps
+    return numbers.view(np.int64).astype(shape.dtype.dtype)
+
+
+def rng_get_and_update_state(chance: Chance, *, delta: int, shape: Shape) -> Array:
+    """The device's state before it moves on."""
+    state = chance.advanced(delta)
+    return np.array([state % 2**64, state >> 64], np.uint64)
+
+
+@compute
+def rng_bit_generator(state: Array, *, algorithm: str, shape: Shape) -> tuple[Array, Array]:
+    generate = three_fry if algorithm == "rng_three_fry" else philox
+    words = tuple(map(int, np.ascontiguousarray(state).view(np.uint64)))
+    following, bits = generate(words, shape.dims, 64 if shape.dtype.bits == 64 else 32)
+    return np.array(following, np.uint64).view(state.dtype), _of_bits(bits, shape)
+
+
+def _of_bits(words: Array, shape: Shape) -> Any:
+    """The lowest bits of each word as an element of the type."""
+    width = shape.dtype.bits
+    narrow = words.astype(np.dtype(f"u{max(width, 8) // 8}"))
+    if width < 8:
+        return bitcast_convert(narrow.astype(PRIMITIVES[f"u{width}"].dtype), new_element_type=shape.dtype)
+    return narrow.view(shape.dtype.dtype)
+
+
+def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """The lines of an op that draws from the device's own generator."""
+
+    def emit(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+        from ..emit import call_text, with_scalars
+
+        call = call_text(emitter, draw, instruction, operands, "device.chance")
+        return with_scalars(emitter, instruction.shape, call, path)
+
+    return emit
+
+
+planned.enter("rng", _drawn(rng))
+planned.enter("rng_get_and_update_state", _drawn(rng_get_and_update_state))

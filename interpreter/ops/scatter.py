@@ -1,0 +1,107 @@
+"""The value of scatter: large windows one after the other, all else as rows of the operand, many at once."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Dims
+from xbuild.attributes import Array
+
+from ..folds import Arrays
+from ..indexing import Starts, batch_numbers, inside, number, offsets, vectors
+from ..region import Region
+from ..rules import compute
+from ..scattering import combine_at, combine_in
+
+LARGE = 64
+"""From how many rows on a window is a slice of its own."""
+
+
+@compute
+def scatter(
+    operands: Arrays,
+    scatter_indices: Array,
+    updates: Arrays,
+    *,
+    to_apply: Region,
+    update_window_dims: Dims,
+    inserted_window_dims: Dims,
+    scatter_dims_to_operand_dims: Dims,
+    input_batching_dims: Dims,
+    scatter_indices_batching_dims: Dims,
+    index_vector_dim: int,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    types = to_apply.types[: len(operands)]
+    arrays = tuple(np.asarray(each).astype(dtype, copy=False) for each, dtype in zip(operands, types, strict=True))
+    new = [np.asarray(each).astype(dtype, copy=False) for each, dtype in zip(updates, types, strict=True)]
+    entries = vectors(scatter_indices, index_vector_dim)
+    batch = entries.shape[1:]
+    starts = batch_numbers(batch, input_batching_dims, scatter_indices_batching_dims, index_vector_dim)
+    starts |= dict(zip(scatter_dims_to_operand_dims, entries, strict=True))
+    sizes = _sizes(arrays[0].ndim, new[0].shape, update_window_dims, inserted_window_dims + input_batching_dims)
+    windows = tuple(_in_order(each, update_window_dims, batch, sizes) for each in new)
+    starts, windows = _within(starts, arrays[0].shape, sizes, windows)
+    results = _scattered(to_apply, arrays, starts, windows, sizes)
+    return results if len(results) > 1 else results[0]
+
+
+def _sizes(rank: int, update: Dims, window: Dims, left_out: Dims) -> Dims:
+    """The window's size in each dimension of the operand."""
+    given = iter(window)
+    return tuple(1 if dim in left_out else update[next(given)] for dim in range(rank))
+
+
+def _in_order(update: Array, window: Dims, batch: Dims, sizes: Dims) -> Array:
+    """The updates with all index vectors along the first axis, and a dimension for each of the operand's after it."""
+    others = [dim for dim in range(update.ndim) if dim not in window]
+    return update.transpose([*others, *window]).reshape(prod(batch), *sizes)
+
+
+def _within(starts: Starts, extents: Dims, sizes: Dims, windows: Arrays) -> tuple[Starts, Arrays]:
+    """The windows that are wholly inside the operand, and their starts."""
+    kept = np.ones(len(windows[0]), bool)
+    for dim, start in starts.items():
+        kept &= inside(start.reshape(-1), extents[dim] - sizes[dim])
+    flat = {dim: starts[dim].reshape(-1) for dim in sorted(starts)}
+    if not kept.all():
+        flat, windows = {dim: start[kept] for dim, start in flat.items()}, tuple(each[kept] for each in windows)
+    return {dim: start.astype(np.intp, copy=False) for dim, start in flat.items()}, windows
+
+
+def _scattered(region: Region, operands: Arrays, starts: Starts, windows: Arrays, sizes: Dims) -> Arrays:
+    if not windows[0].size:
+        return tuple(map(np.array, operands))
+    if len(windows[0]) == 1 or not starts or prod(sizes[dim] for dim in starts) >= LARGE:
+        results = tuple(map(np.array, operands))
+        _one_by_one(region, results, starts, windows, sizes)
+        return results
+    order = [*starts, *(dim for dim in range(len(sizes)) if dim not in starts)]
+    back = sorted(range(len(order)), key=order.__getitem__)
+    turned = tuple(np.array(each.transpose(order), order="C") for each in operands)
+    _as_rows(region, turned, list(starts.values()), [w.transpose([0, *(dim + 1 for dim in order)]) for w in windows])
+    return turned if order == sorted(order) else tuple(each.transpose(back) for each in turned)
+
+
+def _one_by_one(region: Region, targets: Arrays, starts: Starts, windows: Arrays, sizes: Dims) -> None:
+    for n in range(len(windows[0])):
+        first = {dim: int(start[n]) for dim, start in starts.items()}
+        where = tuple(slice(first.get(dim, 0), first.get(dim, 0) + size) for dim, size in enumerate(sizes))
+        combine_in(region, tuple(target[where] for target in targets), tuple(window[n] for window in windows))
+
+
+def _as_rows(region: Region, targets: Arrays, starts: list[Array], windows: list[Array]) -> None:
+    """Windows move in the leading dimensions of the targets only; of those each element has the number of a row."""
+    moving = len(starts)
+    extents, sizes = targets[0].shape, windows[0].shape[1:]
+    rows = number(dict(enumerate(starts)), extents[:moving])
+    if prod(sizes[:moving]) > 1:
+        rows = (rows[:, None] + offsets(sizes[:moving], extents[:moving]).reshape(-1)).reshape(-1)
+    rest = sizes[moving:]
+    whole = () if rest == extents[moving:] and prod(rest) == 1 else rest
+    flat = tuple(target.reshape(-1, *extents[moving:] if whole else ())[:, *map(slice, whole)] for target in targets)
+    combine_at(region, flat, rows, tuple(window.reshape(rows.size, *whole) for window in windows))

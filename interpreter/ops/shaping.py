@@ -1,0 +1,87 @@
+"""Values of ops that lay the elements of arrays out anew; most give views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Dims
+from xbuild.attributes import Array, Padding, PaddingDimension
+
+from ..lifting import common, narrowed
+from ..rules import compute
+
+SMALL = 4096  # elements up to which a copy is made sooner than a view
+
+
+@compute
+def broadcast(operand: Array, *, sizes: Dims, dimensions: Dims) -> Array:
+    target, aligned = [*sizes], [1] * len(sizes)
+    for dim, extent in zip(dimensions, operand.shape, strict=True):
+        target[dim] = aligned[dim] = extent
+    ascending = sorted(dimensions)
+    if ascending != [*dimensions]:
+        operand = operand.transpose([dimensions.index(dim) for dim in ascending])
+    if prod(target) > SMALL:
+        return np.broadcast_to(operand.reshape(aligned), target)
+    result = np.empty(target, operand.dtype)
+    result[...] = operand.reshape(aligned) if dimensions else operand
+    return result
+
+
+@compute
+def reshape(operand: Array, *, new_sizes: Dims) -> Array:
+    if np.size(operand) == prod(new_sizes):
+        return np.reshape(operand, new_sizes)
+    return np.reshape(operand, _real_sizes(operand.shape, new_sizes))
+
+
+def _real_sizes(old: Dims, new: Dims) -> Dims:
+    """The sizes where some dimension of the operand is shorter than its bound: what is equal at both ends stays."""
+    if len(old) == len(new):
+        return old
+    start = next((d for d, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    end = next((d for d, (a, b) in enumerate(zip(old[:start:-1], new[:start:-1], strict=False)) if a != b), 0)
+    free = next(d for d in range(start, len(new)) if new[d] != 1 or d == len(new) - 1 - end)
+    rest = prod(size for dim, size in enumerate(new) if dim != free)
+    return (*new[:free], prod(old) // rest, *new[free + 1 :])
+
+
+@compute
+def transpose(operand: Array, *, permutation: Dims) -> Array:
+    return np.transpose(operand, permutation)
+
+
+@compute
+def reverse(operand: Array, *, dimensions: Dims) -> Array:
+    return np.flip(operand, dimensions)
+
+
+@compute
+def concatenate(operands: Sequence[Array], *, dimension: int) -> Array:
+    dtype = reduce(common, [each.dtype for each in operands])
+    return np.concatenate([narrowed(each, dtype) for each in operands], dimension)
+
+
+@compute
+def pad(operand: Array, padding_value: Array, *, padding: Padding) -> Array:
+    extents = np.shape(operand)
+    sizes = [n + max(n - 1, 0) * p.interior + p.low + p.high for n, p in zip(extents, padding, strict=True)]
+    result = np.full(sizes, padding_value, common(operand.dtype, padding_value.dtype))
+    windows = [_kept(n, size, p) for n, size, p in zip(extents, sizes, padding, strict=True)]
+    result[tuple(target for _, target in windows)] = operand[tuple(source for source, _ in windows)]
+    return result
+
+
+def _kept(extent: int, size: int, padding: PaddingDimension) -> tuple[Any, Any]:
+    """Which elements of a dimension are left after cropping, and where they stand in the result."""
+    step = padding.interior + 1
+    first = -(min(padding.low, 0) // step)
+    last = min(extent - 1, (size - 1 - padding.low) // step)
+    if last < first:
+        return np.s_[0:0], np.s_[0:0]
+    return np.s_[first : last + 1], np.s_[padding.low + first * step : padding.low + last * step + 1 : step]

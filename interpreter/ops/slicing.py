@@ -1,0 +1,42 @@
+"""Values of ops that cut a window out of an array, or put one in."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Dims
+from xbuild.attributes import Array
+
+from ..rules import compute
+
+
+@compute
+def slice(operand: Array, *, start_indices: Dims, limit_indices: Dims, strides: Dims) -> Array:
+    steps = strides or (1,) * len(start_indices)
+    return operand[
+        tuple([builtins.slice(a, b, s) for a, b, s in zip(start_indices, limit_indices, steps, strict=True)])
+    ]
+
+
+@compute
+def dynamic_slice(operand: Array, start_indices: Sequence[Array], *, dynamic_slice_sizes: Dims) -> Array:
+    found: Array = operand[_window(start_indices, operand.shape, dynamic_slice_sizes)]
+    return found
+
+
+@compute
+def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[Array]) -> Array:
+    result = np.array(operand)
+    result[_window(start_indices, operand.shape, update.shape)] = update
+    return result
+
+
+def _window(starts: Sequence[Array], extents: Dims, sizes: Dims) -> tuple[Any, ...]:
+    """The window of these sizes, moved inside; Python ints hold every start, of 64 bits without sign, too."""
+    numbers: Iterable[Any] = starts[0] if len(starts) == 1 and starts[0].ndim else starts
+    clamped = [max(0, min(int(i), n - size)) for i, n, size in zip(numbers, extents, sizes, strict=True)]
+    return tuple([builtins.slice(i, i + size) for i, size in zip(clamped, sizes, strict=True)])

@@ -1,0 +1,38 @@
+"""Tuples are dissolved by the plan into the variables of their elements; barriers hand on what they are given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xbuild.graph import Instruction
+
+from ..lines import Path
+from ..rules import compute, planned
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
+
+
+@compute
+def opt_barrier(operand: Any) -> Any:
+    return operand
+
+
+@compute
+def domain(operand: Any, *, kind: str, entry: str, exit: str) -> Any:
+    return operand
+
+
+@planned
+def tuple_(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return tuple(operands)
+
+
+@planned
+def get_tuple_element(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return operands[0][instruction.attributes.index]
+
+
+@planned
+def after_all(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return "None"

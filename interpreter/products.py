@@ -1,0 +1,47 @@
+"""The types in which sums of products are computed, and how they become the result's."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shape_inference import primitive_type
+from xbuild.attributes import Array
+
+DType: TypeAlias = np.dtype[Any]
+
+_EXACT = ((np.dtype(np.float32), 24), (np.dtype(np.float64), 53))
+"""The bits of the integers that a type, which BLAS knows, holds."""
+
+
+@lru_cache(maxsize=1024)
+def working_type(lhs: DType, rhs: DType, result: DType, terms: int, *, by_blas: bool = True) -> DType:
+    """Single precision or more for floats; for the rest a float in which all sums are exact, or integers that wrap."""
+    kinds = {primitive_type(dtype).kind for dtype in (lhs, rhs, result)}
+    if kinds & {"float", "complex"}:
+        return _wide("complex" in kinds, (lhs, rhs, result))
+    bits = primitive_type(lhs).bits + primitive_type(rhs).bits + terms.bit_length()
+    if by_blas:
+        for dtype, exact in _EXACT:
+            if bits <= exact:
+                return dtype
+    return result if result.kind in "iu" and result.isbuiltin == 1 else np.dtype(np.int64)
+
+
+def _wide(is_complex: bool, dtypes: tuple[DType, ...]) -> DType:
+    """Double precision where one of the types has it."""
+    double = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
+    if is_complex:
+        return np.dtype(np.complex128 if double else np.complex64)
+    return np.dtype(np.float64 if double else np.float32)
+
+
+def finished(sums: Array, result: DType) -> Array:
+    """Sums rounded once, or wrapped, to the result's type; for pred whether there was a term at all."""
+    if result == np.bool_:
+        return np.asarray(sums != 0)
+    if sums.dtype.kind == "f" and primitive_type(result).is_integer:
+        sums = sums.astype(np.int64)
+    return sums.astype(result, copy=False)

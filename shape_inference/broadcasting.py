@@ -1,0 +1,81 @@
+"""Implicit broadcasting of two operands: the extents of both together, and where each one's dimensions go."""
+
+from __future__ import annotations
+
+from itertools import combinations, islice
+
+from . import dims
+from .rules import refuse
+from .types import Dims, Shape
+
+ATTRIBUTE = "broadcast_dimensions"
+
+
+def broadcasting(lhs: Shape, rhs: Shape, broadcast_dimensions: Dims | None = None) -> tuple[Dims, Dims, Dims]:
+    """The common extents and, for lhs and rhs, which dimension of these each of their dimensions becomes.
+
+    A scalar goes with any shape. At one rank an extent of 1 stretches to the other's. The operand of lower rank is
+    first placed by broadcast_dimensions, which are strictly ascending; then extents of 1 stretch as well.
+    Raises ShapeError: rank_mismatch (its hints are the broadcast_dimensions that fit); dimension_mismatch;
+    dimension_out_of_range; bad_order; duplicate_dimension; attribute_length_mismatch; invalid_attribute.
+
+    >>> from shape_inference import f32
+    >>> broadcasting(f32[2, 3, 4], f32[2, 1], (0, 2))
+    ((2, 3, 4), (0, 1, 2), (0, 2))
+
+    Source: Operation Semantics, Element-wise binary arithmetic operations; Broadcasting semantics.
+    """
+    if lhs.rank >= rhs.rank:
+        placed = _placed("rhs", rhs, "lhs", lhs, broadcast_dimensions)
+        return _stretched("rhs", rhs, placed, "lhs", lhs), tuple(range(lhs.rank)), placed
+    placed = _placed("lhs", lhs, "rhs", rhs, broadcast_dimensions)
+    return _stretched("lhs", lhs, placed, "rhs", rhs), placed, tuple(range(rhs.rank))
+
+
+def _placed(low: str, small: Shape, high: str, large: Shape, given: Dims | None) -> Dims:
+    """Where the dimensions of the operand of lower rank go among those of the other."""
+    identity = tuple(range(small.rank))
+    if small.rank == large.rank:
+        if given and given != identity:
+            refuse(
+                "invalid_attribute",
+                f"{ATTRIBUTE} {list(given)}: at one rank, {small.rank}, only {list(identity)} maps one to the other",
+            )
+        return identity
+    if not given:
+        if small.rank:
+            _unmapped(low, small, high, large)
+        return ()
+    dims.length(ATTRIBUTE, given, small.rank, f"and {low} {small} has rank")
+    return dims.dimensions(ATTRIBUTE, given, high, large, ascending=True)
+
+
+def _unmapped(low: str, small: Shape, high: str, large: Shape) -> None:
+    fitting = (
+        list(places)
+        for places in combinations(range(large.rank), small.rank)
+        if all(_fit(size, large.dims[dim]) for size, dim in zip(small.dims, places, strict=True))
+    )
+    hints = [f"{ATTRIBUTE}={places} fits" for places in islice(fitting, 6)]
+    refuse(
+        "rank_mismatch",
+        f"{high} is {large}, {low} is {small}: ranks {large.rank} and {small.rank} differ, without {ATTRIBUTE}",
+        *(hints or [f"no {ATTRIBUTE} would fit"]),
+    )
+
+
+def _stretched(low: str, small: Shape, placed: Dims, high: str, large: Shape) -> Dims:
+    extents = list(large.dims)
+    for source, (dim, size) in enumerate(zip(placed, small.dims, strict=True)):
+        if not _fit(size, extents[dim]):
+            refuse(
+                "dimension_mismatch",
+                f"{high} is {large}, {low} is {small}: dimension {dim} of {high} is {extents[dim]}, "
+                f"dimension {source} of {low}, which goes there, is {size}, and neither is 1",
+            )
+        extents[dim] = size if extents[dim] == 1 else extents[dim]
+    return tuple(extents)
+
+
+def _fit(a: int, b: int) -> bool:
+    return a == b or a == 1 or b == 1

@@ -1,0 +1,98 @@
+"""Which dimension of a convolution's input, kernel and output plays which role."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any
+
+from attrs import field, frozen
+
+from .types import Dims
+
+
+def _dims(values: Iterable[Any]) -> Dims:
+    return tuple(map(index, values))
+
+
+@frozen(repr=False)
+class ConvolutionDimensionNumbers:
+    """Which dimension of input, kernel and output is which: batch b, features f (kernel: i and o), spatial 0, 1, ...
+
+    >>> ConvolutionDimensionNumbers.read("b01f_01io->b01f").input_feature_dimension
+    3
+    """
+
+    input_batch_dimension: int = field(converter=index)
+    input_feature_dimension: int = field(converter=index)
+    input_spatial_dimensions: Dims = field(converter=_dims)
+    kernel_input_feature_dimension: int = field(converter=index)
+    kernel_output_feature_dimension: int = field(converter=index)
+    kernel_spatial_dimensions: Dims = field(converter=_dims)
+    output_batch_dimension: int = field(converter=index)
+    output_feature_dimension: int = field(converter=index)
+    output_spatial_dimensions: Dims = field(converter=_dims)
+
+    @property
+    def lhs(self) -> Dims:
+        """The input's dimensions: batch, feature, spatial."""
+        return (self.input_batch_dimension, self.input_feature_dimension, *self.input_spatial_dimensions)
+
+    @property
+    def rhs(self) -> Dims:
+        """The kernel's dimensions: output feature, input feature, spatial."""
+        return (
+            self.kernel_output_feature_dimension,
+            self.kernel_input_feature_dimension,
+            *self.kernel_spatial_dimensions,
+        )
+
+    @property
+    def output(self) -> Dims:
+        """The output's dimensions: batch, feature, spatial."""
+        return (self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions)
+
+    @classmethod
+    def first(cls, spatial: int) -> ConvolutionDimensionNumbers:
+        """Batch, feature, then the spatial dimensions; of the kernel output, then input features first.
+
+        >>> ConvolutionDimensionNumbers.first(2)
+        bf01_oi01->bf01
+        """
+        dims = tuple(range(2, 2 + spatial))
+        return cls(0, 1, dims, 1, 0, dims, 0, 1, dims)
+
+    @classmethod
+    def read(cls, given: Any) -> ConvolutionDimensionNumbers:
+        """From its letters, or from a mapping of its fields."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, Mapping):
+            return cls(**given)
+        labels = re.fullmatch(r"(\w+)_(\w+)->(\w+)", given) if isinstance(given, str) else None
+        if not labels:
+            raise ValueError("letters such as 'bf01_oi01->bf01' are wanted: input, kernel and output")
+        (b, f, spatial), (o, i, kernel), (ob, of, output) = map(_roles, labels.groups(), ("bf", "oi", "bf"))
+        return cls(b, f, spatial, i, o, kernel, ob, of, output)
+
+    def __repr__(self) -> str:
+        return f"{_letters('bf', self.lhs)}_{_letters('oi', self.rhs)}->{_letters('bf', self.output)}"
+
+
+def _roles(labels: str, words: str) -> tuple[int, int, Dims]:
+    """The places of the two letters, and of the digits in their order."""
+    wanted = sorted([*words, *map(str, range(len(labels) - 2))])
+    if sorted(labels) != wanted:
+        raise ValueError(f"{labels!r} must have each of {', '.join(wanted)} once")
+    return (
+        labels.index(words[0]),
+        labels.index(words[1]),
+        tuple(labels.index(digit) for digit in sorted(set(labels) - {*words})),
+    )
+
+
+def _letters(words: str, dims: Dims) -> str:
+    """The letter of each dimension, in the order of the dimensions."""
+    ordered = sorted(zip(dims, [*words, *map(str, range(len(dims) - 2))], strict=True))
+    return "".join(letter for _, letter in ordered)

@@ -1,0 +1,103 @@
+"""What gather and scatter share: an array of index vectors, and the dimensions that they choose places in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from attrs import frozen
+
+from . import dims
+from .rules import refuse
+from .types import AnyShape, Dims, Shape
+
+Entry = TypeVar("Entry")
+
+
+@frozen
+class IndexNames:
+    """What an op calls the array of index vectors, and its attributes that pair it with the array that is indexed."""
+
+    indices: str
+    index_map: str
+    left_out: str
+    batching: str
+    indices_batching: str
+
+
+def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> None:
+    """Integers; the dimension of the vectors is one of theirs, or the next, of an implied extent of 1."""
+    dims.integer(names.indices, indices)
+    if not 0 <= index_vector_dim <= indices.rank:
+        refuse(
+            "dimension_out_of_range",
+            f"index_vector_dim={index_vector_dim} for {names.indices} {indices}; legal are 0..{indices.rank}, and "
+            f"{indices.rank} makes each element a vector",
+        )
+
+
+def without(values: Sequence[Entry], index_vector_dim: int) -> tuple[Entry, ...]:
+    """What is said of the dimensions of the index array but that of the vectors."""
+    return (*values[:index_vector_dim], *values[index_vector_dim + 1 :])
+
+
+def check_index_map(names: IndexNames, index_map: Dims, index_vector_dim: int, indices: Shape, operand: Shape) -> None:
+    """Each entry of a vector goes to another dimension of the operand."""
+    size = indices.dims[index_vector_dim] if index_vector_dim < indices.rank else 1
+    if len(index_map) != size:
+        refuse(
+            "attribute_length_mismatch",
+            f"{names.index_map} {list(index_map)} has {len(index_map)} entries, index vectors of {names.indices} "
+            f"{indices} (index_vector_dim={index_vector_dim}) have {size}",
+        )
+    dims.dimensions(names.index_map, index_map, "operand", operand)
+
+
+def check_left_out(
+    names: IndexNames, left_out: Dims, batching: Dims, indices_batching: Dims, index_map: Dims, operand: Shape
+) -> None:
+    """The dimensions that a slice lacks: in order, each once, and no batching one is chosen by an index vector."""
+    dims.dimensions(names.left_out, left_out, "operand", operand, ascending=True)
+    dims.dimensions(names.batching, batching, "operand", operand, ascending=True)
+    if batching:
+        dims.distinct(f"{names.left_out} and {names.batching}", left_out + batching)
+        dims.distinct(f"{names.index_map} and {names.batching}", index_map + batching)
+    if len(batching) != len(indices_batching):
+        refuse(
+            "attribute_length_mismatch",
+            f"{names.batching} {list(batching)} has {len(batching)} entries, {names.indices_batching} "
+            f"{list(indices_batching)} has {len(indices_batching)}",
+        )
+
+
+def check_pairs(
+    names: IndexNames, batching: Dims, indices_batching: Dims, index_vector_dim: int, operand: Shape, indices: Shape
+) -> None:
+    """Batching dimensions of the operand and of the index array, in pairs of one extent."""
+    dims.dimensions(names.indices_batching, indices_batching, names.indices, indices)
+    if index_vector_dim in indices_batching:
+        refuse(
+            "invalid_attribute",
+            f"{names.indices_batching} {list(indices_batching)} has dimension index_vector_dim={index_vector_dim}, "
+            "where the vectors lie",
+        )
+    for left, right in zip(batching, indices_batching, strict=True):
+        if operand.dims[left] != indices.dims[right]:
+            refuse(
+                "dimension_mismatch",
+                f"dimension {left} of operand {operand} is {operand.dims[left]}, dimension {right} of {names.indices} "
+                f"{indices} is {indices.dims[right]}; {names.batching} {list(batching)} and {names.indices_batching} "
+                f"{list(indices_batching)} pair them",
+            )
+
+
+def merged(placed: Dims, values: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The values at these (ascending) dimensions, and the others at the rest, both in their order."""
+    first, second = list(values), list(others)
+    mine, rest = iter(first), iter(second)
+    return tuple(next(mine) if dim in placed else next(rest) for dim in range(len(first) + len(second)))
+
+
+def last_dimension(name: str, indices: AnyShape) -> int:
+    """Where index vectors lie if nobody says otherwise; a scalar is a vector of one."""
+    return max(dims.array(name, indices).rank - 1, 0)

@@ -1,0 +1,77 @@
+"""Shapes of ops that change the element type."""
+
+from __future__ import annotations
+
+from ..dims import array, element_type
+from ..rules import infer, refuse
+from ..types import AnyShape, PrimitiveType, Shape
+from .elementwise import FLOAT, UNSIGNED, same_dims
+
+
+@infer
+def convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Shape:
+    return array("operand", operand).with_dtype(new_element_type)
+
+
+@infer
+def bitcast_convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Shape:
+    shape = array("operand", operand)
+    old, new = shape.dtype, new_element_type
+    if (old.kind == "complex") != (new.kind == "complex"):
+        refuse(
+            "element_type_unsupported",
+            f"operand is {shape}, new_element_type={new}: bits of {old} are not read as {new}",
+        )
+    if old.bits == new.bits:
+        return shape.with_dtype(new)
+    if old.bits > new.bits:
+        return Shape(new, (*shape.dims, old.bits // new.bits), shape.dynamic and (*shape.dynamic, False))
+    return _joined(shape, new)
+
+
+def _joined(shape: Shape, new: PrimitiveType) -> Shape:
+    """The minor dimension holds exactly the elements that make one wider element."""
+    ratio = new.bits // shape.dtype.bits
+    if not shape.dims:
+        refuse(
+            "rank_too_small",
+            f"operand is {shape}: a minor dimension of {ratio} {shape.dtype} makes one {new}, and rank 0 has none",
+        )
+    if shape.dims[-1] != ratio or (shape.dynamic and shape.dynamic[-1]):
+        refuse(
+            "dimension_mismatch",
+            f"operand is {shape}: its minor dimension is {shape.bound(shape.rank - 1)}, "
+            f"and {ratio} elements {shape.dtype} of {shape.dtype.bits} bits make one {new} of {new.bits} bits",
+        )
+    kept = shape.dynamic[:-1]
+    return Shape(new, shape.dims[:-1], kept if any(kept) else ())
+
+
+@infer
+def reduce_precision(operand: AnyShape, *, exponent_bits: int, mantissa_bits: int) -> Shape:
+    shape = array("operand", operand)
+    element_type("operand", shape, *FLOAT)
+    if exponent_bits < 1:
+        refuse("invalid_attribute", f"exponent_bits={exponent_bits}; at least 1 is wanted, to tell zero from infinity")
+    if mantissa_bits < 0:
+        refuse("invalid_attribute", f"mantissa_bits={mantissa_bits}; at least 0 is wanted")
+    return shape
+
+
+@infer
+def stochastic_convert(operand: AnyShape, random: AnyShape, *, new_element_type: PrimitiveType) -> Shape:
+    shape, chance = array("operand", operand), array("random", random)
+    element_type("operand", shape, *FLOAT)
+    element_type("random", chance, *UNSIGNED)
+    if shape.dtype.bits != chance.dtype.bits:
+        refuse(
+            "element_type_mismatch",
+            f"operand is {shape}, random is {chance}: a {shape.dtype} is rounded by {shape.dtype.bits} random bits, "
+            f"and {chance.dtype} has {chance.dtype.bits}",
+        )
+    if new_element_type.kind in ("pred", "complex"):
+        refuse(
+            "element_type_unsupported",
+            f"new_element_type={new_element_type}, which is neither integer nor floating point",
+        )
+    return same_dims("operand", shape, "random", chance).with_dtype(new_element_type)

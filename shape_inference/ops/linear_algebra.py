@@ -1,0 +1,98 @@
+"""Shapes of matrix decompositions and solvers, and of Fourier transforms."""
+
+from __future__ import annotations
+
+from .. import dims
+from ..dims import array, element_type, same_type
+from ..rules import infer, refuse
+from ..types import COMPLEX_OF, COMPONENT, AnyShape, Dims, PrimitiveType, Shape
+from .elementwise import INEXACT
+
+_TRANSFORMED = {"FFT": COMPONENT, "IFFT": COMPONENT, "RFFT": COMPLEX_OF, "IRFFT": COMPONENT}
+_WORDS = {"FFT": "c64 or c128", "IFFT": "c64 or c128", "RFFT": "f32 or f64", "IRFFT": "c64 or c128"}
+MOST_DIMENSIONS = 3
+
+
+@infer
+def cholesky(a: AnyShape, *, lower: bool) -> Shape:
+    return _square("a", a)
+
+
+@infer
+def triangular_solve(
+    a: AnyShape, b: AnyShape, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
+) -> Shape:
+    matrix, right = _square("a", a), array("b", b)
+    same_type("a", matrix, "b", right)
+    if matrix.rank != right.rank:
+        refuse("rank_mismatch", f"a is {matrix}, b is {right}: ranks {matrix.rank} and {right.rank} differ")
+    for dim, (left, other) in enumerate(zip(matrix.dims[:-2], right.dims[:-2], strict=True)):
+        if left != other:
+            refuse("dimension_mismatch", f"a is {matrix}, b is {right}: batch dimension {dim} is {left} and {other}")
+    dim = right.rank - (2 if left_side else 1)
+    if matrix.dims[-1] != right.dims[dim]:
+        refuse(
+            "dimension_mismatch",
+            f"a is {matrix}, b is {right}: dimension {dim} of b is {right.dims[dim]}, and with left_side={left_side} "
+            f"it must be {matrix.dims[-1]}, as the rows of a",
+        )
+    return right
+
+
+def _square(name: str, shape: AnyShape) -> Shape:
+    """A batch of square matrices of floats or complex numbers."""
+    found = array(name, shape)
+    if found.rank < 2:
+        refuse("rank_too_small", f"{name} is {found} of rank {found.rank}; matrices, of rank 2 and more, are wanted")
+    if found.dims[-1] != found.dims[-2]:
+        refuse(
+            "dimension_mismatch",
+            f"{name} is {found}: its last two dimensions are {found.dims[-2]} and {found.dims[-1]}; square "
+            "matrices are wanted",
+        )
+    element_type(name, found, *INEXACT)
+    return found
+
+
+@infer
+def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
+    shape = array("operand", operand)
+    if not 1 <= len(fft_length) <= MOST_DIMENSIONS:
+        refuse(
+            "invalid_attribute",
+            f"fft_length {list(fft_length)} has {len(fft_length)} entries; the last 1 to {MOST_DIMENSIONS} "
+            "dimensions are transformed",
+        )
+    dims.sizes("fft_length", fft_length)
+    if shape.rank < len(fft_length):
+        refuse("rank_too_small", f"operand is {shape} of rank {shape.rank}, and fft_length is {list(fft_length)}")
+    element_type("operand", shape, _TRANSFORMED[fft_type], f"{_WORDS[fft_type]}, which {fft_type} takes")
+    _lengths(shape, fft_type, fft_length)
+    last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
+    extents = (*shape.dims[: -len(fft_length)], *fft_length[:-1], last)
+    return Shape(_result_type(shape, fft_type), extents, shape.dynamic)
+
+
+def half(length: int) -> int:
+    """How many numbers say the transform of a real row of this length."""
+    return length // 2 + 1 if length else 0
+
+
+def _lengths(shape: Shape, fft_type: str, fft_length: Dims) -> None:
+    """The transformed dimensions have the lengths; of the complex side of a real transform the last has half."""
+    first = shape.rank - len(fft_length)
+    for dim, (size, length) in enumerate(zip(shape.dims[first:], fft_length, strict=True), first):
+        halved = fft_type == "IRFFT" and dim == shape.rank - 1
+        wanted = half(length) if halved else length
+        if size != wanted and not (halved and size == 1 and not length):
+            refuse(
+                "dimension_mismatch",
+                f"dimension {dim} of operand {shape} is {size}, and fft_length {list(fft_length)} has {length} there"
+                f"{f', of which {wanted} (half, and one) are wanted' if halved else ''}",
+            )
+
+
+def _result_type(shape: Shape, fft_type: str) -> PrimitiveType:
+    if fft_type == "RFFT":
+        return COMPLEX_OF[shape.dtype]
+    return COMPONENT[shape.dtype] if fft_type == "IRFFT" else shape.dtype

@@ -1,0 +1,43 @@
+"""Shapes of ops that put elements in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import dims
+from ..dims import array, element_type
+from ..rules import infer, refuse
+from ..types import AnyShape, ProgramShape, Shape, TupleShape, array_shape, pred, s32
+from .elementwise import BITS, REAL_NUMBER, Types
+
+ORDERED: Types = frozenset({*BITS[0], *REAL_NUMBER[0]}), "pred, integer or floating point"
+
+
+@infer
+def sort(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimension: int, is_stable: bool) -> AnyShape:
+    arrays = dims.alike(operands)
+    dims.dimension("dimension", dimension, dims.operand_name(0, operands), arrays[0])
+    pairs = [array_shape(each.dtype, ()) for each in arrays for _ in range(2)]
+    dims.called_with("to_apply, the comparator,", to_apply, pairs, "wanted as parameter")
+    dims.gives("to_apply, the comparator,", to_apply, array_shape(pred, ()), "wanted is")
+    return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
+
+
+@infer
+def topk(operand: AnyShape, *, k: int, largest: bool) -> TupleShape:
+    shape = array("operand", operand)
+    if not shape.dims:
+        refuse(
+            "rank_too_small",
+            f"operand is {shape} of rank 0; the last dimension is searched, so rank 1 and more is wanted",
+        )
+    element_type("operand", shape, *ORDERED)
+    if k < 0:
+        refuse("negative_size", f"k={k}; 0..{shape.dims[-1]} of operand {shape} can be taken")
+    if k > shape.dims[-1]:
+        refuse(
+            "index_out_of_range",
+            f"k={k}, and dimension {shape.rank - 1} of operand {shape} has only {shape.dims[-1]} elements",
+        )
+    extents, flags = (*shape.dims[:-1], k), dims.dynamic_of(shape.rank, (*shape.dynamic[:-1], False))
+    return TupleShape((Shape(shape.dtype, extents, flags), Shape(s32, extents, flags)))

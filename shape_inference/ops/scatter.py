@@ -1,0 +1,114 @@
+"""Shapes of the op that combines slices of an array with updates, at places that another array lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import dims
+from ..dims import array, same_type
+from ..indexing import IndexNames, check_index_map, check_left_out, check_pairs, check_vectors, merged, without
+from ..rules import infer, refuse
+from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
+from .reduction import accumulators
+
+_NAMES = IndexNames(
+    "scatter_indices",
+    "scatter_dims_to_operand_dims",
+    "inserted_window_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+)
+
+
+@infer
+def scatter(
+    operands: Sequence[AnyShape],
+    scatter_indices: AnyShape,
+    updates: Sequence[AnyShape],
+    *,
+    to_apply: ProgramShape,
+    update_window_dims: Dims,
+    inserted_window_dims: Dims,
+    scatter_dims_to_operand_dims: Dims,
+    input_batching_dims: Dims,
+    scatter_indices_batching_dims: Dims,
+    index_vector_dim: int,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> AnyShape:
+    arrays, given = _arrays(operands, updates)
+    shape, indices = arrays[0], array("scatter_indices", scatter_indices)
+    left_out, batching, indices_batching = inserted_window_dims, input_batching_dims, scatter_indices_batching_dims
+    check_vectors(_NAMES, indices, index_vector_dim)
+    dims.dimensions("update_window_dims", update_window_dims, "updates", given[0], ascending=True)
+    check_index_map(_NAMES, scatter_dims_to_operand_dims, index_vector_dim, indices, shape)
+    check_left_out(_NAMES, left_out, batching, indices_batching, scatter_dims_to_operand_dims, shape)
+    check_pairs(_NAMES, batching, indices_batching, index_vector_dim, shape, indices)
+    _ranks(shape, indices, given[0], update_window_dims, left_out, batching, index_vector_dim)
+    kept = [dim for dim in range(shape.rank) if dim not in left_out and dim not in batching]
+    _extents(shape, indices, given[0], update_window_dims, kept, without(indices.dims, index_vector_dim))
+    types = accumulators(to_apply, arrays, [array_shape(each.dtype, ()) for each in given])
+    results = [each.with_dtype(dtype) for each, dtype in zip(arrays, types, strict=True)]
+    return results[0] if len(results) == 1 else TupleShape(results)
+
+
+def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[list[Shape], list[Shape]]:
+    """One and more operands of the same extents, and as many updates of the same extents, in types that fit."""
+    if not operands or len(operands) != len(updates):
+        refuse(
+            "arity_mismatch",
+            f"{len(operands) + 1 + len(updates)} arrays: {len(operands)} operands, scatter_indices and {len(updates)} "
+            f"updates; as many updates as operands, and at least 1, are wanted",
+        )
+    arrays, given = _alike("operand", operands), _alike("update", updates)
+    for number, (left, right) in enumerate(zip(arrays, given, strict=True)):
+        same_type(f"operands[{number}]", left, f"updates[{number}]", right, mixed_floats=True)
+    return arrays, given
+
+
+def _alike(name: str, shapes: Sequence[AnyShape]) -> list[Shape]:
+    found = [array(f"{name}s[{number}]", shape) for number, shape in enumerate(shapes)]
+    for number, each in enumerate(found):
+        if each.dims != found[0].dims:
+            kind = "dimension_mismatch" if each.rank == found[0].rank else "rank_mismatch"
+            refuse(kind, f"{name}s[0] is {found[0]}, {name}s[{number}] is {each}; their extents must be the same")
+    return found
+
+
+def _ranks(
+    shape: Shape, indices: Shape, update: Shape, window: Dims, inserted: Dims, batching: Dims, vectors: int
+) -> None:
+    """The window's dimensions and those left out are the operand's; the window's and the index array's the update's."""
+    places = len(without(indices.dims, vectors))
+    if update.rank != len(window) + places:
+        refuse(
+            "rank_mismatch",
+            f"updates is {update} of rank {update.rank}; update_window_dims {list(window)} and the {places} dimensions "
+            f"of scatter_indices {indices} without index_vector_dim={vectors} make rank {len(window) + places}",
+        )
+    covered = len(window) + len(inserted) + len(batching)
+    if covered != shape.rank:
+        refuse(
+            "rank_mismatch",
+            f"operand is {shape} of rank {shape.rank}; update_window_dims {list(window)}, inserted_window_dims "
+            f"{list(inserted)} and input_batching_dims {list(batching)} are {covered} dimensions",
+        )
+
+
+def _extents(shape: Shape, indices: Shape, update: Shape, window: Dims, kept: list[int], places: Dims) -> None:
+    """A window no larger than the operand, and an update for each index vector."""
+    for dim, target in zip(window, kept, strict=True):
+        if update.dims[dim] > shape.dims[target]:
+            refuse(
+                "index_out_of_range",
+                f"window dimension {dim} of updates {update} is {update.dims[dim]}, dimension {target} of operand "
+                f"{shape} is only {shape.dims[target]}",
+            )
+    sizes = [update.dims[dim] for dim in window]
+    for dim, (have, wanted) in enumerate(zip(update.dims, merged(window, sizes, places), strict=True)):
+        if have != wanted:
+            refuse(
+                "dimension_mismatch",
+                f"dimension {dim} of updates {update} is {have}, and scatter_indices {indices} has {wanted} index "
+                "vectors there",
+            )

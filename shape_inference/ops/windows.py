@@ -1,0 +1,181 @@
+"""Shapes of ops that slide a window over an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dims
+from ..convolutions import ConvolutionDimensionNumbers
+from ..dims import array, dynamic_of
+from ..rules import infer, refuse
+from ..types import AnyShape, Dims, PrimitiveType, ProgramShape, Shape, TupleShape, array_shape, pred
+from ..windows import Window, check_window, window_text
+from .contraction import check_precision, product_type
+from .reduction import accumulators, same_extents
+
+
+@infer
+def reduce_window(
+    operands: Sequence[AnyShape], init_values: Sequence[AnyShape], *, to_apply: ProgramShape, window: Window
+) -> AnyShape:
+    arrays = same_extents(operands, init_values)
+    check_window(window, arrays[0].rank, f"operand {arrays[0]}")
+    types = accumulators(to_apply, arrays, init_values)
+    sizes = places(window, arrays[0].dims)
+    dims.sizes("the result", sizes)
+    results = [_shape(dtype, sizes, each.dynamic) for each, dtype in zip(arrays, types, strict=True)]
+    return results[0] if len(results) == 1 else TupleShape(results)
+
+
+def places(window: Window, extents: Dims) -> Dims:
+    """How many places the window has in each dimension."""
+    return tuple([dim.places(extent) for dim, extent in zip(window, extents, strict=True)])
+
+
+def _shape(dtype: PrimitiveType, sizes: Dims, dynamic: tuple[bool, ...]) -> Shape:
+    return Shape(dtype, sizes, dynamic) if dynamic else array_shape(dtype, sizes)
+
+
+@infer
+def select_and_scatter(
+    operand: AnyShape,
+    source: AnyShape,
+    init_value: AnyShape,
+    *,
+    select: ProgramShape,
+    scatter: ProgramShape,
+    window: Window,
+) -> Shape:
+    shape, values = array("operand", operand), array("source", source)
+    element = array_shape(shape.dtype, ())
+    dims.called_with("select", select, (element, element), "which picks between elements of the operand:")
+    dims.gives("select", select, array_shape(pred, ()), "and it says which of two stays:")
+    check_window(window, shape.rank, f"operand {shape}")
+    wanted = _shape(shape.dtype, places(window, shape.dims), shape.dynamic)
+    if values.dims != wanted.dims:
+        kind = "dimension_mismatch" if values.rank == wanted.rank else "rank_mismatch"
+        refuse(kind, f"source is {values}, and the window has a place for each element of {wanted} on operand {shape}")
+    (dtype,) = accumulators(scatter, [values], [init_value], "scatter")
+    dims.same_type("operand", shape, "source", values)
+    if dtype is not shape.dtype:
+        refuse("signature_mismatch", f"scatter is {scatter}, and operand is {shape}: {element} is wanted throughout")
+    return shape
+
+
+@infer
+def convolution(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    *,
+    window: Window,
+    dimension_numbers: ConvolutionDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    operand_precision: tuple[str, ...],
+    preferred_element_type: PrimitiveType | None,
+) -> Shape:
+    left, right = array("lhs", lhs), array("rhs", rhs)
+    dtype = product_type(left, right, preferred_element_type)
+    _roles(dimension_numbers, left, right)
+    _kernel(window, dimension_numbers, right)
+    _groups(left, right, dimension_numbers, feature_group_count, batch_group_count)
+    if operand_precision:
+        check_precision(operand_precision)
+    return _result(dtype, left, right, window, dimension_numbers, batch_group_count)
+
+
+def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None:
+    """Operands of one rank, each dimension of which has one role."""
+    if lhs.rank != rhs.rank:
+        refuse("rank_mismatch", f"lhs is {lhs}, rhs is {rhs}: ranks {lhs.rank} and {rhs.rank} differ")
+    if lhs.rank < 2:
+        refuse(
+            "rank_too_small",
+            f"lhs is {lhs}, rhs is {rhs}, of rank {lhs.rank}; both have two feature or batch dimensions, at least",
+        )
+    for name, given in (("lhs", numbers.lhs), ("rhs", numbers.rhs), ("output", numbers.output)):
+        if len(given) != lhs.rank:
+            refuse(
+                "rank_mismatch",
+                f"dimension_numbers {numbers} has {len(given)} dimensions of {name}; lhs is {lhs}, of rank {lhs.rank}",
+            )
+        if sorted(given) != list(range(lhs.rank)):
+            dims.dimensions(f"dimension_numbers ({name})", given, name, lhs if name == "lhs" else rhs)
+
+
+def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) -> None:
+    """A window of the kernel's extents."""
+    check_window(window, rhs.rank - 2, f"kernel {rhs}")
+    for dim, (each, place) in enumerate(zip(window, numbers.kernel_spatial_dimensions, strict=True)):
+        if each.size != rhs.dims[place]:
+            refuse(
+                "dimension_mismatch",
+                f"window {{{window_text(window)}}} has size {each.size} in spatial dimension {dim}, dimension {place} "
+                f"of rhs {rhs} is {rhs.dims[place]}",
+            )
+
+
+def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, features: int, batches: int) -> None:
+    """Counts of groups that divide what they split, and features that meet."""
+    for name, count in (("feature_group_count", features), ("batch_group_count", batches)):
+        if count < 1:
+            refuse("non_positive", f"{name}={count}; at least 1 is wanted")
+    if features > 1 and batches > 1:
+        refuse(
+            "invalid_attribute",
+            f"feature_group_count={features} and batch_group_count={batches}; one of them must be 1",
+        )
+    entering, batch = numbers.input_feature_dimension, numbers.input_batch_dimension
+    leaving, inner = numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension
+    _divides("feature_group_count", features, "input feature", entering, "lhs", lhs)
+    if lhs.dims[entering] != rhs.dims[inner] * features:
+        refuse(
+            "dimension_mismatch",
+            f"lhs {lhs} has {lhs.dims[entering]} input features (dimension {entering}), rhs {rhs} takes "
+            f"{rhs.dims[inner]} (dimension {inner}) in each group, and feature_group_count={features}: "
+            f"{rhs.dims[inner] * features} are wanted",
+        )
+    _divides("feature_group_count", features, "output feature", leaving, "rhs", rhs)
+    _divides("batch_group_count", batches, "batch", batch, "lhs", lhs)
+    _divides("batch_group_count", batches, "output feature", leaving, "rhs", rhs)
+
+
+def _divides(attribute: str, count: int, role: str, dim: int, name: str, shape: Shape) -> None:
+    if shape.dims[dim] % count:
+        refuse(
+            "divisibility",
+            f"{attribute}={count} does not divide {role} dimension {dim} of {name} {shape}, which is {shape.dims[dim]}",
+        )
+
+
+def _result(
+    dtype: PrimitiveType,
+    lhs: Shape,
+    rhs: Shape,
+    window: Window,
+    numbers: ConvolutionDimensionNumbers,
+    batch_groups: int,
+) -> Shape:
+    batch, feature = numbers.input_batch_dimension, numbers.kernel_output_feature_dimension
+    spatial = numbers.input_spatial_dimensions
+    extents = [
+        lhs.dims[batch] // batch_groups,
+        rhs.dims[feature],
+        *places(window, tuple(lhs.dims[dim] for dim in spatial)),
+    ]
+    sizes = _placed(extents, numbers.output)
+    dims.sizes("the result", sizes)
+    if not lhs.dynamic and not rhs.dynamic:
+        return array_shape(dtype, sizes)
+    flags = [_is_dynamic(lhs, batch), _is_dynamic(rhs, feature), *(_is_dynamic(lhs, dim) for dim in spatial)]
+    return Shape(dtype, sizes, dynamic_of(len(sizes), _placed(flags, numbers.output)))
+
+
+def _is_dynamic(shape: Shape, dim: int) -> bool:
+    return bool(shape.dynamic) and shape.dynamic[dim]
+
+
+def _placed(values: Sequence[Any], dimensions: Dims) -> tuple[Any, ...]:
+    """The values, each at the dimension that has its role."""
+    return tuple(value for _, value in sorted(zip(dimensions, values, strict=True)))

@@ -1,0 +1,176 @@
+"""Windows that slide over arrays: their record, its text, and how many places a window has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any, TypeAlias
+
+from attrs import evolve, field, frozen
+
+from .rules import refuse
+from .types import Dims
+
+
+@frozen
+class WindowDimension:
+    """One dimension of a window, and of the base that it slides over.
+
+    Dilation d puts d - 1 holes between neighbours: in the window (`window_dilation`), or in the base before its
+    padding (`base_dilation`); negative padding crops. `window_reversal` mirrors the kernel of a convolution.
+    """
+
+    size: int = field(converter=index)
+    stride: int = field(default=1, converter=index)
+    padding_low: int = field(default=0, converter=index)
+    padding_high: int = field(default=0, converter=index)
+    window_dilation: int = field(default=1, converter=index)
+    base_dilation: int = field(default=1, converter=index)
+    window_reversal: bool = field(default=False, converter=bool)
+
+    @property
+    def span(self) -> int:
+        """The base elements from the first to the last that the window touches."""
+        return (self.size - 1) * self.window_dilation + 1
+
+    def base(self, extent: int) -> int:
+        """The extent with its holes."""
+        return extent and (extent - 1) * self.base_dilation + 1
+
+    def places(self, extent: int) -> int:
+        """How many places the window has on an operand of this extent."""
+        room = self.padding_low + self.base(extent) + self.padding_high - self.span
+        return room // self.stride + 1 if room >= 0 and room + self.span > 0 else 0
+
+
+Window: TypeAlias = tuple[WindowDimension, ...]
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "size": ("size",),
+    "stride": ("stride",),
+    "pad": ("padding_low", "padding_high"),
+    "lhs_dilate": ("base_dilation",),
+    "rhs_dilate": ("window_dilation",),
+    "rhs_reversal": ("window_reversal",),
+}
+_USUAL = WindowDimension(1)
+
+
+def window_text(window: Window) -> str:
+    """The window as HLO text has it, without what is usual.
+
+    >>> window_text((WindowDimension(3, padding_low=1), WindowDimension(2)))
+    'size=3x2 pad=1_0x0_0'
+    """
+    parts = []
+    for word, fields in _PARTS.items():
+        if word == "size" or any(getattr(dim, name) != getattr(_USUAL, name) for dim in window for name in fields):
+            texts = ("_".join(str(int(getattr(dim, name))) for name in fields) for dim in window)
+            parts.append(f"{word}={'x'.join(texts)}")
+    return " ".join(parts) * bool(window)
+
+
+def read_window(given: Any) -> Window:
+    """A window from HLO's text, or from one record, or mapping of its fields, for each dimension.
+
+    >>> read_window("size=3 stride=2") == (WindowDimension(3, stride=2),)
+    True
+    """
+    if isinstance(given, str):
+        return tuple(WindowDimension(**fields) for fields in _parsed(given))
+    return tuple(_read_dimension(each) for each in given)
+
+
+def _read_dimension(given: Any) -> WindowDimension:
+    if isinstance(given, WindowDimension):
+        return given
+    if isinstance(given, Mapping):
+        return WindowDimension(**given)
+    raise TypeError("HLO's text, such as 'size=3x3 stride=2x2', or a xb.WindowDimension for each dimension is wanted")
+
+
+def _parsed(text: str) -> list[dict[str, int]]:
+    """The fields of each dimension."""
+    found: list[dict[str, int]] | None = None
+    for part in text.split():
+        word, _, values = part.partition("=")
+        if word not in _PARTS:
+            raise ValueError(f"{word!r} is none of {', '.join(_PARTS)}")
+        rows = [_numbers(word, value) for value in values.split("x")]
+        found = found or [{} for _ in rows]
+        if len(rows) != len(found):
+            raise ValueError(f"{part!r} is for {len(rows)} dimensions, others are for {len(found)}")
+        for fields, row in zip(found, rows, strict=True):
+            fields.update(zip(_PARTS[word], row, strict=True))
+    if found and "size" not in found[0]:
+        raise ValueError("size=... is missing")
+    return found or []
+
+
+def _numbers(word: str, value: str) -> tuple[int, ...]:
+    numbers = re.fullmatch(r"-?\d+" + r"_-?\d+" * (len(_PARTS[word]) - 1), value)
+    if not numbers:
+        raise ValueError(f"{word}={value!r} is no number" + " pair low_high" * (word == "pad"))
+    return tuple(map(int, value.split("_")))
+
+
+def make_window(
+    sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Sequence[tuple[int, int]] | None = None,
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+    reversal: Sequence[bool] | None = None,
+    *,
+    names: tuple[str, str, str] = ("window_dimensions", "base_dilations", "window_dilations"),
+) -> Window:
+    """The window of these lists, each with an entry for each size, or None where all are usual."""
+    rank = len(sizes)
+    columns: list[Sequence[Any]] = []
+    for name, values, usual in (
+        ("window_strides", strides, 1),
+        ("padding", padding, (0, 0)),
+        (names[1], base_dilations, 1),
+        (names[2], window_dilations, 1),
+        ("window_reversal", reversal, False),
+    ):
+        if values is not None and len(values) != rank:
+            refuse(
+                "attribute_length_mismatch",
+                f"{name} {list(values)} has {len(values)} entries, {names[0]} {list(sizes)} has {rank}",
+            )
+        columns.append([usual] * rank if values is None else values)
+    return tuple(
+        WindowDimension(size, stride, low, high, window, base, mirrored)
+        for size, stride, (low, high), base, window, mirrored in zip(sizes, *columns, strict=True)
+    )
+
+
+def same_padding(window: Window, extents: Dims) -> Window:
+    """The window padded for ceil(extent / stride) places; of an odd padding the high end has one more.
+
+    >>> window_text(same_padding((WindowDimension(4, stride=2),), (7,)))
+    'size=4 stride=2 pad=1_2'
+    """
+    return tuple(_same(dim, extent) for dim, extent in zip(window, extents, strict=True))
+
+
+def _same(dim: WindowDimension, extent: int) -> WindowDimension:
+    base = dim.base(extent)
+    total = max((-(-base // dim.stride) - 1) * dim.stride + dim.span - base, 0)
+    return evolve(dim, padding_low=total // 2, padding_high=total - total // 2)
+
+
+def check_window(window: Window, rank: int, over: str) -> None:
+    """Each dimension has an entry, and its numbers are possible ones."""
+    if len(window) != rank:
+        refuse(
+            "attribute_length_mismatch",
+            f"window {{{window_text(window)}}} has {len(window)} dimensions, {over} has {rank}",
+        )
+    for dim, each in enumerate(window):
+        for name in ("size", "stride", "window_dilation", "base_dilation"):
+            if (number := getattr(each, name)) < 1:
+                word = name.replace("_", " ")
+                refuse("non_positive", f"window {word} {number} in dimension {dim} of {over}; at least 1 is wanted")

@@ -1,0 +1,192 @@
+"""Cases of the ops that change the element type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import xbuild as xb
+from shape_inference import primitive_type
+
+from .case import Case, Refusal
+from .elementwise import array
+
+INF, NAN = math.inf, math.nan
+CONVERT = "Operation Semantics, ConvertElementType; StableHLO, convert"
+BITCAST = "Operation Semantics, BitcastConvertType; StableHLO, bitcast_convert"
+REDUCE = "Operation Semantics, ReducePrecision; StableHLO, reduce_precision"
+STOCHASTIC = "xla_builder.h, StochasticConvertType"
+
+
+def _to(dtype: str) -> dict[str, Any]:
+    return {"new_element_type": primitive_type(dtype)}
+
+
+def _bits(dtype: str, values: Sequence[int]) -> np.ndarray[Any, Any]:
+    of = primitive_type(dtype)
+    return np.array(values, f"u{of.dtype.itemsize}").view(of.dtype)
+
+
+FLOATS = [2.9, -2.9, -0.0, 300.0, -INF, INF, NAN]
+# from, to, operand, result
+CONVERSIONS: list[tuple[str, str, Any, Any]] = [
+    ("f32", "s4", FLOATS, [2, -2, 0, 7, -8, 7, 0]),
+    ("f32", "s8", FLOATS, [2, -2, 0, 127, -128, 127, 0]),
+    ("f32", "u8", FLOATS, [2, 0, 0, 255, 0, 255, 0]),
+    ("f32", "s32", [2147483520.0, 2147483648.0, -2147483648.0, NAN], [2147483520, 2**31 - 1, -(2**31), 0]),
+    ("f16", "s64", [2.5, INF, -INF, NAN], [2, 2**63 - 1, -(2**63), 0]),
+    ("f64", "u64", [1.8e19, 1.9e19, -1.9, 2.0**53 + 2], [18000000000000000000, 2**64 - 1, 0, 2**53 + 2]),
+    ("bf16", "s16", [1.5, 1e6, -1e6], [1, 32767, -32768]),
+    ("f8e5m2", "s8", [1.5, 57344.0, NAN], [1, 127, 0]),
+    ("s32", "s8", [300, -1, 128], [44, -1, -128]),
+    ("s32", "u8", [300, -1], [44, 255]),
+    ("s32", "u4", [17, -1], [1, 15]),
+    ("s4", "s32", [-8, 7], [-8, 7]),
+    ("u64", "s64", [2**64 - 1, 5], [-1, 5]),
+    ("s64", "f32", [2**24 + 1, 2**24 + 3], [2.0**24, 2.0**24 + 4]),
+    ("s32", "bf16", [257, 259], [256.0, 260.0]),
+    ("u8", "f8e4m3fn", [17, 240], [16.0, 240.0]),
+    ("f32", "f16", [65519.9, 65520.0, 2.0**-25, 1.5 * 2.0**-25, NAN], [65504.0, INF, 0.0, 2.0**-24, NAN]),
+    ("f32", "f8e4m3fn", [449.0, 464.0, 1e9, -0.0], [448.0, 448.0, NAN, -0.0]),
+    ("f64", "f32", [1.0 + 2.0**-24, 1e300], [1.0, INF]),
+    ("f16", "f64", [0.1, -0.0], [0.0999755859375, -0.0]),
+    ("bf16", "f8e5m2", [1.125, 61440.0], [1.0, INF]),
+    ("f32", "pred", [0.0, -0.0, NAN, 0.5], [False, False, True, True]),
+    ("s32", "pred", [0, 256, -1], [False, True, True]),
+    ("pred", "f32", [True, False], [1.0, 0.0]),
+    ("pred", "s4", [True, False], [1, 0]),
+    ("f32", "c64", [1.5, -0.0], [1.5 + 0j, complex(-0.0, 0.0)]),
+    ("c64", "f32", [1.5 + 2j, -3.0], [1.5, -3.0]),
+    ("c64", "c128", [1.5 + 2j], [1.5 + 2j]),
+    ("c128", "s32", [2.9 + 1j], [2]),
+    ("f32", "f32", [-0.0, NAN], [-0.0, NAN]),
+]
+TIES = _bits("f32", [0x3F808000, 0x3F818000, 0x3F808001, 0x7F7FFFFF, 0x7F800001])
+
+
+def _conversions() -> Iterator[Case]:
+    for source, target, operand, result in CONVERSIONS:
+        arguments, name = (array(source, operand),), f"convert-{source}-{target}"
+        yield Case(name, xb.ops.convert, arguments, array(target, result), _to(target), source=CONVERT)
+    rounded = _bits("bf16", [0x3F80, 0x3F82, 0x3F81, 0x7F80, 0x7FC0])
+    yield Case("convert-ties", xb.ops.convert, (TIES,), rounded, _to("bf16"), source=CONVERT)
+    # XLA:CPU dies of it, and one of its front ends looks at the real part alone.
+    whole, truth = array("c64", [0.0, 1j, 1.0]), array("pred", [0, 1, 1])
+    yield Case("convert-c64-pred", xb.ops.convert, (whole,), truth, _to("pred"), source=CONVERT, oracle=False)
+
+
+# operand, the new type, result
+BITS: list[tuple[Any, str, Any]] = [
+    (array("f32", [1.0, -0.0]), "u32", array("u32", [0x3F800000, 0x80000000])),
+    (array("f32", [1.0]), "u8", array("u8", [[0, 0, 128, 63]])),
+    (array("u16", [[0x1122, 0x3344]]), "u32", array("u32", [0x33441122])),
+    (array("f64", 1.0), "u32", array("u32", [0, 0x3FF00000])),
+    (array("u8", [[0, 0, 128, 63]]), "f32", array("f32", [1.0])),
+    (_bits("f32", [0x7F800001]), "s32", array("s32", [0x7F800001])),
+    (array("f8e4m3fn", [1.0, 2.0]), "u8", array("u8", [56, 64])),
+    (array("bf16", [1.0]), "f16", _bits("f16", [0x3F80])),
+    (array("s4", [[1, 2], [-1, 0], [7, -8]]), "u8", array("u8", [33, 15, 135])),
+    (array("u8", [1, 0x21, 0xF7, 0x80]), "s4", array("s4", [[1, 0], [1, 2], [7, -1], [0, -8]])),
+    (array("u8", [0b11100100]), "s2", array("s2", [[0, 1, -2, -1]])),
+    (array("f4e2m1fn", [1.0, 2.0]), "u4", array("u4", [2, 4])),
+    (array("u8", [0x12, 0xF3]), "f4e2m1fn", array("f4e2m1fn", [[1.0, 0.5], [1.5, -6.0]])),
+    (array("s8", [-1]), "u8", array("u8", [255])),
+    (array("c64", [1 + 2j]), "c64", array("c64", [1 + 2j])),
+]
+
+
+def _bitcasts() -> Iterator[Case]:
+    for operand, target, result in BITS:
+        name = f"bitcast-{primitive_type(operand.dtype)}-{target}"
+        yield Case(name, xb.ops.bitcast_convert, (operand,), result, _to(target), source=BITCAST)
+    # Real XLA reads the eight bytes of pred[8] as eight elements.
+    bits, octet = array("pred", [1, 0, 1, 0, 0, 0, 0, 1]), array("u8", 0b10000101)
+    yield Case("bitcast-pred-u8", xb.ops.bitcast_convert, (bits,), octet, _to("u8"), source=BITCAST, oracle=False)
+
+
+# exponent bits, mantissa bits, type, operand, result
+PRECISIONS: list[tuple[int, int, str, Any, Any]] = [
+    (5, 10, "f32", [1.0001, 65519.9, 65520.0, 6e-8, -6e-8, NAN], [1.0, 65504.0, INF, 0.0, -0.0, NAN]),
+    (4, 3, "f32", [247.0, 248.0, 2.0**-6, 2.0**-7], [240.0, INF, 2.0**-6, 0.0]),
+    (8, 7, "f32", [1.00390625, 1.01171875, 3.4e38], [1.0, 1.015625, INF]),
+    (1, 0, "f32", [0.5, 1.0, 1.5, -1.0, NAN], [0.0, 0.0, INF, -0.0, NAN]),
+    (8, 23, "f32", [1.7, -INF], [1.7, -INF]),
+    (20, 60, "f32", [1.7, 1e-3], [1.7, 1e-3]),
+    (5, 2, "f64", [1.1, 1e9], [1.0, INF]),
+    (5, 10, "f16", [1.5, 6e-8], [1.5, 6e-8]),
+    (5, 10, "bf16", [1e5, 1.5], [INF, 1.5]),
+    (3, 1, "f8e5m2", [1.25, 1.75, 57344.0], [1.0, 2.0, INF]),
+]
+
+
+def _bits_of(exponent: int, mantissa: int) -> dict[str, Any]:
+    return {"exponent_bits": exponent, "mantissa_bits": mantissa}
+
+
+def _precisions() -> Iterator[Case]:
+    for exponent, mantissa, dtype, operand, result in PRECISIONS:
+        name, arguments = f"reduce-{exponent}-{mantissa}-{dtype}", (array(dtype, operand),)
+        attributes = _bits_of(exponent, mantissa)
+        yield Case(name, xb.ops.reduce_precision, arguments, array(dtype, result), attributes, source=REDUCE)
+
+
+HALF = 2**31
+# from, to, operand, random, result, whether XLA:CPU runs it
+CHANCES: list[tuple[str, str, Any, Any, Any, bool]] = [
+    ("f32", "s8", [1.25, 1.25, -1.25, 300.0, NAN, 2.0], [0, HALF, 0, 0, 0, 0], [2, 1, -2, 127, 0, 2], True),
+    ("bf16", "s16", [1.5, 1.5], [32767, 32768], [2, 1], True),
+    ("f64", "s32", [-2.5, -2.5], [0, 2**63], [-3, -2], True),
+    ("f32", "bf16", [1.00390625, 1.00390625, -1.00390625], [HALF - 1, HALF, 0], [1.0078125, 1.0, -1.0078125], False),
+    ("f32", "u8", [1.5, -1.5], [0, 0], [2, 0], False),
+]
+
+
+def _chances() -> Iterator[Case]:
+    for source, target, operand, random, result, runs in CHANCES:
+        arguments = array(source, operand), array(f"u{primitive_type(source).bits}", random)
+        name, wanted = f"stochastic-{source}-{target}", array(target, result)
+        yield Case(name, xb.ops.stochastic_convert, arguments, wanted, _to(target), source=STOCHASTIC, oracle=runs)
+
+
+CASES: list[Case] = [*_conversions(), *_bitcasts(), *_precisions(), *_chances()]
+
+
+Row = tuple[str, str, tuple[str, ...]]
+
+
+def _refused(op: Callable[..., Any], attributes: dict[str, Any], *rows: Row) -> list[Refusal]:
+    """Refusals of one op: its operands, separated by blanks, the kind, the facts."""
+    return [
+        Refusal(f"{op.__name__}-{operands}-{kind}", op, operands.split(), kind, names, attributes)
+        for operands, kind, names in rows
+    ]
+
+
+FLOAT, UNFIT, TYPE = "element_type_unsupported", "dimension_mismatch", "element_type_mismatch"
+REFUSALS: list[Refusal] = [
+    *_refused(xb.convert, _to("s32"), ("(f32[2],f32[2])", "not_array", ("(f32[2], f32[2])",))),
+    *_refused(
+        xb.bitcast_convert,
+        _to("f32"),
+        ("u8[3,3]", UNFIT, ("3", "4", "u8", "f32")),
+        ("u8[]", "rank_too_small", ("u8[]", "f32", "4")),
+        ("c64[2]", FLOAT, ("c64", "f32")),
+        ("pred[4]", UNFIT, ("4", "32", "pred", "f32")),
+    ),
+    *_refused(xb.reduce_precision, _bits_of(0, 10), ("f32[2]", "invalid_attribute", ("exponent_bits", "0"))),
+    *_refused(xb.reduce_precision, _bits_of(5, -1), ("f16[2]", "invalid_attribute", ("mantissa_bits", "-1"))),
+    *_refused(xb.reduce_precision, _bits_of(5, 10), ("s32[2]", FLOAT, ("s32",))),
+    *_refused(
+        xb.stochastic_convert,
+        _to("s8"),
+        ("f32[2] s32[2]", FLOAT, ("s32[2]",)),
+        ("s32[2] u32[2]", FLOAT, ("s32[2]",)),
+        ("f32[2] u16[2]", TYPE, ("32", "16")),
+        ("f32[2] u32[3]", UNFIT, ("2", "3")),
+        ("f32[2] u32[]", "rank_mismatch", ("f32[2]", "u32[]")),
+    ),
+    *_refused(xb.stochastic_convert, _to("pred"), ("f32[2] u32[2]", FLOAT, ("pred",))),
+]

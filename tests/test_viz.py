@@ -1,0 +1,225 @@
+"""Pictures: what is drawn and what is folded, the kept texts, the engine in its child process."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from tests.golden import programs
+from tests.golden.kept import FOLDER, TEXTS
+from xbuild.op import OPS
+from xbuild.viz import Drawing, engine
+from xbuild.viz.drawing import draw, short_shape
+from xbuild.viz.engine import DrawingError, render
+from xbuild.viz.kinds import COLLECTIVE, ELEMENTWISE, FLOW, KINDS, OTHER, PARAMETER, kind_of
+from xbuild.viz.picture import Box, Picture
+
+o = xb.ops
+
+
+def has_engine() -> bool:
+    try:
+        render("digraph { a }", "svg")
+    except DrawingError:
+        return False
+    return True
+
+
+needs_engine = pytest.mark.skipif(not has_engine(), reason="neither dot nor pygraphviz is here")
+
+
+def box(picture: Picture, name: str) -> Box:
+    return next(each for each in picture.all_boxes() if each.name == name)
+
+
+@pytest.mark.parametrize("file", [file for file in TEXTS if not file.endswith(".hlo")])
+def test_kept_pictures(file: str) -> None:
+    assert TEXTS[file]() == (FOLDER / file).read_text(encoding="utf-8")
+
+
+def test_kinds_follow_the_families() -> None:
+    assert [kind_of(opcode) for opcode in ("parameter", "add", "while", "all_reduce")] == [
+        PARAMETER, ELEMENTWISE, FLOW, COLLECTIVE,
+    ]  # fmt: skip
+    assert {opcode for opcode in OPS if kind_of(opcode) is OTHER} == set()
+    assert len({kind.letter for kind in KINDS}) == len({kind.fill for kind in KINDS}) == len(KINDS)
+
+
+def test_small_constants_and_their_broadcasts_are_words_in_their_users() -> None:
+    picture = draw(programs.training_step())
+    opcodes = [each.title for each in picture.all_boxes()]
+    assert "constant" not in opcodes
+    assert "broadcast" not in opcodes
+    maximum = next(each for each in picture.all_boxes() if each.title == "maximum")
+    assert maximum.details == ("rhs = 0",)
+
+
+def test_a_large_constant_and_a_constant_root_have_boxes() -> None:
+    builder = xb.Builder("main")
+    large = o.constant(builder, literal=np.arange(100, dtype=np.float32))
+    picture = draw(builder.build(o.negate(large)))
+    constant = next(each for each in picture.all_boxes() if each.title == "constant")
+    assert constant.details == ("{0, 1, 2, 3, 4, 5, 6, 7}",)
+    assert len(constant.tooltip) < 200
+    builder = xb.Builder("main")
+    picture = draw(builder.build(o.constant(builder, literal=np.float32(1))))
+    assert [each.is_root for each in picture.all_boxes()] == [True]
+
+
+def test_elements_of_tuples_are_places_on_the_edges() -> None:
+    picture = draw(programs.loop())
+    assert not any(each.title == "get-tuple-element" for each in picture.all_boxes())
+    collective = next(each for each in picture.all_boxes() if each.title == "all-reduce")
+    (edge,) = [each for each in picture.edges if each.head == collective.id]
+    assert (edge.at_tail, edge.at_head) == ("[1]", "")
+
+
+def test_operands_are_numbered_where_there_are_several() -> None:
+    x = o.parameter(xb.Builder("main"), number=0, shape=xb.f32[2], name="x")
+    y = o.negate(x)
+    picture = draw(x.builder.build(o.subtract(o.add(x, x), y)))
+    assert [(each.tail, each.head, each.at_head) for each in picture.edges] == [
+        ("main/x", "main/negate.1", ""),
+        ("main/x", "main/add.2", "0,1"),
+        ("main/add.2", "main/subtract.3", "0"),
+        ("main/negate.1", "main/subtract.3", "1"),
+    ]
+
+
+def test_simple_reducers_are_words_and_other_regions_frames() -> None:
+    picture = draw(programs.loop())
+    (entry,) = picture.clusters
+    assert [cluster.role for cluster in entry.clusters] == ["condition", "body", "branch 0", "branch 1"]
+    assert "by add" in next(each for each in picture.all_boxes() if each.title == "reduce").details
+    calls = [each for each in picture.edges if each.what == "call"]
+    assert {each.head for each in calls} == {cluster.caller for cluster in entry.clusters}
+
+
+def test_a_computation_that_is_called_twice_is_drawn_once() -> None:
+    @xb.computation(xb.f32[()])
+    def squashed(v):
+        return o.tanh(o.negate(v))
+
+    x = o.parameter(xb.Builder("main"), number=0, shape=xb.f32[()])
+    twice = o.call(o.call(x, to_apply=squashed), to_apply=squashed)
+    picture = draw(x.builder.build(twice))
+    assert len(picture.clusters[0].clusters) == 1
+    assert len([each for each in picture.edges if each.what == "call"]) == 2
+
+
+def test_channels_tokens_and_control_have_lines_of_their_own() -> None:
+    picture = draw(programs.ring(3))
+    assert [cluster.title for cluster in picture.clusters] == [f"device {device}: ring" for device in range(3)]
+    channels = {(each.tail[:2], each.head[:2]) for each in picture.edges if each.what == "channel"}
+    assert channels == {("d0", "d1"), ("d1", "d2"), ("d2", "d0")}
+    assert {each.what for each in picture.edges} == {"value", "token", "control", "channel"}
+
+
+def test_equal_names_of_computations_do_not_meet() -> None:
+    picture = draw(programs.ring(2))
+    ids = [each.id for each in picture.all_boxes()]
+    assert len(set(ids)) == len(ids)
+    assert {edge.tail for edge in picture.edges} | {edge.head for edge in picture.edges} <= set(ids)
+
+
+def test_long_tuples_are_counted() -> None:
+    text = short_shape(xb.TupleShape([xb.f32[128, 128]] * 20))
+    assert re.fullmatch(r"\(f32\[128,128\], .*… \d+ more\)", text)
+    assert len(text) < 60
+
+
+def test_text_that_graphviz_reads_as_markup_is_escaped() -> None:
+    builder = xb.Builder("main")
+    token = o.after_all((), builder=builder)
+    fed = o.infeed(token, shape=xb.f32[4], infeed_config='<b>"&')
+    text = xb.viz(builder.build(fed), "dot")
+    assert isinstance(text, str)
+    assert "&lt;b&gt;\\&quot;&amp;" in text
+
+
+def test_the_same_program_gives_the_same_text() -> None:
+    assert xb.viz(programs.ring(), "dot") == xb.viz(programs.ring(), "dot")
+
+
+@needs_engine
+@pytest.mark.parametrize("program", ["attributes", "devices", "training_step", "loop", "ring"])
+def test_every_program_is_laid_out(program: str, tmp_path: Path) -> None:
+    drawn = getattr(programs, program)()
+    svg = xb.viz(drawn, "svg")
+    assert isinstance(svg, str)
+    for each in draw(drawn).all_boxes():
+        assert f'id="{each.id}"' in html.unescape(svg)
+    png = xb.viz(drawn, tmp_path / "out.PNG")
+    assert isinstance(png, Path)
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@needs_engine
+def test_devices_stand_in_their_order() -> None:
+    svg = xb.viz(programs.ring(6), "svg")
+    assert isinstance(svg, str)
+    frames = re.findall(r'id="cluster_d(\d)/ring" class="cluster">.*?<path [^>]*d="M(-?[\d.]+)', svg, re.DOTALL)
+    assert [device for device, _ in sorted(frames, key=lambda frame: float(frame[1]))] == list("012345")
+
+
+@needs_engine
+def test_pdf_and_the_name_of_the_format() -> None:
+    pdf = xb.viz(programs.loop(), "pdf")
+    assert isinstance(pdf, bytes)
+    assert pdf.startswith(b"%PDF")
+
+
+def test_no_such_format() -> None:
+    with pytest.raises(ValueError, match=r"'out\.jpeg' is no picture; wanted is one of svg, png, pdf, dot, txt"):
+        xb.viz(programs.loop(), "out.jpeg")
+
+
+def test_a_layout_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the forms txt and dot need none"):
+        xb.viz(programs.loop(), "svg", seconds=0.2)
+
+
+def test_a_failing_engine_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "raise SystemExit('no fonts')"])
+    with pytest.raises(DrawingError, match=r"graphviz gave no png \(exit code 1\): no fonts"):
+        xb.viz(programs.loop(), "png")
+
+
+def test_without_an_engine_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(DrawingError, match="pip install pygraphviz"):
+        xb.viz(programs.loop(), "svg")
+    assert programs.loop()._repr_svg_() is None
+    assert "while" in str(xb.viz(programs.loop()))
+
+
+def test_dot_on_the_path_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/dot")
+    assert engine._command("nop2", "svg") == ["/usr/bin/dot", "-Knop2", "-Tsvg"]
+
+
+@needs_engine
+def test_notebooks_show_programs() -> None:
+    module = programs.loop()
+    for shown in (module, module.entry, xb.viz(module)):
+        svg = shown._repr_svg_()
+        assert svg is not None
+        assert "<svg" in svg
+    assert isinstance(xb.viz(module), Drawing)
+
+
+def test_importing_the_package_loads_nothing_that_is_optional() -> None:
+    optional = ("networkx", "pygraphviz", "graphviz", "click", "rich", "xbuild.viz.drawing", "xbuild.text.printer")
+    code = f"import sys, xbuild; xbuild.viz; print([m for m in {optional} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,1 @@
+"""Programs for type checkers to read."""

@@ -1,0 +1,130 @@
+"""Arrays of a run in npz files: `d<device>_arg<i>` or `arg<i>` in, `d<device>_out<i>` out, tuples as their leaves."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shape_inference import AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
+
+from .attributes import Array
+
+
+class ArchiveError(Exception):
+    """A file does not hold what the program wants."""
+
+
+def read_arguments(path: str | os.PathLike[str], parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
+    """The arguments of each device, shaped as its parameters are; ArchiveError names what is missing or odd."""
+    with _opened(path) as file:
+        stored = {key.partition(":")[0]: file[key] for key in file.files}
+    return [_device(stored, device, shapes) for device, shapes in enumerate(parameters)]
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ArchiveError(f"{os.fspath(path)!r} is no npz file that can be read: {error}") from None
+
+
+def _device(stored: Mapping[str, Array], device: int, shapes: Sequence[AnyShape]) -> list[Any]:
+    counter = iter(range(2**31))
+    return [_filled(stored, device, shape, counter) for shape in shapes]
+
+
+def _filled(stored: Mapping[str, Array], device: int, shape: AnyShape, counter: Iterator[int]) -> Any:
+    if isinstance(shape, TupleShape):
+        return tuple(_filled(stored, device, element, counter) for element in shape.elements)
+    if isinstance(shape, TokenShape):
+        return None
+    number = next(counter)
+    for key in (f"d{device}_arg{number}", f"arg{number}"):
+        if key in stored:
+            return from_bits(stored[key], shape.dtype)
+    raise ArchiveError(
+        f"argument {number} of device {device}, {shape}, is missing: neither d{device}_arg{number} nor arg{number} is "
+        f"among {', '.join(sorted(stored)) or 'no arrays'}"
+    )
+
+
+def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
+    """Arguments for each device from a seed: normal floats, integers of 0..9 (or as many as the type holds), coins."""
+    generator = np.random.default_rng(seed)
+    return [[_random(generator, shape) for shape in shapes] for shapes in parameters]
+
+
+def _random(generator: np.random.Generator, shape: AnyShape) -> Any:
+    if isinstance(shape, TupleShape):
+        return tuple(_random(generator, element) for element in shape.elements)
+    if isinstance(shape, TokenShape):
+        return None
+    dtype = shape.dtype
+    if dtype.kind == "complex":
+        parts = generator.standard_normal((2, *shape.dims))
+        return np.asarray(parts[0] + 1j * parts[1]).astype(dtype.dtype)
+    if dtype.kind == "float":
+        drawn = np.asarray(generator.standard_normal(shape.dims))
+        return (np.exp2(np.round(drawn)) if dtype.name == "f8e8m0fnu" else drawn).astype(dtype.dtype)
+    largest = 1 if dtype.kind == "pred" else min(9, 2 ** (dtype.bits - (dtype.kind == "signed")) - 1)
+    return np.asarray(generator.integers(0, largest, shape.dims, endpoint=True)).astype(dtype.dtype)
+
+
+def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: Sequence[AnyShape]) -> None:
+    """Write the results of each device; the file is there whole, or as it was before.
+
+    NumPy's files know no bf16, f8, s4 and the like: those are stored as their bits, with the type in the name, such as
+    `d0_out0:bf16`; integers of under a byte take one each.
+    """
+    arrays: dict[str, Any] = {}
+    for device, (result, shape) in enumerate(zip(results, shapes, strict=True)):
+        for number, (leaf, leaf_shape) in enumerate(leaf_values(result, shape)):
+            suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
+            arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def leaf_values(value: Any, shape: AnyShape) -> Iterator[tuple[Any, Shape]]:
+    """The arrays of a result with their shapes, tuples flattened, tokens left out."""
+    if isinstance(shape, TupleShape):
+        for each, element in zip(value, shape.elements, strict=True):
+            yield from leaf_values(each, element)
+    elif isinstance(shape, Shape):
+        yield value, shape
+
+
+def to_bits(array: Array, dtype: PrimitiveType) -> Array:
+    """The array as NumPy's files can hold it."""
+    if dtype.is_native:
+        return array
+    if dtype.is_integer:
+        return array.astype(np.int8 if dtype.kind == "signed" else np.uint8)
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(array.shape)
+
+
+def from_bits(array: Array, dtype: PrimitiveType) -> Array:
+    """The inverse of to_bits; an array that is stored as another type is left for the caller to refuse."""
+    if dtype.is_native or array.dtype == dtype.dtype:
+        return array
+    if dtype.is_integer and array.dtype.kind in "iu" and array.itemsize == 1:
+        return array.astype(dtype.dtype)
+    if dtype.is_float and array.dtype.kind in "iuV" and array.itemsize == dtype.dtype.itemsize:
+        return np.ascontiguousarray(array).view(dtype.dtype).reshape(array.shape)
+    return array
+
+
+def count_leaves(shapes: Sequence[AnyShape]) -> int:
+    return sum(isinstance(leaf, Shape) for shape in shapes for leaf in leaves(shape))

@@ -1,0 +1,237 @@
+"""Comfortable forms of the collectives, and Operation Semantics' CrossReplicaSum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from shape_inference import Dims, refuse
+from shape_inference.dims import array
+from shape_inference.ops.collectives import check_equal_groups, check_replica_group_ids
+from shape_inference.types import pred
+
+from .. import ops
+from ..attributes import ReplicaGroups, reader
+from ..builder import Value
+from ..graph import Computation
+from .arguments import shape_of
+from .dressing import dressed
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "collective_permute", "cross_replica_sum", "reduce_scatter"]
+
+Groups: TypeAlias = Sequence[Sequence[int]]
+Operands: TypeAlias = Value | Sequence[Value]
+Reducer: TypeAlias = Computation | Callable[..., Any]
+
+_groups = reader("replica_groups", ReplicaGroups)
+_ids = reader("replica_group_ids", Dims)
+
+
+def all_reduce(
+    operands: Operands,
+    to_apply: Reducer,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+    *,
+    name: str | None = None,
+) -> Value:
+    """Each element reduced by `to_apply` over the devices of the group; the same on all members.
+
+    Raises: as xb.ops.all_reduce.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.all_reduce(x, xb.add, [(0, 1), (2, 3)]).shape
+    f32[2]
+
+    Source: StableHLO, all_reduce; xla_builder.h, AllReduce.
+    """
+    return ops.all_reduce(
+        operands,
+        to_apply=to_apply,
+        replica_groups=replica_groups,
+        channel_id=channel_id,
+        use_global_device_ids=use_global_device_ids,
+        name=name,
+    )
+
+
+@dressed
+def cross_replica_sum(
+    operand: Value,
+    replica_group_ids: Sequence[int] | None = None,
+    replica_groups: Groups | None = None,
+    num_replicas: int | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The sum over the replicas of the group (pred: the or); records an all_reduce.
+
+    `replica_group_ids` has the id of its group for each replica; `replica_groups` lists the replicas of each group;
+    without either, all replicas are one group.
+    Raises: not_array; invalid_attribute where both are given; invalid_group where the groups differ in size, or where
+    the count of ids is not `num_replicas`.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.cross_replica_sum(x, [0, 1, 2, 3, 0, 1, 2, 3]).instruction.attributes.replica_groups
+    ((0, 4), (1, 5), (2, 6), (3, 7))
+
+    Source: Operation Semantics, CrossReplicaSum; xla_builder.h, CrossReplicaSum.
+    """
+    shape = array("operand", shape_of(operand))
+    if replica_group_ids is not None and replica_groups is not None:
+        refuse(
+            "invalid_attribute",
+            "replica_group_ids and replica_groups say the same thing in two ways; one of them is enough",
+        )
+    ids = _ids(replica_group_ids or ())
+    groups = check_replica_group_ids(ids, num_replicas) if ids else _groups(replica_groups)
+    check_equal_groups(groups)
+    return ops.all_reduce(
+        operand, to_apply=ops.or_ if shape.dtype is pred else ops.add, replica_groups=groups, name=name
+    )
+
+
+@dressed
+def all_gather(
+    operands: Operands,
+    all_gather_dimension: int,
+    shard_count: int | None = None,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The operands of the group, concatenated along a dimension in group order; the same on all members.
+
+    `shard_count` is the size of the groups, where they are given.
+    Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.all_gather.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
+    >>> xb.all_gather(x, 1, replica_groups=[(0, 1), (2, 3)]).shape
+    f32[2,6]
+
+    Source: StableHLO, all_gather; xla_builder.h, AllGather.
+    """
+    groups = _groups(replica_groups)
+    return ops.all_gather(
+        operands,
+        all_gather_dimension=all_gather_dimension,
+        shard_count=_members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
+        replica_groups=groups,
+        channel_id=channel_id,
+        use_global_device_ids=use_global_device_ids,
+        name=name,
+    )
+
+
+@dressed
+def reduce_scatter(
+    operands: Operands,
+    to_apply: Reducer,
+    scatter_dimension: int,
+    shard_count: int | None = None,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The all_reduce of the group cut into `shard_count` parts along a dimension: member i keeps part i.
+
+    `shard_count` is the size of the groups, where they are given.
+    Raises: invalid_attribute where shard_count is neither given nor known; else as xb.ops.reduce_scatter.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[8, 3])
+    >>> xb.reduce_scatter(x, xb.add, 0, replica_groups=[(0, 1, 2, 3)]).shape
+    f32[2,3]
+
+    Source: StableHLO, reduce_scatter; xla_builder.h, ReduceScatter.
+    """
+    groups = _groups(replica_groups)
+    return ops.reduce_scatter(
+        operands,
+        to_apply=to_apply,
+        scatter_dimension=scatter_dimension,
+        shard_count=_members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
+        replica_groups=groups,
+        channel_id=channel_id,
+        use_global_device_ids=use_global_device_ids,
+        name=name,
+    )
+
+
+@dressed
+def all_to_all(
+    operands: Operands,
+    split_dimension: int | None = None,
+    concat_dimension: int | None = None,
+    split_count: int | None = None,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """Part i of every member's operand goes to member i, which concatenates what it gets in group order.
+
+    `split_count` is the size of the groups, where they are given. A list of operands and no dimensions is the form
+    with one operand for each member, which gives a tuple.
+    Raises: invalid_attribute where split_count is neither given nor known; else as xb.ops.all_to_all.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4, 16])
+    >>> xb.all_to_all(x, 1, 0, 4).shape
+    f32[16,4]
+
+    Source: Operation Semantics, AllToAll.
+    """
+    groups = _groups(replica_groups)
+    if split_dimension is not None:
+        split_count = _members("split_count", split_count, groups, channel_id, True)
+    return ops.all_to_all(
+        operands,
+        split_dimension=split_dimension,
+        concat_dimension=concat_dimension,
+        split_count=split_count,
+        replica_groups=groups,
+        channel_id=channel_id,
+        name=name,
+    )
+
+
+def collective_permute(
+    operand: Value,
+    source_target_pairs: Sequence[tuple[int, int]] | Mapping[int, int],
+    channel_id: int | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The value of the device that names this one as its target; zeros where none does.
+
+    Raises: as xb.ops.collective_permute.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.collective_permute(x, [(0, 1), (1, 0)]).shape
+    f32[2]
+
+    Source: StableHLO, collective_permute; xla_builder.h, CollectivePermute.
+    """
+    return ops.collective_permute(operand, source_target_pairs=source_target_pairs, channel_id=channel_id, name=name)
+
+
+def _members(attribute: str, count: int | None, groups: ReplicaGroups, channel_id: int | None, global_ids: bool) -> int:
+    """The count that is given, or the size of the first group where its ids are the members."""
+    if count is not None:
+        return count
+    if not groups or (channel_id is not None and not global_ids):
+        shown = [list(group) for group in groups]
+        refuse(
+            "invalid_attribute", f"{attribute} is missing, and replica_groups {shown} do not tell the size of a group"
+        )
+    return len(groups[0])

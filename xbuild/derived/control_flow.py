@@ -1,0 +1,131 @@
+"""Comfortable forms of call, while, conditional and map: states and operands may be Python tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from shape_inference import Shape, refuse
+from shape_inference.dims import array
+
+from .. import ops
+from ..builder import Builder, Value
+from ..graph import Computation
+from .arguments import as_list, as_values, builder_among, packed, shape_of
+from .dressing import dressed
+
+__all__ = ["call", "conditional", "map", "while_"]
+
+Function: TypeAlias = Computation | Callable[..., Any]
+
+
+@dressed
+def call(operands: Any, to_apply: Function, *, builder: Builder | None = None, name: str | None = None) -> Value:
+    """The result of `to_apply` on the operands (one, or a list; none with `builder=`).
+
+    Numbers take the type of the parameter that they are for, where `to_apply` is a Computation.
+    Raises: arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.call((x, x), xb.add).shape
+    f32[2]
+
+    Source: Operation Semantics, Call.
+    """
+    values = as_list(operands)
+    wanted = to_apply.program_shape.parameters if isinstance(to_apply, Computation) else ()
+    types = [shape.dtype if isinstance(shape, Shape) else None for shape in wanted[: len(values)]]
+    types += [None] * (len(values) - len(types))
+    return ops.call(as_values(values, types, builder), to_apply=to_apply, builder=builder, name=name)
+
+
+@dressed
+def while_(
+    init: Any, condition: Function, body: Function, *, builder: Builder | None = None, name: str | None = None
+) -> Value:
+    """Apply `body` to the state for as long as `condition` holds of it.
+
+    HLO's order of arguments; XlaBuilder's While has init last. `init` may be a tuple or list, of values, numbers (of
+    their own type: s32, f32, or NumPy's) and tuples, which makes one tuple value. The functions get the state as one
+    value, which unpacks: `i, total = state`; what they return may be a tuple.
+    Raises: arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[()])
+    ... def doubled_thrice(x):
+    ...     return xb.while_((0, x), lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2.0))[1]
+    >>> evaluate(doubled_thrice, 5.0)
+    np.float32(40.0)
+
+    Source: Operation Semantics, While.
+    """
+    return ops.while_(packed(init, builder), condition=condition, body=body, name=name)
+
+
+@dressed
+def conditional(
+    branch_index: Value,
+    *arguments: Any,
+    branch_operands: Sequence[Any] | None = None,
+    branch_computations: Sequence[Function] | None = None,
+    name: str | None = None,
+) -> Value:
+    """The result of one branch on its own operand; two forms.
+
+    conditional(branch_index, branch_operands, branch_computations): s32[] chooses by number (out of range: the last),
+    pred[] the first where it is true. conditional(pred, true_operand, true_computation, false_operand,
+    false_computation): XlaBuilder's. An operand may be a tuple or list, which makes one tuple value.
+    Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.pred[()], xb.f32[()])
+    ... def magnitude(positive, x):
+    ...     return xb.conditional(positive, x, lambda x: x, x, lambda x: -x)
+    >>> evaluate(magnitude, False, -3.0)
+    np.float32(3.0)
+
+    Source: Operation Semantics, Conditional; xla_builder.h, Conditional.
+    """
+    if len(arguments) == 4:
+        branch_operands, branch_computations = arguments[::2], arguments[1::2]
+    elif len(arguments) + (branch_operands is not None) + (branch_computations is not None) == 2:
+        given = iter(arguments)
+        branch_operands = next(given) if branch_operands is None else branch_operands
+        branch_computations = next(given) if branch_computations is None else branch_computations
+    else:
+        refuse(
+            "arity_mismatch",
+            f"{1 + len(arguments)} arguments; 3 (branch_index, branch_operands, branch_computations) or 5 (pred, "
+            "true_operand, true_computation, false_operand, false_computation) are wanted",
+        )
+    given_operands = as_list(branch_operands)
+    builder = builder_among((branch_index, *given_operands))
+    operands = tuple(packed(each, builder) for each in given_operands)
+    return ops.conditional(branch_index, operands, branch_computations=tuple(as_list(branch_computations)), name=name)
+
+
+@dressed
+def map(
+    operands: Any, to_apply: Function, dimensions: Sequence[int] | None = None, *, name: str | None = None
+) -> Value:
+    """The result of a scalar computation on the elements of all operands (one, or a list) at each place.
+
+    Raises: as xb.ops.map.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3])
+    ... def halves(x):
+    ...     return xb.map(x, lambda e: e * 0.5)
+    >>> evaluate(halves, [1.0, 2.0, 3.0])
+    array([0.5, 1. , 1.5], dtype=float32)
+
+    Source: Operation Semantics, Map.
+    """
+    values = tuple(as_list(operands))
+    if values and dimensions is None:
+        dimensions = range(array("operand", shape_of(values[0])).rank)
+    return ops.map(values, to_apply=to_apply, dimensions=() if dimensions is None else dimensions, name=name)

@@ -1,0 +1,281 @@
+"""Comfortable forms of the elementwise ops: implicit broadcasting, numbers as operands, XlaBuilder's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from shape_inference import Dims, Shape
+from shape_inference.broadcasting import broadcasting
+
+from .. import ops
+from ..attributes import reader
+from ..builder import Value
+from ..op import OPS
+from .arguments import as_values, builder_among, dtype_of
+from .dressing import dressed
+from .operands import as_value
+from .shaping import broadcast_in_dim
+
+__all__ = [
+    "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp", "expm1",
+    "ge", "gt", "le", "log1p", "lt", "max", "maximum", "min", "minimum", "mul", "mulhi", "multiply", "ne", "neg", "or_",
+    "population_count", "pow", "power", "reciprocal", "rem", "remainder", "round", "select", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sin", "square", "sub", "subtract", "xor",
+]  # fmt: skip
+
+Operand: TypeAlias = Any
+"""A value, a number, a list of numbers or an array."""
+
+_read = reader("broadcast_dimensions", Dims)
+
+
+def _aligned(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None) -> tuple[Value, Value]:
+    """Both operands as values of the same extents, what that takes recorded; what is no array is left to the op."""
+    left, right = as_values((lhs, rhs))
+    a, b = left.shape, right.shape
+    if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
+        return left, right
+    given = None if broadcast_dimensions is None else _read(broadcast_dimensions)
+    sizes, of_lhs, of_rhs = broadcasting(a, b, given)
+    return _stretched(left, sizes, of_lhs, right, of_rhs), _stretched(right, sizes, of_rhs, left, of_lhs)
+
+
+def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:
+    """The value in these extents; where it stretches along a dynamic dimension of the other, as long as that is."""
+    shape, model = value.shape, other.shape
+    assert isinstance(shape, Shape)
+    assert isinstance(model, Shape)
+    if shape.dims == sizes:
+        return value
+    own = {place for place, size in zip(places, shape.dims, strict=True) if size == sizes[place]}
+    value = broadcast_in_dim(value, sizes, places) if places else ops.broadcast(value, sizes=sizes, dimensions=())
+    for dim in range(model.rank if model.dynamic else 0):
+        if model.dynamic[dim] and others[dim] not in own:
+            value = ops.set_dimension_size(value, ops.get_dimension_size(other, dimension=dim), dimension=others[dim])
+    return value
+
+
+def _binary(strict: Callable[..., Value], dtype: str = "s32") -> Callable[..., Value]:
+    schema = OPS[strict.__name__.strip("_")]
+    broadcast = _broadcast(strict)
+
+    def form(
+        lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None = None, *, name: str | None = None
+    ) -> Value:
+        if (
+            broadcast_dimensions is None
+            and type(lhs) is type(rhs) is Value
+            and lhs.instruction.shape is rhs.instruction.shape
+        ):
+            return lhs.builder.record(schema, (lhs, rhs), None, {}, name)  # the op, without its general way in
+        return broadcast(lhs, rhs, broadcast_dimensions, name=name)
+
+    form.__name__ = form.__qualname__ = strict.__name__
+    form.__doc__ = _DOCUMENTATION.format(
+        sentence=(strict.__doc__ or "").partition("\n")[0],
+        name=strict.__name__,
+        dtype=dtype,
+        result={"complex": "c64"}.get(strict.__name__, dtype),
+    )
+    return form
+
+
+_DOCUMENTATION = """{sentence}
+
+    Shapes: a scalar goes with any shape; at one rank an extent of 1 stretches to the other's; an operand of lower rank
+    is placed by broadcast_dimensions, strictly ascending, and then stretches likewise. Recorded as reshape, broadcast
+    and the op. A Python number or list takes the other operand's element type; an array keeps its own.
+    Raises: rank_mismatch; dimension_mismatch; dimension_out_of_range; bad_order; duplicate_dimension;
+    attribute_length_mismatch; invalid_attribute; element_type_mismatch; and as xb.ops.{name}.
+
+    >>> import xbuild as xb
+    >>> builder = xb.Builder("b")
+    >>> x = xb.parameter(builder, number=0, shape=xb.{dtype}[2, 3])
+    >>> y = xb.parameter(builder, number=1, shape=xb.{dtype}[3])
+    >>> xb.{name}(x, y, broadcast_dimensions=[1]).shape, xb.{name}(x, 2).shape
+    ({result}[2,3], {result}[2,3])
+
+    Source: Operation Semantics, Element-wise binary arithmetic operations; Broadcasting semantics.
+    """
+
+
+def _broadcast(strict: Callable[..., Value]) -> Callable[..., Value]:
+    def form(
+        lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None = None, *, name: str | None = None
+    ) -> Value:
+        return strict(*_aligned(lhs, rhs, broadcast_dimensions), name=name)
+
+    form.__name__ = strict.__name__
+    return dressed(form)
+
+
+add = _binary(ops.add)
+and_ = _binary(ops.and_)
+atan2 = _binary(ops.atan2, "f32")
+complex = _binary(ops.complex, "f32")
+divide = _binary(ops.divide)
+maximum = _binary(ops.maximum)
+minimum = _binary(ops.minimum)
+mulhi = _binary(ops.mulhi)
+multiply = _binary(ops.multiply)
+or_ = _binary(ops.or_)
+power = _binary(ops.power)
+remainder = _binary(ops.remainder)
+shift_left = _binary(ops.shift_left)
+shift_right_arithmetic = _binary(ops.shift_right_arithmetic)
+shift_right_logical = _binary(ops.shift_right_logical)
+subtract = _binary(ops.subtract)
+xor = _binary(ops.xor)
+
+Direction: TypeAlias = Literal["EQ", "NE", "LT", "LE", "GT", "GE"]
+
+
+@dressed
+def compare(
+    lhs: Operand,
+    rhs: Operand,
+    direction: Direction,
+    broadcast_dimensions: Sequence[int] | None = None,
+    *,
+    type: Literal["FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] | None = None,
+    name: str | None = None,
+) -> Value:
+    """Whether lhs stands in this relation to rhs, as pred; operands broadcast as those of xb.add.
+
+    Raises: as xb.add and xb.ops.compare.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
+    >>> xb.compare(x, 0.5, "LT").shape
+    pred[2,3]
+
+    Source: Operation Semantics, Element-wise comparison operations.
+    """
+    left, right = _aligned(lhs, rhs, broadcast_dimensions)
+    return ops.compare(left, right, direction=direction, type=type, name=name)
+
+
+def _comparison(direction: Direction, words: str) -> Callable[..., Value]:
+    def form(
+        lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None = None, *, name: str | None = None
+    ) -> Value:
+        return compare(lhs, rhs, direction, broadcast_dimensions, name=name)
+
+    form.__name__ = form.__qualname__ = direction.lower()
+    form.__doc__ = f"""Whether lhs is {words} rhs, as pred; operands broadcast as those of xb.add.
+
+    Raises: as xb.compare.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
+    >>> xb.{direction.lower()}(x, 0.5).shape
+    pred[2,3]
+
+    Source: Operation Semantics, Element-wise comparison operations.
+    """
+    return form
+
+
+eq = _comparison("EQ", "equal to")
+ne = _comparison("NE", "not equal to")
+lt = _comparison("LT", "less than")
+le = _comparison("LE", "less than or equal to")
+gt = _comparison("GT", "greater than")
+ge = _comparison("GE", "greater than or equal to")
+
+
+@dressed
+def clamp(min: Operand, operand: Operand, max: Operand, *, name: str | None = None) -> Value:
+    """min(max(min, operand), max); a number takes the element type of the first value.
+
+    Raises: as xb.ops.clamp.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
+    >>> xb.clamp(0, x, 6).shape
+    f32[3]
+
+    Source: Operation Semantics, Clamp.
+    """
+    return ops.clamp(*as_values((min, operand, max)), name=name)
+
+
+@dressed
+def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | None = None) -> Value:
+    """Elements of on_true where pred is true, of on_false elsewhere; a scalar number stands for an array of it.
+
+    Raises: as xb.ops.select.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
+    >>> xb.select(xb.lt(x, 0), 0, x).shape
+    f32[3]
+
+    Source: Operation Semantics, Select.
+    """
+    if type(pred) is type(on_true) is type(on_false) is Value:
+        return ops.select(pred, on_true, on_false, name=name)
+    builder = builder_among((pred, on_true, on_false))
+    model = next((each for each in (on_true, on_false, pred) if isinstance(each, Value)), None)
+    dtype = dtype_of(on_true) or dtype_of(on_false)
+    arms = [_like(as_value(builder, arm, dtype), model, arm) for arm in (on_true, on_false)]
+    return ops.select(as_value(builder, pred), *arms, name=name)
+
+
+def _like(value: Value, model: Value | None, given: Operand) -> Value:
+    """What was a scalar number in the extents of the model."""
+    if isinstance(given, Value) or model is None or not isinstance(model.shape, Shape) or np.ndim(given):
+        return value
+    return _stretched(value, model.shape.dims, (), model, tuple(range(model.shape.rank)))
+
+
+def square(operand: Value, *, name: str | None = None) -> Value:
+    """operand * operand.
+
+    >>> import xbuild as xb
+    >>> xb.square(xb.constant(xb.Builder("b"), 3.0))
+    %multiply.2: f32[]
+
+    Source: XlaBuilder's math library, Square.
+    """
+    return ops.multiply(operand, operand, name=name)
+
+
+def reciprocal(operand: Value, *, name: str | None = None) -> Value:
+    """1 / operand.
+
+    >>> import xbuild as xb
+    >>> xb.reciprocal(xb.constant(xb.Builder("b"), 4.0))
+    %divide.3: f32[]
+
+    Source: XlaBuilder's math library, Reciprocal.
+    """
+    return divide(1, operand, name=name)
+
+
+def conj(operand: Value, *, name: str | None = None) -> Value:
+    """The complex conjugate.
+
+    >>> import xbuild as xb
+    >>> xb.conj(xb.constant(xb.Builder("b"), 1 + 2j)).shape
+    c64[]
+
+    Source: XlaBuilder's math library, Conj.
+    """
+    return ops.complex(ops.real(operand), ops.negate(ops.imag(operand)), name=name)
+
+
+clz = ops.count_leading_zeros
+cos = ops.cosine
+exp = ops.exponential
+expm1 = ops.exponential_minus_one
+log1p = ops.log_plus_one
+neg = ops.negate
+population_count = ops.popcnt
+round = ops.round_nearest_afz
+sin = ops.sine
+
+div, max, min, mul, pow, rem, sub = divide, maximum, minimum, multiply, power, remainder, subtract

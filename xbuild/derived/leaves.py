@@ -1,0 +1,52 @@
+"""Comfortable forms of constant and iota."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shape_inference import PrimitiveType, Shape, primitive_type
+
+from .. import ops
+from ..builder import Builder, Value
+from .dressing import dressed
+from .operands import in_type
+from .operands import literal as literal_of
+
+__all__ = ["constant", "iota"]
+
+
+@dressed
+def constant(builder: Builder, literal: Any, dtype: PrimitiveType | None = None, *, name: str | None = None) -> Value:
+    """A constant of a Python number or (nested) list, or of an array; `dtype` names another element type than its own.
+
+    Shapes: Python's int, float, complex and bool are s32, f32, c64 and pred; an array keeps its dtype.
+    Raises: element_type_mismatch for a number that the type cannot hold; invalid_operand (BuildError) for no number.
+
+    >>> import xbuild as xb
+    >>> builder = xb.Builder("b")
+    >>> xb.constant(builder, 2.5), xb.constant(builder, [1, 2], xb.bf16)
+    (%constant.1: f32[], %constant.2: bf16[2])
+
+    Source: xla_builder.h, ConstantR0, ConstantR1, ConstantLiteral.
+    """
+    array = literal_of(literal) if dtype is None else in_type(np.asarray(literal), primitive_type(dtype), literal)
+    return ops.constant(builder, literal=array, name=name)
+
+
+def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0, *, name: str | None = None) -> Value:
+    """Each element is its index along `iota_dimension`; with an element type for shape, XlaBuilder's form (type, size).
+
+    Raises: as xb.ops.iota.
+
+    >>> import xbuild as xb
+    >>> builder = xb.Builder("b")
+    >>> xb.iota(builder, xb.s32[2, 3], 1), xb.iota(builder, xb.f32, 5)
+    (%iota.1: s32[2,3], %iota.2: f32[5])
+
+    Source: Operation Semantics, Iota.
+    """
+    if isinstance(shape, PrimitiveType):
+        shape, iota_dimension = shape[iota_dimension], 0
+    return ops.iota(builder, shape=shape, iota_dimension=iota_dimension, name=name)

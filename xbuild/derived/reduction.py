@@ -1,0 +1,69 @@
+"""Comfortable forms of reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shape_inference.dims import array
+
+from .. import ops
+from ..builder import Value
+from ..graph import Computation
+from .arguments import as_list, as_values, dtype_of, known, shape_of
+from .dressing import dressed
+
+__all__ = ["reduce", "reduce_all"]
+
+
+@dressed
+def reduce(
+    operands: Value | Sequence[Value],
+    init_values: Any,
+    to_apply: Computation | Callable[..., Any],
+    dimensions: int | Sequence[int] | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named.
+
+    Init values that are numbers take their operand's element type. A function is traced with scalars, those of the
+    accumulators first; `xb.add`, `xb.maximum` and the like are such functions.
+    Raises: as xb.ops.reduce.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2, 3])
+    ... def sums(x):
+    ...     return xb.reduce(x, 0.0, xb.add, 1), xb.reduce(x, 0.0, xb.add)
+    >>> evaluate(sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    (array([ 6., 15.], dtype=float32), np.float32(21.0))
+
+    Source: Operation Semantics, Reduce.
+    """
+    values, inits = as_list(operands), as_list(init_values)
+    if values and dimensions is None:
+        dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
+    if len(inits) == len(values) and any(not isinstance(init, Value) for init in inits):
+        inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
+    chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
+    return ops.reduce(
+        tuple(values), tuple(inits), to_apply=to_apply, dimensions=() if chosen is None else chosen, name=name
+    )
+
+
+def reduce_all(
+    operand: Value, init_value: Any, to_apply: Computation | Callable[..., Any], *, name: str | None = None
+) -> Value:
+    """All elements folded to one scalar.
+
+    Raises: as xb.ops.reduce.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
+    >>> xb.reduce_all(x, 0.0, xb.add).shape
+    f32[]
+
+    Source: xla_builder.h, ReduceAll.
+    """
+    return reduce(operand, init_value, to_apply, name=name)

@@ -1,0 +1,200 @@
+"""Comfortable forms of broadcast, reshape, transpose, reverse, concatenate and pad, and XlaBuilder's collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shape_inference import Dims, Shape
+from shape_inference.dims import array
+from shape_inference.dims import permutation as check_permutation
+from shape_inference.ops.shaping import check_broadcast_in_dim, check_collapse
+
+from .. import ops
+from ..attributes import PaddingDimension, reader
+from ..builder import Value
+from .arguments import as_values, dtype_of, known, shape_of
+from .dressing import dressed
+from .operands import as_value
+
+__all__ = [
+    "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "pad", "reshape", "rev", "reverse",
+    "transpose",
+]  # fmt: skip
+
+_sizes, _new_sizes = reader("shape", Dims), reader("new_sizes", Dims)
+_dimensions, _broadcast_dimensions = reader("dimensions", Dims), reader("broadcast_dimensions", Dims)
+
+
+@dressed
+def broadcast(
+    operand: Value, sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
+) -> Value:
+    """Without `dimensions`: the operand repeated along new leading dimensions of these sizes, as XlaBuilder has it.
+
+    With them: HLO's broadcast, which `xb.ops.broadcast` is: sizes are those of the result.
+    Raises: as xb.ops.broadcast.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[3])
+    >>> xb.broadcast(x, (4, 2)).shape, xb.broadcast(x, (4, 3, 2), dimensions=(1,)).shape
+    (f32[4,2,3], f32[4,3,2])
+
+    Source: Operation Semantics, Broadcast.
+    """
+    if dimensions is not None:
+        return ops.broadcast(operand, sizes=sizes, dimensions=dimensions, name=name)
+    old = array("operand", shape_of(operand)).dims
+    new = _sizes(sizes)
+    return ops.broadcast(operand, sizes=new + old, dimensions=tuple(range(len(new), len(new) + len(old))), name=name)
+
+
+@dressed
+def broadcast_in_dim(
+    operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None = None
+) -> Value:
+    """An array of this shape: the operand's dimension i is its dimension broadcast_dimensions[i]; extents of 1 stretch.
+
+    Records a reshape, where an extent of 1 must stretch, and a broadcast.
+    Raises: not_array; rank_mismatch; attribute_length_mismatch; dimension_out_of_range; duplicate_dimension;
+    dimension_mismatch; negative_size; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2, 1])
+    ... def stretched(x):
+    ...     return xb.broadcast_in_dim(x, (2, 3), (0, 1))
+    >>> evaluate(stretched, [[1], [2]])
+    array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+
+    Source: xla_builder.h, BroadcastInDim; Broadcasting semantics.
+    """
+    sizes = shape.dims if isinstance(shape, Shape) else _sizes(shape)
+    dimensions = _broadcast_dimensions(broadcast_dimensions)
+    if not dimensions and getattr(shape_of(operand), "dims", None) == ():  # a scalar, the most frequent case
+        return ops.broadcast(operand, sizes=sizes, dimensions=(), name=name)
+    found = check_broadcast_in_dim(shape_of(operand), sizes, dimensions)
+    kept = [i for i, (dim, size) in enumerate(zip(dimensions, found.dims, strict=True)) if size == sizes[dim]]
+    if len(kept) < found.rank:
+        operand = ops.reshape(operand, new_sizes=tuple(found.dims[i] for i in kept))
+    return ops.broadcast(operand, sizes=sizes, dimensions=tuple(dimensions[i] for i in kept), name=name)
+
+
+@dressed
+def reshape(
+    operand: Value, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, name: str | None = None
+) -> Value:
+    """The same elements with other dimensions; `dimensions` is the order, major first, in which the old ones are read.
+
+    Records a transpose, where that order is another than the operand's, and a reshape.
+    Raises: not_array; not_permutation; negative_size; element_count_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2, 3])
+    ... def by_columns(x):
+    ...     return xb.reshape(x, (6,), dimensions=(1, 0))
+    >>> evaluate(by_columns, [[1, 2, 3], [4, 5, 6]])
+    array([1, 4, 2, 5, 3, 6], dtype=int32)
+
+    Source: Operation Semantics, Reshape.
+    """
+    if dimensions is not None:
+        order, shape = _dimensions(dimensions), array("operand", shape_of(operand))
+        check_permutation("dimensions", order, "operand", shape)
+        if order != tuple(range(shape.rank)):
+            operand = ops.transpose(operand, permutation=order)
+    return ops.reshape(operand, new_sizes=new_sizes, name=name)
+
+
+@dressed
+def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
+    """Consecutive dimensions, in ascending order, made one; none leave the shape as it is. Records a reshape.
+
+    Raises: not_array; dimension_out_of_range; bad_order.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4, 2, 3])
+    >>> xb.collapse(x, (1, 2)).shape
+    f32[4,6]
+
+    Source: Operation Semantics, Collapse.
+    """
+    return ops.reshape(operand, new_sizes=check_collapse(shape_of(operand), _dimensions(dimensions)), name=name)
+
+
+def transpose(operand: Value, permutation: Sequence[int], *, name: str | None = None) -> Value:
+    """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
+
+    Raises: not_array; not_permutation.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3, 4])
+    >>> xb.transpose(x, (2, 0, 1)).shape
+    f32[4,2,3]
+
+    Source: Operation Semantics, Transpose.
+    """
+    return ops.transpose(operand, permutation=permutation, name=name)
+
+
+def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
+    """The elements in the opposite order along these dimensions; XlaBuilder's Rev.
+
+    Raises: not_array; dimension_out_of_range; duplicate_dimension.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.s32[3])(lambda x: xb.reverse(x, (0,))), [1, 2, 3])
+    array([3, 2, 1], dtype=int32)
+
+    Source: Operation Semantics, Rev (reverse).
+    """
+    return ops.reverse(operand, dimensions=dimensions, name=name)
+
+
+rev = reverse
+
+
+@dressed
+def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = None) -> Value:
+    """The operands one after another along a dimension; XlaBuilder's ConcatInDim. NumPy arrays become constants.
+
+    Raises: as xb.ops.concatenate.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.s32[2])(lambda x: xb.concatenate([x, x], 0)), [1, 2])
+    array([1, 2, 1, 2], dtype=int32)
+
+    Source: Operation Semantics, Concatenate.
+    """
+    return ops.concatenate(as_values(operands), dimension=dimension, name=name)
+
+
+concat_in_dim = concatenate
+
+
+@dressed
+def pad(
+    operand: Value,
+    padding_value: Any,
+    padding: Sequence[PaddingDimension | tuple[int, int] | tuple[int, int, int]],
+    *,
+    name: str | None = None,
+) -> Value:
+    """The operand with `padding_value`, a value or a number, around and between its elements.
+
+    `padding` has (low, high) or (low, high, interior) for each dimension; negative low and high crop.
+    Raises: as xb.ops.pad.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.s32[3])(lambda x: xb.pad(x, 0, [(1, 2)])), [1, 2, 3])
+    array([0, 1, 2, 3, 0, 0], dtype=int32)
+
+    Source: Operation Semantics, Pad.
+    """
+    value = as_value(known(operand).builder, padding_value, dtype_of(operand))
+    return ops.pad(operand, value, padding=padding, name=name)

@@ -1,0 +1,241 @@
+"""Comfortable forms of channels, infeed and outfeed: fresh tokens where none matter, and transfers in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from shape_inference import AnyShape
+
+from .. import ops
+from ..builder import Builder, Value
+from ..diagnostics import BuildError
+from .arguments import known, shape_of
+from .dressing import dressed
+
+__all__ = ["infeed", "infeed_data", "outfeed", "recv", "recv_done", "recv_sync", "send", "send_done", "send_sync"]
+
+Pairs: TypeAlias = Sequence[tuple[int, int]] | Mapping[int, int]
+
+
+@dressed
+def send(
+    operand: Value,
+    token: Value | None = None,
+    *,
+    channel_id: int,
+    source_target_pairs: Pairs = (),
+    is_host_transfer: bool = False,
+    name: str | None = None,
+) -> Value:
+    """Begin to pass `operand` on a channel, after `token` (a fresh one where none is given); gives the context.
+
+    Raises: as xb.ops.send.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.send(x, channel_id=1, source_target_pairs=[(0, 1)]).shape
+    (f32[4], u32[], token[])
+
+    Source: Operation Semantics, Send.
+    """
+    return ops.send(
+        known(operand),
+        _token(token, operand.builder),
+        channel_id=channel_id,
+        source_target_pairs=source_target_pairs,
+        is_host_transfer=is_host_transfer,
+        name=name,
+    )
+
+
+def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
+    """Wait until the transfer that `send` began is complete; gives a token.
+
+    Raises: as xb.ops.send_done.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.send_done(xb.send(x, channel_id=1), channel_id=1).shape
+    token[]
+
+    Source: Operation Semantics, Send (SendDone).
+    """
+    return ops.send_done(context, channel_id=channel_id, is_host_transfer=is_host_transfer, name=name)
+
+
+def send_sync(
+    operand: Value,
+    channel_id: int,
+    source_target_pairs: Pairs = (),
+    *,
+    token: Value | None = None,
+    is_host_transfer: bool = False,
+    name: str | None = None,
+) -> Value:
+    """Pass `operand` on a channel and wait until that is done: a send and its send_done; gives the token.
+
+    Raises: as xb.ops.send.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.send_sync(x, 1, [(0, 1)]).shape
+    token[]
+
+    Source: Operation Semantics, Send.
+    """
+    context = send(
+        operand,
+        token,
+        channel_id=channel_id,
+        source_target_pairs=source_target_pairs,
+        is_host_transfer=is_host_transfer,
+    )
+    return send_done(context, channel_id=channel_id, is_host_transfer=is_host_transfer, name=name)
+
+
+@dressed
+def recv(
+    token: Value | Builder,
+    shape: AnyShape,
+    *,
+    channel_id: int,
+    source_target_pairs: Pairs = (),
+    is_host_transfer: bool = False,
+    name: str | None = None,
+) -> Value:
+    """Post a buffer for the value that a send passes on this channel, after `token` (a builder: a fresh one).
+
+    Raises: as xb.ops.recv.
+
+    >>> import xbuild as xb
+    >>> xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1, source_target_pairs=[(0, 1)]).shape
+    (f32[4], u32[], token[])
+
+    Source: Operation Semantics, Recv.
+    """
+    return ops.recv(
+        _token(token),
+        shape=shape,
+        channel_id=channel_id,
+        source_target_pairs=source_target_pairs,
+        is_host_transfer=is_host_transfer,
+        name=name,
+    )
+
+
+def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False, name: str | None = None) -> Value:
+    """Wait for the value of the channel; gives it and a token.
+
+    Raises: as xb.ops.recv_done.
+
+    >>> import xbuild as xb
+    >>> posted = xb.recv(xb.Builder("b"), xb.f32[4], channel_id=1)
+    >>> xb.recv_done(posted, channel_id=1).shape
+    (f32[4], token[])
+
+    Source: Operation Semantics, Recv (RecvDone).
+    """
+    return ops.recv_done(context, channel_id=channel_id, is_host_transfer=is_host_transfer, name=name)
+
+
+@dressed
+def recv_sync(
+    shape: AnyShape,
+    channel_id: int,
+    source_target_pairs: Pairs = (),
+    *,
+    builder: Builder | None = None,
+    token: Value | None = None,
+    is_host_transfer: bool = False,
+    name: str | None = None,
+) -> Value:
+    """Wait for the value of a channel: a recv, its recv_done, and the data of that, which it gives.
+
+    Raises: as xb.ops.recv; no_builder (BuildError) where neither builder nor token is given.
+
+    >>> import xbuild as xb
+    >>> xb.recv_sync(xb.f32[4], 1, [(0, 1)], builder=xb.Builder("b")).shape
+    f32[4]
+
+    Source: Operation Semantics, Recv.
+    """
+    posted = recv(
+        _token(token, builder),
+        shape,
+        channel_id=channel_id,
+        source_target_pairs=source_target_pairs,
+        is_host_transfer=is_host_transfer,
+    )
+    received = recv_done(posted, channel_id=channel_id, is_host_transfer=is_host_transfer)
+    return ops.get_tuple_element(received, index=0, name=name)
+
+
+@dressed
+def infeed(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
+    """The next item of this device's infeed, and a token, as a tuple; after `token` (a builder: a fresh one).
+
+    Raises: as xb.ops.infeed.
+
+    >>> import xbuild as xb
+    >>> data, token = xb.infeed(xb.Builder("b"), xb.f32[4])
+    >>> data.shape, token.shape
+    (f32[4], token[])
+
+    Source: Operation Semantics, Infeed; xla_builder.h, InfeedWithToken.
+    """
+    return ops.infeed(_token(token), shape=shape, infeed_config=infeed_config, name=name)
+
+
+def infeed_data(token: Value | Builder, shape: AnyShape, infeed_config: str = "", *, name: str | None = None) -> Value:
+    """The next item of this device's infeed, without the token: infeeds of a builder keep their recorded order.
+
+    Raises: as xb.ops.infeed.
+
+    >>> import xbuild as xb
+    >>> xb.infeed_data(xb.Builder("b"), xb.f32[4]).shape
+    f32[4]
+
+    Source: Operation Semantics, Infeed.
+    """
+    return ops.get_tuple_element(infeed(token, shape, infeed_config), index=0, name=name)
+
+
+@dressed
+def outfeed(
+    operand: Value,
+    token: Value | None = None,
+    outfeed_shape: AnyShape | None = None,
+    outfeed_config: str = "",
+    *,
+    name: str | None = None,
+) -> Value:
+    """Append the operand, as one item, to this device's outfeed, after `token` (a fresh one where none is given).
+
+    `outfeed_shape` is the operand's where it is left out.
+    Raises: as xb.ops.outfeed.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.outfeed(x).shape
+    token[]
+
+    Source: StableHLO, outfeed; xla_builder.h, OutfeedWithToken.
+    """
+    return ops.outfeed(
+        operand,
+        _token(token, known(operand).builder),
+        outfeed_shape=shape_of(operand) if outfeed_shape is None else outfeed_shape,
+        outfeed_config=outfeed_config,
+        name=name,
+    )
+
+
+def _token(token: Value | Builder | None, builder: Builder | None = None) -> Value:
+    """The token that is given, or a fresh one of the builder that is."""
+    if isinstance(token, Value):
+        return token
+    found = token if isinstance(token, Builder) else builder
+    if found is None:
+        raise BuildError("no_builder", "neither a token nor a builder is given; pass builder=")
+    return ops.after_all((), builder=found)

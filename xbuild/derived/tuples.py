@@ -1,0 +1,91 @@
+"""Comfortable forms of tuple, get_tuple_element, after_all and the barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ops
+from ..builder import Builder, Value
+from .arguments import packed
+from .dressing import dressed
+
+__all__ = ["after_all", "create_token", "get_tuple_element", "optimization_barrier", "tuple_"]
+
+
+@dressed
+def tuple_(*elements: Any, builder: Builder | None = None, name: str | None = None) -> Value:
+    """The elements, or those of the one list that is given, as one value.
+
+    Lists in the list become tuples in the tuple; numbers and arrays become constants of their own type.
+    Raises: no_builder (BuildError) where no value is among them and `builder` is left out.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
+    >>> xb.tuple_(x, 5, [x, x]).shape
+    (f32[10], s32[], (f32[10], f32[10]))
+
+    Source: Operation Semantics, Tuple.
+    """
+    listed = elements[0] if len(elements) == 1 and isinstance(elements[0], tuple | list) else elements
+    return packed(tuple(listed), builder, name=name)
+
+
+def get_tuple_element(operand: Value, index: int, *, name: str | None = None) -> Value:
+    """The element of a tuple at a place that is known when the program is built; `operand[index]` is the same.
+
+    Raises: not_tuple; index_out_of_range.
+
+    >>> import xbuild as xb
+    >>> t = xb.parameter(xb.Builder("b"), number=0, shape=xb.TupleShape((xb.f32[10], xb.s32[()])))
+    >>> xb.get_tuple_element(t, 1).shape
+    s32[]
+
+    Source: Operation Semantics, GetTupleElement.
+    """
+    return ops.get_tuple_element(operand, index=index, name=name)
+
+
+@dressed
+def after_all(*operands: Value, builder: Builder | None = None, name: str | None = None) -> Value:
+    """A token that comes after all of these, or of the one list that is given; without any, a fresh one.
+
+    Raises: token_expected; no_builder (BuildError) where there is no token and `builder` is left out.
+
+    >>> import xbuild as xb
+    >>> token = xb.after_all(builder=xb.Builder("b"))
+    >>> xb.after_all(token, token).shape
+    token[]
+
+    Source: xla_builder.h, AfterAll.
+    """
+    tokens = operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands
+    return ops.after_all(tuple(tokens), builder=builder, name=name)
+
+
+def create_token(builder: Builder, *, name: str | None = None) -> Value:
+    """A fresh token: after_all of none.
+
+    >>> import xbuild as xb
+    >>> xb.create_token(xb.Builder("b")).shape
+    token[]
+
+    Source: xla_builder.h, CreateToken.
+    """
+    return ops.after_all((), builder=builder, name=name)
+
+
+@dressed
+def optimization_barrier(operand: Any, *, builder: Builder | None = None, name: str | None = None) -> Value:
+    """The operand itself, a value or a list that becomes a tuple; a compiler moves nothing across it.
+
+    Raises: as xb.tuple_.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
+    >>> y, z = xb.optimization_barrier((x, x))
+    >>> y.shape
+    f32[10]
+
+    Source: xla_builder.h, OptimizationBarrier.
+    """
+    return ops.opt_barrier(packed(operand, builder), name=name)

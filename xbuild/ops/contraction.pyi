@@ -1,0 +1,23 @@
+"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+
+from collections.abc import Sequence
+
+from numpy.typing import DTypeLike
+
+from shape_inference import PrimitiveType
+
+from ..builder import Value
+
+def dot(
+    lhs: Value,
+    rhs: Value,
+    /,
+    *,
+    lhs_contracting_dims: Sequence[int] = (),
+    rhs_contracting_dims: Sequence[int] = (),
+    lhs_batch_dims: Sequence[int] = (),
+    rhs_batch_dims: Sequence[int] = (),
+    operand_precision: Sequence[str] = (),
+    preferred_element_type: PrimitiveType | DTypeLike | None = None,
+    name: str | None = None,
+) -> Value: ...

@@ -1,0 +1,93 @@
+"""Ops that change the element type."""
+
+from __future__ import annotations
+
+from shape_inference import PrimitiveType
+
+from ..builder import Value
+from ..op import op
+
+__all__ = ["bitcast_convert", "convert", "reduce_precision", "stochastic_convert"]
+
+
+@op
+def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
+    """Each element in another type, by value.
+
+    To a float: to the nearest, ties to even. To an integer: from a float towards zero, held between the ends of the
+    type, NaN as 0; from an integer the low bits. To pred: whether it is not 0. From complex to real: the real part.
+    Shapes: any array; the result has its extents.
+    Raises: not_array.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4])
+    ... def saturated(x):
+    ...     return xb.ops.convert(x, new_element_type=xb.s8)
+    >>> evaluate(saturated, [2.9, -2.9, 300.0, float("nan")])
+    array([  2,  -2, 127,   0], dtype=int8)
+
+    Source: Operation Semantics, ConvertElementType; StableHLO, convert.
+    """
+
+
+@op
+def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
+    """The bits of each element read as another type, the lowest bits first where widths differ.
+
+    Shapes: types of one width keep the extents; a narrower one adds a minor dimension of as many elements as one makes;
+    to a wider one the minor dimension must be just that many, and goes. Complex types are read as complex ones only.
+    Raises: not_array; element_type_unsupported; rank_too_small; dimension_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[1])
+    ... def octets(x):
+    ...     return xb.ops.bitcast_convert(x, new_element_type=xb.u8)
+    >>> evaluate(octets, [1.0])
+    array([[  0,   0, 128,  63]], dtype=uint8)
+
+    Source: Operation Semantics, BitcastConvertType; StableHLO, bitcast_convert.
+    """
+
+
+@op
+def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
+    """Each element as a float format of these bits would hold it, in the operand's type.
+
+    To the nearest, ties to even; what is too large becomes infinite, what is below the format's smallest normal number
+    zero, each with its sign; a NaN stays.
+    Shapes: any float array; the result is as the operand.
+    Raises: not_array; element_type_unsupported; invalid_attribute for no exponent bit or negative mantissa_bits.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3])
+    ... def as_half(x):
+    ...     return xb.ops.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
+    >>> evaluate(as_half, [1.0001, 65520.0, 1e-8])
+    array([ 1., inf,  0.], dtype=float32)
+
+    Source: Operation Semantics, ReducePrecision; StableHLO, reduce_precision.
+    """
+
+
+@op
+def stochastic_convert(operand: Value, random: Value, *, new_element_type: PrimitiveType) -> Value:
+    """Each element as one of its neighbours in another type; the outer one where random / 2^bits is below its place.
+
+    Shapes: a float array, and as many random bits for each element (u32 for f32) of the same extents; to an integer
+    type, held between its ends, or to a float type.
+    Raises: not_array; element_type_unsupported; element_type_mismatch where widths differ; rank_mismatch;
+    dimension_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3], xb.u32[3])
+    ... def rounded(x, random):
+    ...     return xb.ops.stochastic_convert(x, random, new_element_type=xb.s8)
+    >>> evaluate(rounded, [1.25, 1.25, -1.25], [0, 2**31, 0])
+    array([ 2,  1, -2], dtype=int8)
+
+    Source: xla_builder.h, StochasticConvertType.
+    """

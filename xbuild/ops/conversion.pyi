@@ -1,0 +1,32 @@
+"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+
+from numpy.typing import DTypeLike
+
+from shape_inference import PrimitiveType
+
+from ..builder import Value
+
+def convert(operand: Value, /, *, new_element_type: PrimitiveType | DTypeLike, name: str | None = None) -> Value: ...
+def bitcast_convert(
+    operand: Value,
+    /,
+    *,
+    new_element_type: PrimitiveType | DTypeLike,
+    name: str | None = None,
+) -> Value: ...
+def reduce_precision(
+    operand: Value,
+    /,
+    *,
+    exponent_bits: int,
+    mantissa_bits: int,
+    name: str | None = None,
+) -> Value: ...
+def stochastic_convert(
+    operand: Value,
+    random: Value,
+    /,
+    *,
+    new_element_type: PrimitiveType | DTypeLike,
+    name: str | None = None,
+) -> Value: ...

@@ -1,0 +1,49 @@
+"""The op that puts together slices of an array, from places that another array lists."""
+
+from __future__ import annotations
+
+from shape_inference import Dims
+
+from ..builder import Value
+from ..op import op
+
+
+@op
+def gather(
+    operand: Value,
+    start_indices: Value,
+    *,
+    offset_dims: Dims,
+    collapsed_slice_dims: Dims,
+    start_index_map: Dims,
+    operand_batching_dims: Dims = (),
+    start_indices_batching_dims: Dims = (),
+    index_vector_dim: int,
+    slice_sizes: Dims,
+    indices_are_sorted: bool = False,
+) -> Value:
+    """For each index vector the slice of `slice_sizes` that starts there, moved to lie inside the operand.
+
+    Formula: result[out] = operand[start + offset]; offset has out[offset_dims[k]] in the k-th dimension that is neither
+    collapsed nor batching, else 0; start has clamp(0, vector[k], extent - slice size) in dimension start_index_map[k],
+    where vector is start_indices at the other entries of out, and the batch index itself in a batching dimension.
+    Shapes: any array, and integers with the vectors along `index_vector_dim` (the rank: each element is a vector of 1).
+    Result: `offset_dims` are the slice's dimensions, without the collapsed and batching ones, whose slice size is 1;
+    the others are those of start_indices without the vectors'. `indices_are_sorted` is a promise, and changes no value.
+    Raises: not_array; element_type_unsupported; dimension_out_of_range; duplicate_dimension; bad_order;
+    attribute_length_mismatch; dimension_mismatch; index_out_of_range; negative_size; invalid_attribute; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3, 2], xb.s32[2])
+    ... def rows(table, numbers):
+    ...     return xb.ops.gather(
+    ...         table, numbers, offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=1,
+    ...         slice_sizes=(1, 2),
+    ...     )
+    >>> evaluate(rows, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 9])
+    array([[3., 4.],
+           [5., 6.]], dtype=float32)
+
+    Source: Operation Semantics, Gather; StableHLO, gather (batching dimensions).
+    """

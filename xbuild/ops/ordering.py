@@ -1,0 +1,52 @@
+"""Ops that put elements in order."""
+
+from __future__ import annotations
+
+from ..attributes import Region
+from ..builder import Value, Values
+from ..op import op
+
+__all__ = ["sort", "topk"]
+
+
+@op
+def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool = False) -> Value:
+    """The elements along `dimension` in an order in which none that comes later precedes one that comes earlier.
+
+    Each row is ordered by itself, all operands by the same permutation. `to_apply` says whether the elements of one
+    place precede those of another. Always stable here; where the comparator contradicts itself, still a permutation.
+    With a plain LT or GT on floats NaNs come last, and -0 and 0 are equal; with TOTALORDER every float has its place.
+    Shapes: N arrays of the same extents; to_apply: (T_0, T_0, ..., T_N-1, T_N-1) -> pred[], the two elements of each
+    operand side by side. The result is one array, or the tuple of them where N > 1.
+    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[2], xb.s32[2])
+    ... def by_key(keys, values):
+    ...     return xb.ops.sort((keys, values), to_apply=lambda a, b, x, y: a < b, dimension=0)
+    >>> evaluate(by_key, [3, 1], [42, 50])
+    (array([1, 3], dtype=int32), array([50, 42], dtype=int32))
+
+    Source: Operation Semantics, Sort; StableHLO, sort.
+    """
+    ...
+
+
+@op
+def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
+    """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
+
+    Floats are in their total order: NaN is greatest, -0 below 0 (and a NaN with a sign least). Of equal elements the
+    one that comes first in the row is taken first.
+    Shapes: pred, integers or floats of rank 1 and more, k at most the last extent; (T[..., k], s32[..., k]).
+    Raises: not_array; rank_too_small; element_type_unsupported; negative_size; index_out_of_range.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.f32[4])(lambda x: xb.ops.topk(x, k=2)), [1.0, 3.0, 2.0, 3.0])
+    (array([3., 3.], dtype=float32), array([1, 3], dtype=int32))
+
+    Source: xla_builder.h, TopK; HloOpcode, topk.
+    """
+    ...

@@ -1,0 +1,83 @@
+"""Ops that draw random numbers: from the device's own generator, or as a pure function of a state."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from shape_inference import Shape
+
+from ..builder import Builder, Value
+from ..op import op
+
+__all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
+
+
+@op
+def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform", "rng_normal"]) -> Value:
+    """Random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
+
+    Each device has a generator of its own, which `seed=` of evaluate and execute sets: a run can be repeated, with
+    numbers that are not XLA's. Uniform: a where a = b, and numbers in (b, a] where a > b.
+    Shapes: two scalars of one type, pred, integer or float (normal: float), which is the type of `shape`.
+    Raises: not_array; non_scalar; element_type_mismatch; element_type_unsupported; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.s32[()], xb.s32[()])
+    ... def dice(a, b):
+    ...     return xb.ops.rng(a, b, shape=xb.s32[100], distribution="rng_uniform")
+    >>> thrown = evaluate(dice, 1, 7, seed=4)
+    >>> int(thrown.min()), int(thrown.max())
+    (1, 6)
+    >>> bool((thrown == evaluate(dice, 1, 7, seed=4)).all())
+    True
+
+    Source: Operation Semantics, RngUniform and RngNormal.
+    """
+    ...
+
+
+@op
+def rng_bit_generator(
+    state: Value, *, algorithm: Literal["rng_default", "rng_three_fry", "rng_philox"], shape: Shape
+) -> Value:
+    """The next state and random bits, as a pure function of the state: bit for bit what XLA:CPU gives.
+
+    ThreeFry is 2x32 with 20 rounds, Philox 4x32 with 10 rounds; the default is Philox. A type of under 32 bits gets the
+    lowest bits of a 32-bit word each; a float type gets its bits.
+    Shapes: state u64[2] (key, counter), for Philox also u64[3] (key, counter of 128 bits), or their halves as u32[4]
+    and u32[6]; the tuple (state, shape).
+    Raises: not_array; element_type_unsupported; rank_mismatch; dimension_mismatch; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.u32[4])
+    ... def bits(state):
+    ...     return xb.ops.rng_bit_generator(state, algorithm="rng_three_fry", shape=xb.u32[2])
+    >>> evaluate(bits, [1, 2, 3, 4])
+    (array([1, 2, 4, 4], dtype=uint32), array([1576285164, 2249660814], dtype=uint32))
+
+    Source: xla_builder.h, RngBitGenerator; StableHLO, rng_bit_generator.
+    """
+    ...
+
+
+@op
+def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
+    """The device's random state of 128 bits, low word first, which then moves on by `delta`.
+
+    It begins at XLA:CPU's constant; `seed=` of the run and the number of the device are in its high word.
+    Shapes: u64[2].
+    Raises: element_type_unsupported; dimension_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> builder = xb.Builder("states")
+    >>> first = xb.ops.rng_get_and_update_state(builder, delta=5, shape=xb.u64[2])
+    >>> second = xb.ops.rng_get_and_update_state(builder, delta=5, shape=xb.u64[2])
+    >>> evaluate(builder.build(second - first))
+    array([5, 0], dtype=uint64)
+
+    Source: HloOpcode, rng-get-and-update-state.
+    """
+    ...

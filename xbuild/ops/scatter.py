@@ -1,0 +1,55 @@
+"""The op that combines slices of an array with updates, at places that another array lists."""
+
+from __future__ import annotations
+
+from shape_inference import Dims
+
+from ..attributes import Region
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def scatter(
+    operands: Values,
+    scatter_indices: Value,
+    updates: Values,
+    *,
+    to_apply: Region,
+    update_window_dims: Dims,
+    inserted_window_dims: Dims,
+    scatter_dims_to_operand_dims: Dims,
+    input_batching_dims: Dims = (),
+    scatter_indices_batching_dims: Dims = (),
+    index_vector_dim: int,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Value:
+    """The operands, with each element to which an index vector brings an update replaced by to_apply(element, update).
+
+    Formula: result[start + offset] = to_apply(result[start + offset], updates[u]) for each index u of the updates;
+    offset has u[update_window_dims[k]] in the k-th dimension that is neither inserted nor batching, else 0; start has
+    vector[k] in dimension scatter_dims_to_operand_dims[k], where vector is scatter_indices at the other entries of u.
+    A window that is not wholly inside the operand changes nothing. Here updates meet in their own order, so that of
+    several the last overwrites; XLA leaves the order free. Floats under 32 bits are rounded after each update.
+    Shapes: N operands of the same extents, integer index vectors along `index_vector_dim` (the rank: each element is a
+    vector of 1), N updates of the same extents; to_apply: (T_0, ..., T_N-1, T_0, ..., T_N-1) -> T_0, or the tuple of
+    them where N > 1, T_i the operand's type or a wider float. Result: of the operands' extents, a tuple where N > 1.
+    `indices_are_sorted` and `unique_indices` are promises, and change no value.
+    Raises: arity_mismatch; not_array; rank_mismatch; element_type_mismatch; element_type_unsupported; bad_order;
+    dimension_out_of_range; duplicate_dimension; attribute_length_mismatch; dimension_mismatch; index_out_of_range;
+    invalid_attribute; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4], xb.s32[3], xb.f32[3])
+    ... def add_at(x, places, updates):
+    ...     return xb.ops.scatter(
+    ...         x, places, updates, to_apply=xb.add, update_window_dims=(), inserted_window_dims=(0,),
+    ...         scatter_dims_to_operand_dims=(0,), index_vector_dim=1
+    ...     )
+    >>> evaluate(add_at, [1.0, 1.0, 1.0, 1.0], [0, 2, 0], [10.0, 20.0, 30.0])
+    array([41.,  1., 21.,  1.], dtype=float32)
+
+    Source: Operation Semantics, Scatter; StableHLO, scatter (batching dimensions, several operands).
+    """

@@ -1,0 +1,34 @@
+"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+
+from collections.abc import Sequence
+
+from ..attributes import PaddingDimension
+from ..builder import Builder, Value
+
+def broadcast(
+    operand: Value,
+    /,
+    *,
+    sizes: Sequence[int],
+    dimensions: Sequence[int],
+    name: str | None = None,
+) -> Value: ...
+def reshape(operand: Value, /, *, new_sizes: Sequence[int], name: str | None = None) -> Value: ...
+def transpose(operand: Value, /, *, permutation: Sequence[int], name: str | None = None) -> Value: ...
+def reverse(operand: Value, /, *, dimensions: Sequence[int], name: str | None = None) -> Value: ...
+def concatenate(
+    operands: Sequence[Value] | Value,
+    /,
+    *,
+    dimension: int,
+    name: str | None = None,
+    builder: Builder | None = None,
+) -> Value: ...
+def pad(
+    operand: Value,
+    padding_value: Value,
+    /,
+    *,
+    padding: Sequence[PaddingDimension | Sequence[int]],
+    name: str | None = None,
+) -> Value: ...

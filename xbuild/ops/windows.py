@@ -1,0 +1,99 @@
+"""Ops that slide a window over an array: reductions of each window, scatters into it, convolutions."""
+
+from __future__ import annotations
+
+from shape_inference import PrimitiveType
+from shape_inference.convolutions import ConvolutionDimensionNumbers
+from shape_inference.windows import Window
+
+from ..attributes import Region
+from ..builder import Value, Values
+from ..op import op
+
+
+@op
+def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, window: Window = ()) -> Value:
+    """The elements under each place of a sliding window, folded with `to_apply` from `init_values` on.
+
+    Formula: the window at place p covers base elements p[d] * stride[d] + k[d] * window_dilation[d] for k[d] < size[d];
+    the base is the operand with base_dilation[d] - 1 holes between neighbours, padded (negative padding crops). Holes
+    and padding count as nothing; a window of these alone gives the init value. The order of the fold is free.
+    Shapes: N arrays of the same extents and N scalars; `window` has an entry for each dimension, or is HLO's text such
+    as "size=3x3 stride=2x2 pad=1_1x1_1". Result dimension d counts the places, (padded - window span) // stride + 1;
+    to_apply and result types as for reduce.
+    Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; attribute_length_mismatch; non_positive;
+    signature_mismatch; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[5], xb.f32[()])
+    ... def sums_of_three(x, zero):
+    ...     return xb.ops.reduce_window(x, zero, to_apply=xb.add, window="size=3 stride=2")
+    >>> evaluate(sums_of_three, [1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
+    array([ 6., 12.], dtype=float32)
+
+    Source: Operation Semantics, ReduceWindow; StableHLO, reduce_window (dilations, several operands).
+    """
+
+
+@op
+def select_and_scatter(
+    operand: Value, source: Value, init_value: Value, *, select: Region, scatter: Region, window: Window = ()
+) -> Value:
+    """In each window of the operand one element is selected; `source` has a value for each window, and goes there.
+
+    Formula: the window is read in order; a later element takes the place of the one that is selected only where
+    select(selected, later) is false. result[e] = scatter(result[e], source[p]) for each window p that selected element
+    e, from `init_value` on, in the windows' order (XLA leaves it free). A window on padding alone changes nothing.
+    Shapes: an array; a source of as many elements in each dimension as the window has places there; a scalar; all of
+    one type T. select: (T, T) -> pred; scatter: (T, T) -> T. `window` as for reduce_window. Result: as the operand.
+    Raises: not_array; arity_mismatch; signature_mismatch; attribute_length_mismatch; non_positive; rank_mismatch;
+    dimension_mismatch; element_type_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4], xb.f32[2], xb.f32[()])
+    ... def to_the_greater(x, source, zero):
+    ...     at_least = lambda a, b: xb.compare(a, b, direction="GE")
+    ...     return xb.ops.select_and_scatter(x, source, zero, select=at_least, scatter=xb.add, window="size=2 stride=2")
+    >>> evaluate(to_the_greater, [1.0, 5.0, 7.0, 7.0], [10.0, 20.0], 0.0)
+    array([ 0., 10., 20.,  0.], dtype=float32)
+
+    Source: Operation Semantics, SelectAndScatter.
+    """
+
+
+@op
+def convolution(
+    lhs: Value,
+    rhs: Value,
+    *,
+    window: Window = (),
+    dimension_numbers: ConvolutionDimensionNumbers,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    operand_precision: tuple[str, ...] = (),
+    preferred_element_type: PrimitiveType | None = None,
+) -> Value:
+    """The kernel rhs slides over the input lhs: at each place the sum of products of what meets. It is not mirrored.
+
+    Formula: result[b, o, p] = sum over i, k of lhs[b, i, p * stride + k * window_dilation] * rhs[o, i, k]; the input
+    has zeros in the holes of base_dilation and in the padding, and negative padding crops; window_reversal mirrors k.
+    feature_group_count=G: input and output features are cut in G parts, and part meets part. batch_group_count=G: the
+    batch is cut in G parts, and part g makes part g of the output features.
+    Shapes: two arrays of one rank n + 2; `dimension_numbers` says in letters such as "b01f_01io->b01f" which dimension
+    of input, kernel and output is which; `window` has an entry for each spatial dimension, of the kernel's size.
+    Types: as for dot; floats under 32 bits are summed in f32 and rounded once; integers wrap.
+    Raises: not_array; element_type_mismatch; rank_mismatch; rank_too_small; dimension_out_of_range; overflow;
+    duplicate_dimension; attribute_length_mismatch; non_positive; dimension_mismatch; divisibility; invalid_attribute.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[1, 1, 5], xb.f32[1, 1, 2])
+    ... def slide(x, kernel):
+    ...     return xb.ops.convolution(x, kernel, window="size=2", dimension_numbers="bf0_oi0->bf0")
+    >>> evaluate(slide, [[[1.0, 2.0, 3.0, 4.0, 5.0]]], [[[1.0, 10.0]]])
+    array([[[21., 32., 43., 54.]]], dtype=float32)
+
+    Source: Operation Semantics, ConvWithGeneralPadding; StableHLO, convolution (reversal, batch groups).
+    """

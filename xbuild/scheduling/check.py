@@ -1,0 +1,206 @@
+"""The verdict before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..graph import Module, ModuleGroup
+from .control import Control
+from .describe import finding
+from .effects import COLLECTIVES, Site, sites_of
+from .examine import Examination
+from .meetings import identities, meetings
+from .outside import outside
+from .program import Program, Schedule, devices_text, program_of
+from .repair import repair, tries
+from .run import World
+from .structure import structure
+from .transfers import transfers
+from .verdict import Order, Repair, Scope, Verdict, VerdictKind
+
+MOST_BUFFERS = 4
+
+
+class ScheduleError(ValueError):
+    """No order lets these programs run; `verdict` says why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
+
+
+def check(
+    program: Module | ModuleGroup,
+    schedule: Schedule | None = None,
+    send_buffers: float = 0,
+    infeed: Mapping[int, Any] | Sequence[Any] | None = None,
+) -> Verdict:
+    """Whether a program may deadlock, before it runs: ok, error (its structure is wrong), deadlock, depends (on data).
+
+    A schedule binds where the module is scheduled, or one is given: for each device its instructions (or their names)
+    in order, or such an order by computation. Without one any order is legal that keeps dependencies, and one that runs
+    is looked for. `send_buffers` is how many sends of a channel go on before their recvs are posted. `infeed` says for
+    each device how many items it gets.
+    Raises KeyError where a schedule names what is not there, TypeError where the program is none.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+    >>> print(xb.check(xb.Module("total", total, num_replicas=4)))
+    ok: no schedule can deadlock: devices 0-3 run one program, which has 1 collective
+
+    Source: Operation Semantics, Send (scheduling of channel instructions).
+    """
+    whole = program_of(program, schedule)
+    faults = structure(whole)
+    if faults:
+        return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
+    found, faults = transfers(whole)
+    identity = identities(whole)
+    faults += meetings(whole, identity)
+    if faults:
+        return Verdict("error", "every", tuple(faults))
+    return _Check(World(whole, found, identity, send_buffers, _counts(infeed))).verdict()
+
+
+def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
+    """For each device an order of its instructions that runs to the end; the recorded one where that does.
+
+    Raises ScheduleError where there is none.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+    >>> [i.name for i in xb.schedule(xb.Module("total", total, num_replicas=2))[1]]
+    ['parameter.1', 'all-reduce.5']
+    """
+    verdict = check(program)
+    if verdict.refused:
+        raise ScheduleError(verdict)
+    return verdict.schedule
+
+
+def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] | None:
+    if infeed is None:
+        return None
+    items = infeed.items() if isinstance(infeed, Mapping) else enumerate(infeed)
+    return {device: len(each) if isinstance(each, Sized) else int(each) for device, each in items}
+
+
+@frozen(eq=False)
+class _Check:
+    """One check of programs whose structure is right."""
+
+    world: World
+
+    def verdict(self) -> Verdict:
+        program = self.world.program
+        examination = self._examine(program)
+        if examination.recorder.torn is not None:
+            examination = self._in_recorded_order(examination)
+        if examination.stuck:
+            return self._refused(examination)
+        findings = (*examination.found, *outside(self.world))
+        orders = examination.recorder.orders()
+        kind: VerdictKind = "ok" if not findings else "depends"
+        if any(finding.kind != "data_dependent" for finding in findings):
+            kind, findings = "error", tuple(f for f in findings if f.kind != "data_dependent")
+        scope = self._scope(examination)
+        return Verdict(
+            kind,
+            scope,
+            findings,
+            {
+                device: dict(orders.get(device, ())).get(each.module.entry, each.module.entry.instructions)
+                for device, each in program.class_of.items()
+            },
+            summary=_summary(program, examination, scope),
+            reordered=orders,
+        )
+
+    def _examine(self, program: Program, send_buffers: float | None = None) -> Examination:
+        buffers = self.world.send_buffers if send_buffers is None else send_buffers
+        return Examination(evolve(self.world, program=program, send_buffers=buffers), Control(program))
+
+    def _in_recorded_order(self, torn: Examination) -> Examination:
+        """The recorded order where that runs; an order that leaves a call and enters it again is none."""
+        recorded = self._examine(self.world.program.ordered({}))
+        if not recorded.stuck:
+            return recorded
+        call = torn.recorder.torn
+        assert call is not None
+        site = Site((), call)
+        torn.found.append(
+            finding(
+                "companion_conflict",
+                f"{call.name} would have to be left and entered again: what it calls and what stands around it "
+                "wait for each other by turns",
+                (self.world.program.devices, site),
+                repair_text=f"inline what {call.name} calls",
+            )
+        )
+        return torn
+
+    def _scope(self, examination: Examination) -> Scope:
+        if examination.is_forced:
+            return "every"
+        return "given" if self.world.program.given else "found"
+
+    def _refused(self, examination: Examination) -> Verdict:
+        program = self.world.program
+        scope: Scope = "every"
+        mended: Repair | None = None
+        if any(each.given for each in program.classes):
+            free = self._examine(program.freed())
+            scope = "every" if free.stuck else "given"
+            mended = repair(program, examination, free, self._examine)
+        first, *rest = examination.found
+        deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
+        return Verdict(
+            "deadlock", scope, (evolve(deadlocks[0], note=self._note(examination)), *deadlocks[1:]), repair=mended
+        )
+
+    def _note(self, examination: Examination) -> str:
+        """From which capacity of send buffers on the program runs."""
+        kinds = {run.item(place).kind for run in examination.stuck for place in run.blocked()}
+        if "send" in kinds and self.world.send_buffers == 0:
+            for buffers in range(1, tries(examination, MOST_BUFFERS) + 1):
+                if not self._examine(self.world.program, buffers).stuck:
+                    return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
+        return ""
+
+
+def _summary(program: Program, examination: Examination, scope: Scope) -> str:
+    counts = _counted(program)
+    if not counts:
+        return "no schedule can deadlock: nothing communicates, so nobody waits"
+    runs = "run" if len(program.devices) > 1 else "runs"
+    have = "have" if len(program.devices) > 1 else "has"
+    whose = f"{devices_text(program.devices)} {f'{runs} one program, which has' if program.spmd else have} {counts}"
+    if scope == "every":
+        return f"no schedule can deadlock: {whose}"
+    if scope == "given":
+        return f"the given schedule runs to its end: {whose}"
+    changed = [device for device, orders in examination.recorder.orders().items() if orders]
+    order = (
+        "the recorded order"
+        if not changed
+        else f"an order that was found (not the recorded one on {devices_text(changed)})"
+    )
+    return f"{order} runs to its end: {whose}"
+
+
+def _counted(program: Program) -> str:
+    """`2 collectives and 1 channel`"""
+    modules = dict.fromkeys(each.module for each in program.classes)
+    places = [site.instruction for module in modules for site in sites_of(module.entry)]
+    channels = {i.attributes.channel_id for i in places if i.opcode in ("send", "recv")}
+    met = {i for i in places if i.opcode.removesuffix("_start") in COLLECTIVES or i.opcode == "async_start"}
+    feeds = {i for i in places if i.opcode in ("infeed", "outfeed")}
+    parts = [
+        f"{len(found)} {what}{'s' * (len(found) != 1)}"
+        for found, what in ((met, "collective"), (channels, "channel"), (feeds, "feed"))
+        if found
+    ]
+    return " and ".join(parts)

@@ -1,0 +1,122 @@
+"""Whether devices that meet inside a loop or conditional go through it alike: proved, disproved, or left to data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field
+
+from ..graph import Instruction, Module
+from .analysis import key_of
+from .constants import Constants, constants
+from .describe import finding, named
+from .effects import Path, Site
+from .program import Program, devices_text
+from .uniformity import Agreement, uniformity
+from .verdict import Finding
+
+Member = tuple[int, Site]
+
+
+@define(eq=False)
+class Control:
+    """What is known of predicates and trips, asked for only where something hangs on it."""
+
+    program: Program
+    _agreements: dict[Module, tuple[dict[int, int], dict[Any, Agreement]]] = field(factory=dict, init=False)
+    _constants: dict[Any, Constants] = field(factory=dict, init=False)
+
+    def choose(self, device: int, instruction: Instruction, path: Path) -> int | None:
+        """The branch that a conditional takes on this device, where that is known."""
+        return self._decided(device, instruction, path)  # type: ignore[no-any-return]
+
+    def trips(self, device: int, unit: Site) -> int | None:
+        """How often a loop runs on this device, where that is known."""
+        return self._decided(device, unit.instruction, unit.path)  # type: ignore[no-any-return]
+
+    def _decided(self, device: int, instruction: Instruction, path: Path) -> Any:
+        module = self.program.class_of[device].module
+        key = (module, device if _asks_who(module) else None)
+        if key not in self._constants:
+            self._constants[key] = constants(module.entry, device, self.program.num_partitions)
+        return self._constants[key].decides.get(key_of(instruction, path))
+
+    def agree(self, members: Sequence[Member]) -> bool:
+        """Whether these devices, at one place of one program, decide alike whatever the data."""
+        module = self.program.class_of[members[0][0]].module
+        if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
+            return False
+        places, decides = self._uniform(module)
+        agreement = decides.get(key_of(members[0][1].instruction, members[0][1].path))
+        if agreement is None:
+            return True  # the walk never comes there, so nothing runs it
+        return len({agreement.labels[places[device]] for device, _ in members}) == 1
+
+    def _uniform(self, module: Module) -> tuple[dict[int, int], dict[Any, Agreement]]:
+        if module not in self._agreements:
+            devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
+            walk = uniformity(module.entry, devices, self.program.num_replicas, self.program.num_partitions)
+            self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk.decides
+        return self._agreements[module]
+
+    def verdict(self, members: Sequence[Member]) -> Finding | None:
+        """What there is to say of units that run together: nothing where they go alike."""
+        if len(members) == 1 or self.agree(members):
+            return None
+        if members[0][1].instruction.opcode == "while":
+            return self._of_loops(members)
+        return _depends(members, "takes another branch")
+
+    def _of_loops(self, members: Sequence[Member]) -> Finding | None:
+        trips = {device: self.trips(device, site) for device, site in members}
+        if None in trips.values():
+            return _depends(members, "runs a different number of times")
+        if len(set(trips.values())) == 1:
+            return None
+        groups: dict[Any, list[int]] = {}
+        for device, count in trips.items():
+            groups.setdefault(count, []).append(device)
+        places = [(devices, dict(members)[devices[0]]) for devices in groups.values()]
+        counts = " and ".join(f"{_trips(count)} on {devices_text(devices)}" for count, devices in groups.items())
+        names = " and ".join(dict.fromkeys(site.instruction.name for _, site in members))
+        return finding(
+            "trip_count_mismatch",
+            f"{names} runs {counts}, and what is inside meets",
+            *places,
+            facts=tuple(_trips(count) for count in groups),
+            cause_text="these loops run together, trip by trip, and one of them ends before the other",
+            repair_text="make the number of trips the same on all of these devices",
+        )
+
+
+def _trips(count: int) -> str:
+    return f"{count} trip{'s' * (count != 1)}"
+
+
+def _asks_who(module: Module) -> bool:
+    return any(i.opcode in ("replica_id", "partition_id") for c in module.computations for i in c.instructions)
+
+
+def _depends(members: Sequence[Member], what: str) -> Finding:
+    """The condition under which the data bring the devices apart, in words."""
+    sites: dict[Site, list[int]] = {}
+    alike: dict[Any, Site] = {}
+    for device, site in members:
+        sites.setdefault(alike.setdefault(site.key, site), []).append(device)
+    decider = "predicate" if members[0][1].instruction.opcode == "while" else "index"
+    if len(sites) == 1:
+        (site,) = sites
+        condition = f"if the {decider} of {site} differs between {devices_text(sites[site])}"
+    else:
+        first, second = list(sites)[:2]
+        here, there = devices_text(sites[first]), devices_text(sites[second])
+        condition = f"if {named(first.instruction)} of {here} {what} than {second} of {there}"
+    return finding(
+        "data_dependent",
+        condition,
+        *((devices, site) for site, devices in sites.items()),
+        cause="MISSING_MEMBER",
+        cause_text="what is inside meets, and the data decide which of these devices come to it",
+        repair_text=f"make it the same everywhere: all-reduce (max, or and) what the {decider} is computed from",
+    )

@@ -1,0 +1,168 @@
+"""What an instruction does to others: which ops talk to devices or to the host, which wait, and what they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from attrs import frozen
+
+from ..graph import Computation, Instruction
+
+COLLECTIVES = frozenset({
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "collective_broadcast",
+    "collective_reduce", "ragged_all_to_all",
+})  # fmt: skip
+DONE_OF = {
+    "send": "send_done",
+    "recv": "recv_done",
+    "async_start": "async_done",
+    **{f"{opcode}_start": f"{opcode}_done" for opcode in COLLECTIVES},
+}
+START_OF = {done: start for start, done in DONE_OF.items()}
+FEEDS = frozenset({"infeed", "outfeed"})
+
+Fact = TypeVar("Fact")
+
+
+def remembered(fact: Callable[[Computation], Fact]) -> Callable[[Computation], Fact]:
+    """Keep a fact with the computation itself, which never changes."""
+    key = f"_scheduling_{fact.__name__}"
+
+    def ask(computation: Computation) -> Fact:
+        known = vars(computation)
+        if key not in known:
+            known[key] = fact(computation)
+        return known[key]  # type: ignore[no-any-return]
+
+    return ask
+
+
+def spelling(opcode: str) -> str:
+    """The opcode as HLO text has it."""
+    return opcode.replace("_", "-")
+
+
+def collective_in(instruction: Instruction) -> Instruction | None:
+    """The collective that an instruction is or starts: itself, or the one that an async-start wraps."""
+    if instruction.opcode in COLLECTIVES or instruction.opcode.removesuffix("_start") in COLLECTIVES:
+        return instruction
+    if instruction.opcode == "async_start":
+        wrapped = [i for called in instruction.called for i in called.instructions if i.opcode in COLLECTIVES]
+        return wrapped[0] if wrapped else None
+    return None
+
+
+def acts(instruction: Instruction) -> bool:
+    """Whether it needs another device or the host itself."""
+    opcode = instruction.opcode
+    return opcode in FEEDS or opcode in DONE_OF or opcode in START_OF or opcode in COLLECTIVES
+
+
+def talks(instruction: Instruction) -> bool:
+    """Whether it needs another device or the host, itself or in what it calls."""
+    return acts(instruction) or any(map(communicates, instruction.called))
+
+
+@remembered
+def communicates(computation: Computation) -> bool:
+    """Whether a run of it may need another device or the host."""
+    return any(map(talks, computation.instructions))
+
+
+def has_side_effect(instruction: Instruction) -> bool:
+    """Whether it is a custom call that reaches outside of the program."""
+    return instruction.opcode == "custom_call" and any(
+        value is True for key, value in instruction.attribute_values().items() if key.endswith("has_side_effect")
+    )
+
+
+@frozen
+class Step:
+    """A call on the way from the entry to an instruction: what calls, as what, and which computation."""
+
+    instruction: Instruction
+    role: str
+    computation: Computation
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether instructions in the computation run one after the other, as a part of the program."""
+        return self.instruction.opcode in _FOLLOWED
+
+    def __str__(self) -> str:
+        """`while w`, `branch 0 of conditional c`, `call f`"""
+        part = f"{self.role} of " if self.role.startswith("branch") else ""
+        part = "the condition of " if self.role == "while condition" else part
+        return f"{part}{spelling(self.instruction.opcode)} {self.instruction.name}"
+
+
+_FOLLOWED = ("call", "while", "conditional")
+
+
+def steps(instruction: Instruction) -> Iterator[Step]:
+    """The calls that an instruction makes, with the role that nesting is compared by."""
+    for number, (role, computation) in enumerate(instruction.regions()):
+        if instruction.opcode == "while":
+            yield Step(instruction, f"while {role}", computation)
+        elif instruction.opcode == "conditional":
+            yield Step(instruction, f"branch {number}", computation)
+        else:
+            yield Step(instruction, spelling(instruction.opcode), computation)
+
+
+Path = tuple[Step, ...]
+
+
+def nest(path: Path) -> tuple[str, ...]:
+    """The path by kinds of call, as the two halves of a channel are compared."""
+    return tuple(step.role for step in path)
+
+
+def where(path: Path) -> str:
+    """` in while w` for an instruction of its body; nothing for the entry."""
+    return "".join(f" in {step}" for step in reversed(path))
+
+
+@frozen(eq=False)
+class Site:
+    """A communicating instruction at one place: the calls on the way, the instruction."""
+
+    path: Path
+    instruction: Instruction
+
+    @property
+    def channel(self) -> int:
+        return self.instruction.attributes.channel_id  # type: ignore[no-any-return]
+
+    @property
+    def key(self) -> tuple[tuple[int, str] | int, ...]:
+        """What tells it from every other place of its program."""
+        return (*((id(step.instruction), step.role) for step in self.path), id(self.instruction))
+
+    def __str__(self) -> str:
+        """`send.1 in while w`"""
+        return f"{self.instruction.name}{where(self.path)}"
+
+
+def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
+    """Every communicating instruction that a run of the computation may come to, in recorded order."""
+    for instruction in computation.instructions:
+        if acts(instruction):
+            yield Site(path, instruction)
+        if instruction.opcode != "async_start":
+            for step in steps(instruction):
+                if communicates(step.computation):
+                    yield from sites(step.computation, (*path, step))
+
+
+@remembered
+def sites_of(computation: Computation) -> tuple[Site, ...]:
+    """The sites of an entry, found once."""
+    return tuple(sites(computation))
+
+
+@remembered
+def reached(computation: Computation) -> tuple[Computation, ...]:
+    """The computation and all that it calls, found once."""
+    return computation.reachable()

@@ -1,0 +1,85 @@
+"""Which devices meet in a collective, and which pairs a permutation or a transfer joins, as numbers of devices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from ..graph import Instruction
+
+Group: TypeAlias = tuple[int, ...]
+Groups: TypeAlias = tuple[Group, ...]
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+
+_REDUCING = ("all_reduce", "all_gather", "reduce_scatter", "collective_reduce")
+
+
+def strategy(instruction: Instruction, num_partitions: int = 1) -> str:
+    """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
+
+    With one partition there is nobody to meet across partitions, so ids are replicas there.
+
+    Source: StableHLO, all_reduce and collective_permute (process groups).
+    """
+    attributes = instruction.attributes
+    if (getattr(attributes, "channel_id", None) or 0) <= 0:
+        return "cross_replica"
+    if instruction.opcode.removesuffix("_start") in _REDUCING:
+        return "flattened_ids" if getattr(attributes, "use_global_device_ids", False) else "cross_replica_and_partition"
+    return "cross_partition" if num_partitions > 1 else "cross_replica"
+
+
+def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int) -> int:
+    """How many ids there are to name: replicas, partitions, or devices."""
+    counts = {"cross_partition": num_partitions, "flattened_ids": num_replicas * num_partitions}
+    return counts.get(strategy(instruction, num_partitions), num_replicas)
+
+
+@functools.lru_cache(maxsize=4096)
+def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Groups:
+    """The groups of a collective, each in its order; no groups given means one of all, and so does a permutation.
+
+    Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them.
+    """
+    lists = getattr(instruction.attributes, "replica_groups", ())
+    if not lists:
+        lists = (tuple(range(count_of_ids(instruction, num_replicas, num_partitions))),)
+    found = []
+    for ids in lists:
+        found += _groups_of_list(ids, strategy(instruction, num_partitions), num_replicas, num_partitions)
+    return tuple(found)
+
+
+def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> list[Group]:
+    if how == "cross_replica":
+        return [tuple(r * partitions + p for r in ids) for p in range(partitions)]
+    if how == "cross_partition":
+        return [tuple(r * partitions + p for p in ids) for r in range(replicas)]
+    if how == "cross_replica_and_partition":
+        return [tuple(r * partitions + p for p in range(partitions) for r in ids)]
+    return [ids]
+
+
+@functools.lru_cache(maxsize=4096)
+def _memberships(instruction: Instruction, num_replicas: int, num_partitions: int) -> Mapping[int, Group]:
+    return {device: group for group in groups_of(instruction, num_replicas, num_partitions) for device in group}
+
+
+def group_of(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> Group:
+    """The group in which a device meets others in this collective; the device alone where no group names it."""
+    return _memberships(instruction, num_replicas, num_partitions).get(device, (device,))
+
+
+@functools.lru_cache(maxsize=4096)
+def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Pairs:
+    """The source and target devices: of a permutation by its strategy; send and recv name devices themselves."""
+    pairs: Pairs = instruction.attributes.source_target_pairs
+    if instruction.opcode in ("send", "recv"):
+        return pairs
+    halves = [
+        group
+        for pair in pairs
+        for group in _groups_of_list(pair, strategy(instruction, num_partitions), num_replicas, num_partitions)
+    ]
+    return tuple((source, target) for source, target in halves)

@@ -1,0 +1,181 @@
+"""Which collective of one program is which of another, who takes part, and what may be wrong with that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+
+from attrs import frozen
+
+from ..graph import Instruction, Module
+from .describe import absent, finding, groups_text, named, payload
+from .effects import COLLECTIVES, Site, collective_in, nest, sites_of, spelling
+from .groups import count_of_ids, groups_of, pairs_of, strategy
+from .program import Class, Program, devices_text
+from .transfers import faults_of_pairs, nest_finding
+from .verdict import Finding
+
+COVERING = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
+
+
+@frozen(eq=False)
+class Identities:
+    """Collectives match by what they are, never by arrival.
+
+    In one program for all that is the instruction and its call path; across programs a channel id that each has once,
+    else the names.
+    """
+
+    unique: Mapping[Module, frozenset[int]]
+    spmd: bool
+
+    def of(self, module: Module, site: Site) -> Hashable:
+        if self.spmd:
+            return site.key
+        channel: int | None = getattr(site.instruction.attributes, "channel_id", None)
+        if channel in self.unique[module]:
+            return channel
+        return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
+
+
+def identities(program: Program) -> Identities:
+    modules = list(dict.fromkeys(each.module for each in program.classes))
+    return Identities({} if program.spmd else {m: _unique_channels(m) for m in modules}, program.spmd)
+
+
+def _unique_channels(module: Module) -> frozenset[int]:
+    """The channel ids that name one collective of the module."""
+    instructions = {
+        s.instruction for s in sites_of(module.entry) if s.instruction.opcode.removesuffix("_start") in COLLECTIVES
+    }
+    counts = Counter(getattr(i.attributes, "channel_id", None) for i in instructions)
+    return frozenset(channel for channel, count in counts.items() if channel is not None and count == 1)
+
+
+def collectives(each: Class) -> Iterator[Site]:
+    """The collectives of a program, blocking or started, at every place where they stand."""
+    return (site for site in sites_of(each.module.entry) if collective_in(site.instruction) is not None)
+
+
+def meetings(program: Program, identity: Identities) -> list[Finding]:
+    """Every fault of the collectives: of each alone, and between programs."""
+    classes = program.freed().classes
+    found: list[Finding] = []
+    for each in classes:
+        for site in {site.instruction: site for site in collectives(each)}.values():
+            found += _alone(program, each, site)
+    if not found and not program.spmd:
+        found += _between(program, classes, identity)
+    return found
+
+
+def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
+    collective = collective_in(site.instruction)
+    assert collective is not None
+    count = count_of_ids(collective, program.num_replicas, program.num_partitions)
+    pairs = getattr(collective.attributes, "source_target_pairs", None)
+    if pairs is not None:
+        yield from faults_of_pairs(each.devices, site, pairs, count, "device")
+        return
+    how = strategy(collective, program.num_partitions)
+    what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
+    problem = _problem(collective, count, what) or _wrong_size(program, collective)
+    if problem:
+        yield finding(
+            "invalid_group", f"{named(site.instruction)}, {groups_text(collective)}: {problem}", (each.devices, site)
+        )
+
+
+def _problem(collective: Instruction, count: int, what: str) -> str | None:
+    """What is wrong with the lists of ids, out of `count` replicas, partitions or devices."""
+    lists = getattr(collective.attributes, "replica_groups", ())
+    ids = Counter(each for group in lists for each in group)
+    for number, group in enumerate(lists):
+        if not group:
+            return f"group {number} is empty"
+    for each, times in ids.items():
+        if not 0 <= each < count:
+            return f"{what} {each} is none of the {count}: 0..{count - 1}"
+        if times > 1:
+            return f"{what} {each} is named {times} times"
+    if lists and collective.opcode.removesuffix("_start") in COVERING:
+        for each in range(count):
+            if each not in ids:
+                return f"{what} {each} is in no group"
+    return None
+
+
+def _wrong_size(program: Program, collective: Instruction) -> str | None:
+    """The size that an op demands of its groups: one for all, and what its attribute says."""
+    opcode, attributes = collective.opcode.removesuffix("_start"), collective.attributes
+    if opcode not in ("all_gather", "reduce_scatter", "all_to_all"):
+        return None
+    sizes = sorted({len(group) for group in groups_of(collective, program.num_replicas, program.num_partitions)})
+    if len(sizes) > 1:
+        return f"groups of {sizes[0]} and of {sizes[-1]} devices, and {spelling(opcode)} wants one size"
+    attribute = "split_count" if opcode == "all_to_all" else "shard_count"
+    wanted = getattr(attributes, attribute, None)
+    if opcode == "all_to_all" and wanted is None:
+        attribute, wanted = "the number of operands", len(collective.operands)
+    if wanted is not None and wanted != sizes[0]:
+        return f"the groups have {sizes[0]} devices, and {attribute} is {wanted}"
+    return None
+
+
+def _between(program: Program, classes: tuple[Class, ...], identity: Identities) -> Iterator[Finding]:
+    """What programs say of one collective agrees, and every member of a group has it."""
+    found: dict[Hashable, list[tuple[Class, Site]]] = {}
+    for each in classes:
+        for site in collectives(each):
+            found.setdefault(identity.of(each.module, site), []).append((each, site))
+    for places in found.values():
+        first = places[0]
+        faults = [fault for other in places[1:] if (fault := _disagreement(program, first, other)) is not None]
+        yield from faults[:1] or _missing(program, places)
+
+
+def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]) -> Finding | None:
+    places = (a[0].devices, a[1]), (b[0].devices, b[1])
+    first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
+    assert first is not None
+    assert second is not None
+    kinds = [i.opcode.removesuffix("_start") for i in (first, second)]
+    here, there = devices_text(a[0].devices), devices_text(b[0].devices)
+    what = f"{first.name} of {here} and {second.name} of {there} are one collective"
+    if kinds[0] != kinds[1]:
+        text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
+        return finding("channel_kind_mix", f"{what} of two kinds: {text}", *places)
+    if nest(a[1].path) != nest(b[1].path):
+        return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
+    if _meeting_lists(program, first) != _meeting_lists(program, second):
+        return finding("group_disagreement", f"{what}: {groups_text(first)} here, {groups_text(second)} there", *places)
+    if payload(first).plain() != payload(second).plain():
+        return finding("shape_mismatch", f"{what}: {payload(first)} here, {payload(second)} there", *places)
+    return None
+
+
+def _meeting_lists(program: Program, collective: Instruction) -> object:
+    if hasattr(collective.attributes, "source_target_pairs"):
+        return frozenset(pairs_of(collective, program.num_replicas, program.num_partitions))
+    return frozenset(program.groups(collective))
+
+
+def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
+    """Members of a group whose program does not have the collective."""
+    have = {device for each, _ in places for device in each.devices}
+    for each, site in places:
+        collective = collective_in(site.instruction)
+        assert collective is not None
+        wanted = {member for device in each.devices for member in program.group(collective, device)}
+        lacking = sorted(wanted - have)
+        if lacking:
+            yield finding(
+                "missing_participant",
+                f"{named(site.instruction)} of {devices_text(each.devices)} waits for {devices_text(lacking)}, "
+                "whose program has no such collective",
+                *((one.devices, place) for one, place in places),
+                rows=[absent(lacking, f"nothing that is {site.instruction.name}")],
+                cause_text="across programs a collective is known by a channel id that is unique, else by its name",
+                repair_text=f"add {site.instruction.name} to their program, or take them out of its groups",
+            )
+            return

@@ -1,0 +1,65 @@
+"""What a program waits for that no device gives: items of the infeed, the end of a callback, a travelling state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shape_inference import TupleShape
+
+from ..graph import Instruction
+from .describe import finding, named
+from .effects import START_OF, Site, has_side_effect, reached, sites_of
+from .program import Class, devices_text
+from .run import World
+from .structure import is_pipelined
+from .verdict import Finding
+
+
+def outside(world: World) -> Iterator[Finding]:
+    """The conditions that only the run can tell, each in words."""
+    for each in world.program.freed().classes:
+        yield from _infeeds(world, each)
+        yield from _callbacks(each)
+        for site in sites_of(each.module.entry):
+            if site.instruction.opcode in START_OF and is_pipelined(site.instruction):
+                yield finding(
+                    "data_dependent",
+                    f"if {site} takes what another trip has started than the other side counts on",
+                    (each.devices, site),
+                    cause_text="its context travels in the state of a loop, so which transfer it is hangs on the trips",
+                )
+
+
+def reads(instruction: Instruction) -> bool:
+    """Whether an infeed takes an item at all: that of an empty tuple does not."""
+    return instruction.opcode == "infeed" and instruction.attributes.shape != TupleShape()
+
+
+def _infeeds(world: World, each: Class) -> Iterator[Finding]:
+    """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
+    places = [site for site in sites_of(each.module.entry) if reads(site.instruction)]
+    repeated = [site for site in places if any(step.instruction.opcode != "call" for step in site.path)]
+    if not repeated and (not places or world.infeed is not None):
+        return
+    one = f"{'one of ' * (len(each.devices) > 1)}{devices_text(each.devices)}"
+    items = f"fewer than {len(places)} item{'s' * (len(places) != 1)}"
+    yield finding(
+        "data_dependent",
+        f"if the infeed of {one} has {'fewer items than are asked for' if repeated else items}",
+        *((each.devices, site) for site in repeated or places),
+        cause="STARVED",
+        cause_text="a device whose infeed is empty waits for ever, and so does who waits for that device",
+        repair_text="" if repeated else "say how many items each device gets: check(..., infeed=...)",
+    )
+
+
+def _callbacks(each: Class) -> Iterator[Finding]:
+    for computation in reached(each.module.entry):
+        for instruction in computation.instructions:
+            if has_side_effect(instruction):
+                yield finding(
+                    "data_dependent",
+                    f"if {named(instruction)} does not return on one of {devices_text(each.devices)}",
+                    (each.devices, Site((), instruction)),
+                    cause_text="a callback of the host may take for ever",
+                )

@@ -1,0 +1,177 @@
+"""The programs of all devices together: who runs what, in which grid, and which orders bind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from ..graph import Computation, Instruction, Module, ModuleGroup
+from .effects import Path, remembered
+from .groups import Group, group_of, groups_of
+from .verdict import Order, Orders
+
+Given: TypeAlias = Iterable[Instruction | str]
+Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
+
+
+@remembered
+def linear(computation: Computation) -> Order | None:
+    """The recorded order, mended where an operand stands after its user; None where no order is possible."""
+    place = {instruction: n for n, instruction in enumerate(computation.instructions)}
+    if all(place.get(p, -1) < n for i, n in place.items() for p in (*i.operands, *i.control)):
+        return computation.instructions
+    users, missing = predecessors(computation, place)
+    ready = [n for n, count in enumerate(missing) if not count]
+    heapify(ready)
+    found = []
+    while ready:
+        found.append(heappop(ready))
+        for user in users[found[-1]]:
+            missing[user] -= 1
+            if not missing[user]:
+                heappush(ready, user)
+    return tuple(computation.instructions[n] for n in found) if len(found) == len(missing) else None
+
+
+def predecessors(computation: Computation, place: Mapping[Instruction, int]) -> tuple[list[list[int]], list[int]]:
+    """The users of each instruction by number, and how many of its own predecessors each waits for."""
+    users: list[list[int]] = [[] for _ in computation.instructions]
+    missing = [0] * len(users)
+    for number, instruction in enumerate(computation.instructions):
+        for before in {*instruction.operands, *instruction.control} & place.keys():
+            users[place[before]].append(number)
+            missing[number] += 1
+    return users, missing
+
+
+@frozen(eq=False)
+class Class:
+    """Devices that run the same program in the same way; where `given`, these orders bind, else the recorded."""
+
+    module: Module
+    devices: tuple[int, ...]
+    orders: Orders
+    given: bool
+
+    def order(self, computation: Computation) -> Order:
+        """The order that binds, or the recorded one."""
+        if self.given:
+            return dict(self.orders).get(computation, computation.instructions)
+        return linear(computation) or computation.instructions
+
+
+@frozen(eq=False)
+class Program:
+    """All devices, in classes of those that do the same, and the grid that ids of replicas and partitions count in."""
+
+    classes: tuple[Class, ...]
+    num_replicas: int
+    num_partitions: int
+    spmd: bool
+    class_of: Mapping[int, Class] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        found = {device: each for each in self.classes for device in each.devices}
+        object.__setattr__(self, "class_of", dict(sorted(found.items())))
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return tuple(self.class_of)
+
+    @property
+    def given(self) -> bool:
+        """Whether the order of every device binds."""
+        return all(each.given for each in self.classes)
+
+    def groups(self, collective: Instruction) -> tuple[Group, ...]:
+        return groups_of(collective, self.num_replicas, self.num_partitions)
+
+    def group(self, collective: Instruction, device: int) -> Group:
+        return group_of(collective, device, self.num_replicas, self.num_partitions)
+
+    def freed(self) -> Program:
+        """The same programs with no order given."""
+        classes: dict[Module, list[int]] = {}
+        for device, each in self.class_of.items():
+            classes.setdefault(each.module, []).append(device)
+        free = tuple(Class(module, tuple(devices), (), False) for module, devices in classes.items())
+        return Program(free, self.num_replicas, self.num_partitions, self.spmd)
+
+    def ordered(self, orders: Mapping[int, Orders]) -> Program:
+        """The same programs, each device in these orders, and in the recorded ones where none is said."""
+        modules = {device: each.module for device, each in self.class_of.items()}
+        every = {device: orders.get(device, ()) for device in modules}
+        return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd)
+
+
+def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
+    """The programs of all devices; names in a schedule are looked up in the entry of the device."""
+    if isinstance(program, Module):
+        modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
+        grid = program.num_replicas, program.num_partitions
+    elif isinstance(program, ModuleGroup):
+        modules = dict(sorted(program.modules.items()))
+        grid = grid_of_group(program)
+    else:
+        raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup")
+    orders: dict[int, Orders] = {} if schedule is None else dict.fromkeys(modules, ())
+    for device, given in (schedule or {}).items():
+        if device not in modules:
+            raise KeyError(f"schedule: there is no device {device}; there are {devices_text(modules)}")
+        orders[device] = _orders(modules[device], given)
+    return Program(_classes(modules, orders), *grid, spmd=len(set(modules.values())) <= 1)
+
+
+def grid_of_group(group: ModuleGroup) -> tuple[int, int]:
+    """Replicas and partitions of a group: those that its modules declare, or as many replicas as there are devices."""
+    declared = max(
+        ((m.num_replicas, m.num_partitions) for m in group.modules.values()),
+        key=lambda rp: rp[0] * rp[1],
+        default=(1, 1),
+    )
+    return declared if declared != (1, 1) else (group.num_devices, 1)
+
+
+def _orders(module: Module, given: Any) -> Orders:
+    by_computation = given if isinstance(given, Mapping) else {module.entry: given}
+    return tuple((computation, _order(computation, order)) for computation, order in by_computation.items())
+
+
+def _order(computation: Computation, given: Given) -> Order:
+    names = {i.name: i for i in computation.instructions}
+    found = []
+    for each in given:
+        if isinstance(each, str) and each not in names:
+            raise KeyError(f"schedule: {each!r} is no instruction of {computation.name}")
+        found.append(names[each] if isinstance(each, str) else each)
+    return tuple(found)
+
+
+def _classes(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tuple[Class, ...]:
+    found: dict[tuple[Module, Orders | None], list[int]] = {}
+    for device, module in modules.items():
+        found.setdefault((module, orders.get(device)), []).append(device)
+    return tuple(
+        Class(module, tuple(devices), order or (), module.is_scheduled or order is not None)
+        for (module, order), devices in found.items()
+    )
+
+
+def devices_text(devices: Iterable[int]) -> str:
+    """`device 3`, `devices 0 and 1`, `devices 0-3 and 7`"""
+    runs: list[list[int]] = []
+    for device in sorted(devices):
+        if runs and runs[-1][-1] + 1 == device:
+            runs[-1].append(device)
+        else:
+            runs.append([device])
+    parts = [part for run in runs for part in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"
+    return f"device{'s' * (len(parts) > 1 or '-' in listed)} {listed}"
+
+
+def place_text(path: Path) -> str:
+    return f" ({' > '.join(map(str, path))})" if path else ""

@@ -1,0 +1,294 @@
+"""Which send goes to which recv: the two halves of each channel, device by device, and what may be wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from attrs import define, field, frozen
+
+from shape_inference import compatible
+
+from ..graph import Instruction
+from .describe import absent, finding, payload
+from .effects import COLLECTIVES, Site, nest, sites_of, spelling
+from .program import Class, Program, devices_text
+from .verdict import Finding
+
+OTHER = {"send": "recv", "recv": "send"}
+
+
+@frozen(eq=False)
+class Half:
+    """A send or recv of one program, and the devices that run it."""
+
+    devices: tuple[int, ...]
+    site: Site
+    on: frozenset[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "on", frozenset(self.devices))
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.site.instruction
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return self.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
+
+
+@define(eq=False)
+class Channel:
+    """The sends and recvs of one channel id, and for each device that takes part the device at the other end."""
+
+    number: int
+    halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
+    peers: dict[tuple[str, int], int] = field(factory=dict)
+
+    def half_on(self, role: str, device: int) -> Half | None:
+        for half in self.halves[role]:
+            if device in half.on:
+                return half
+        return None
+
+    @property
+    def is_host_transfer(self) -> bool:
+        return any(half.instruction.attributes.is_host_transfer for halves in self.halves.values() for half in halves)
+
+
+@frozen(eq=False)
+class Transfers:
+    """All channels of a program."""
+
+    channels: Mapping[int, Channel]
+
+    def peer(self, instruction: Instruction, device: int) -> int | None:
+        """The device that this send or recv meets when it runs there; None where it takes no part."""
+        return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
+
+
+def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
+    """The channels with their peers, and every fault of them."""
+    channels: dict[int, Channel] = {}
+    for each in program.freed().classes:
+        for site in sites_of(each.module.entry):
+            if site.instruction.opcode in OTHER:
+                channel = channels.setdefault(site.channel, Channel(site.channel))
+                channel.halves[site.instruction.opcode].append(Half(each.devices, site))
+    found: list[Finding] = [*_mixed(program.freed().classes, channels)]
+    for channel in channels.values():
+        faults = [*_faults(program, channel)]
+        found += faults
+    return Transfers(channels), found
+
+
+def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
+    """A channel id belongs to a transfer or to collectives."""
+    for each in classes:
+        for site in sites_of(each.module.entry):
+            instruction = site.instruction
+            number = getattr(instruction.attributes, "channel_id", None)
+            if number is not None and number in channels and instruction.opcode.removesuffix("_start") in COLLECTIVES:
+                halves = [half for halves in channels[number].halves.values() for half in halves]
+                yield finding(
+                    "channel_kind_mix",
+                    f"channel {number} is used by {spelling(instruction.opcode)} {instruction.name} "
+                    f"and by {spelling(halves[0].instruction.opcode)} {halves[0].instruction.name}",
+                    (each.devices, site),
+                    (halves[0].devices, halves[0].site),
+                    repair_text=f"give {instruction.name} a channel of its own",
+                )
+
+
+def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
+    for check in (_duplicated, _one_sided, _bad_pairs):
+        faults = [*check(program, channel)]
+        yield from faults
+        if faults:
+            return
+    faults = [*_joined(program, channel)]
+    yield from faults
+    if not faults:
+        yield from _disagreeing(channel)
+
+
+def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
+    """One send and one recv instruction on a device; without pairs, one in all programs."""
+    for role, halves in channel.halves.items():
+        distinct = list({half.instruction: half for half in halves}.values())
+        if any(half.pairs for half in distinct):
+            clash = [half for half in distinct if any(half.on & o.on for o in distinct if o is not half)]
+        else:
+            clash = distinct if len(distinct) > 1 else []
+        if clash:
+            names = " and ".join(half.site.instruction.name for half in clash)
+            yield finding(
+                "duplicate_channel",
+                f"channel {channel.number} has {len(clash)} {role}s: {names}",
+                *((half.devices, half.site) for half in clash),
+                cause_text=f"a channel has one {role}, or nobody can tell which of them a {OTHER[role]} meets",
+                repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
+            )
+
+
+def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
+    """Both halves are there; only the host outside of the programs may have the other."""
+    if channel.is_host_transfer and not (channel.halves["send"] and channel.halves["recv"]):
+        return
+    for role, other in OTHER.items():
+        if channel.halves[role] and not channel.halves[other]:
+            halves = channel.halves[role]
+            rest = sorted(set(program.devices) - {d for half in halves for d in half.devices}) or list(program.devices)
+            yield finding(
+                f"missing_{other}",
+                f"channel {channel.number} has a {role} and no {other}",
+                *((half.devices, half.site) for half in halves),
+                rows=[absent(rest, f"no {other} on channel {channel.number}")],
+                cause_text=f"nobody takes what {halves[0].instruction.name} sends"
+                if role == "send"
+                else f"nobody sends to {halves[0].instruction.name}",
+                repair_text=f"add a {other} with its {other}-done on channel {channel.number}, or remove the {role}",
+            )
+
+
+def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
+    for half in (half for halves in channel.halves.values() for half in halves):
+        yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
+
+
+def faults_of_pairs(
+    devices: tuple[int, ...], site: Site, pairs: tuple[tuple[int, int], ...], count: int, what: str
+) -> Iterator[Finding]:
+    """Pairs name what there is, each source once, each target once."""
+    name, shown = site.instruction.name, ", ".join(f"({s},{t})" for s, t in pairs)
+    for place, role in ((0, "source"), (1, "target")):
+        for each, times in Counter(pair[place] for pair in pairs).items():
+            if not 0 <= each < count:
+                yield finding(
+                    "device_out_of_range",
+                    f"{name} names {what} {each} as a {role}, out of 0..{count - 1}; its pairs are {shown}",
+                    (devices, site),
+                )
+            elif times > 1:
+                yield finding(
+                    "bad_pairs",
+                    f"{name} names {what} {each} as a {role} {times} times; its pairs are {shown}",
+                    (devices, site),
+                    cause_text="each source sends once, and each target gets one value",
+                )
+
+
+def _joined(program: Program, channel: Channel) -> Iterator[Finding]:
+    """Set the peers, and tell where the two halves do not name each other."""
+    seen: set[str] = set()
+    for role, place in (("send", 0), ("recv", 1)):
+        for half in channel.halves[role]:
+            ends = {pair[place]: pair[1 - place] for pair in half.pairs}
+            for device in half.devices:
+                peer = ends.get(device) if ends else _only_home(channel, OTHER[role])
+                if peer is None:
+                    continue
+                fault = _unfit(program, channel, half, role, device, peer)
+                if fault is None:
+                    channel.peers[role, device] = peer
+                elif fault.kind not in seen:
+                    seen.add(fault.kind)
+                    yield fault
+    for (role, device), peer in channel.peers.items():
+        back = channel.peers.get((OTHER[role], peer))
+        if back != device and channel.half_on(OTHER[role], peer) is not None and not seen:
+            yield _peers_differ(channel, role, device, peer, back)
+            return
+
+
+def _only_home(channel: Channel, role: str) -> int | None:
+    """The device of the only half of this kind, where no pairs say more."""
+    homes = [device for half in channel.halves[role] for device in half.devices]
+    return homes[0] if homes else None
+
+
+def _unfit(program: Program, channel: Channel, half: Half, role: str, device: int, peer: int) -> Finding | None:
+    other = channel.half_on(OTHER[role], peer)
+    to = "to" if role == "send" else "from"
+    if device == peer:
+        places = [(half.devices, half.site), *([(other.devices, other.site)] if other else [])]
+        names = " and ".join(site.instruction.name for _, site in places)
+        return finding(
+            "self_send",
+            f"on channel {channel.number} device {device} passes a value to itself: {names}",
+            *places,
+            cause_text="a send and the recv that it meets run on different devices",
+            repair_text=f"use the operand of {half.instruction.name} itself",
+        )
+    if other is not None:
+        return None
+    if channel.is_host_transfer and not channel.halves[OTHER[role]]:
+        return None
+    elsewhere = channel.halves[OTHER[role]][0]
+    return finding(
+        "peer_mismatch",
+        f"{half.instruction.name} of device {device} goes {to} device {peer} on channel {channel.number}, "
+        f"and its {OTHER[role]} {elsewhere.instruction.name} sits on {devices_text(elsewhere.devices)}",
+        ((device,), half.site),
+        (elsewhere.devices, elsewhere.site),
+        rows=[absent([peer], f"no {OTHER[role]} on channel {channel.number}")],
+        repair_text=f"name the same pair of devices in {half.instruction.name} and {elsewhere.instruction.name}",
+    )
+
+
+def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int | None) -> Finding:
+    mine, other = channel.half_on(role, device), channel.half_on(OTHER[role], peer)
+    assert mine is not None
+    assert other is not None
+    meets = "no device" if back is None else f"device {back}"
+    return finding(
+        "peer_mismatch",
+        f"on channel {channel.number} {mine.instruction.name} of device {device} meets device {peer}, "
+        f"and {other.instruction.name} of device {peer} meets {meets}",
+        ((device,), mine.site),
+        ((peer,), other.site),
+        repair_text=f"give {mine.instruction.name} and {other.instruction.name} the same source_target_pairs",
+    )
+
+
+def _disagreeing(channel: Channel) -> Iterator[Finding]:
+    """The two halves pass one shape, say the same of the host, and stand at the same depth."""
+    for send in channel.halves["send"]:
+        for recv in channel.halves["recv"]:
+            if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):
+                yield from _differing(channel.number, send, recv)
+                return
+
+
+def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
+    places = (send.devices, send.site), (recv.devices, recv.site)
+    first, second = send.instruction, recv.instruction
+    if not compatible(payload(first), payload(second)):
+        yield finding(
+            "shape_mismatch",
+            f"on channel {number} {first.name} sends {payload(first)} and {second.name} wants {payload(second)}",
+            *places,
+        )
+    if first.attributes.is_host_transfer != second.attributes.is_host_transfer:
+        one, two = first.attributes.is_host_transfer, second.attributes.is_host_transfer
+        text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
+        yield finding("host_flag_mismatch", text, *places)
+    if nest(send.site.path) != nest(recv.site.path):
+        yield nest_finding(f"channel {number}", *places)
+
+
+def nest_finding(what: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
+    """Two places that should meet and stand under different calls."""
+    (_, a), (_, b) = places
+    return finding(
+        "nest_mismatch",
+        f"the two sides of {what} stand under different calls: {_placed(a)}, {_placed(b)}",
+        *places,
+        cause_text="they would run a different number of times, or wait for a part of the program that may not run",
+        repair_text=f"put {a.instruction.name} and {b.instruction.name} under the same kinds of calls",
+    )
+
+
+def _placed(site: Site) -> str:
+    return str(site) if site.path else f"{site} in the entry"

@@ -1,0 +1,122 @@
+"""Which devices agree on a value, whatever the data: what two devices must do if they agree on every predicate."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from attrs import define, field, frozen
+
+from shape_inference import RuleTable
+
+from ..graph import Computation, Instruction
+from .analysis import Analysis, Leaf, Reading, flat, spread
+from .effects import COLLECTIVES, collective_in, has_side_effect, remembered
+from .groups import group_of
+
+varies = RuleTable("varies")
+
+
+@frozen
+class Agreement:
+    """A number for each device: two that have the same hold the same value."""
+
+    labels: tuple[int, ...]
+
+    @property
+    def is_everywhere(self) -> bool:
+        return not any(self.labels)
+
+
+@functools.lru_cache(maxsize=4096)
+def both(a: Agreement, b: Agreement) -> Agreement:
+    """Devices that agree on both of two values."""
+    if a is b or b.is_everywhere:
+        return a
+    return b if a.is_everywhere else labelled(tuple(zip(a.labels, b.labels, strict=True)))
+
+
+def labelled(marks: tuple[Any, ...]) -> Agreement:
+    """Devices with equal marks agree."""
+    numbers: dict[Any, int] = {}
+    return Agreement(tuple(numbers.setdefault(mark, len(numbers)) for mark in marks))
+
+
+@define(eq=False)
+class Uniformity(Analysis):
+    """The walk over the program of some devices, in the grid that their replicas and partitions count in."""
+
+    devices: tuple[int, ...]
+    num_replicas: int
+    num_partitions: int
+    everywhere: Agreement = field(init=False)
+    nowhere: Agreement = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.everywhere = Agreement((0,) * len(self.devices))
+        self.nowhere = Agreement(tuple(range(len(self.devices))))
+
+    def join(self, a: Leaf, b: Leaf) -> Leaf:
+        return a if a is b else both(a, b)
+
+    def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
+        """A function of its operands, but for regions that ask who the device is."""
+        if any(map(_asks, instruction.called)):
+            return self.nowhere
+        result = self.everywhere
+        for leaf in leaves:
+            result = self.join(result, leaf)
+        return result
+
+
+def uniformity(
+    computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int
+) -> Uniformity:
+    """Where the devices that run this program agree; each is fed parameters of its own."""
+    walk = Uniformity(varies, devices, num_replicas, num_partitions)
+    walk.run(computation, [spread(walk.nowhere, p.shape) for p in computation.parameters])
+    return walk
+
+
+@remembered
+def _asks(computation: Computation) -> bool:
+    """Whether a value in it depends on the device."""
+    return any(i.opcode in varies or any(map(_asks, i.called)) for i in computation.instructions)
+
+
+@varies
+def replica_id(of: Uniformity, instruction: Instruction) -> Reading:
+    return labelled(tuple(device // of.num_partitions for device in of.devices))
+
+
+@varies
+def partition_id(of: Uniformity, instruction: Instruction) -> Reading:
+    return labelled(tuple(device % of.num_partitions for device in of.devices))
+
+
+def _own(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+    """Each device has its own."""
+    return spread(of.nowhere, instruction.shape)
+
+
+def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+    """The members of a group have the same."""
+    collective = collective_in(instruction)
+    if collective is None or collective.opcode.removesuffix("_start") not in SHARED:
+        return _own(of, instruction)
+    groups = tuple(group_of(collective, device, of.num_replicas, of.num_partitions) for device in of.devices)
+    return spread(labelled(groups), instruction.shape)
+
+
+@varies
+def custom_call(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+    if has_side_effect(instruction):
+        return _own(of, instruction)
+    return spread(of.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+
+
+SHARED = ("all_reduce", "all_gather", "collective_broadcast")
+for _opcode in ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state"):
+    varies.enter(_opcode, _own)
+for _opcode in (*COLLECTIVES, *(f"{opcode}_start" for opcode in COLLECTIVES), "async_start"):
+    varies.enter(_opcode, _by_group)

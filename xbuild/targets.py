@@ -1,0 +1,132 @@
+"""From what a command line names to a program: `FILE.py:NAME`, or a file of HLO text."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from .graph import Computation, Module, ModuleGroup
+
+Program: TypeAlias = Computation | Module | ModuleGroup
+_KINDS = (Computation, Module, ModuleGroup)
+_ROOT = Path(__file__).resolve().parent.parent
+_OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
+
+
+class TargetError(Exception):
+    """The target names no program; the message says what it could name."""
+
+
+class UserError(Exception):
+    """The user's own file raised; the message is its traceback, in the user's lines alone."""
+
+
+def load(target: str) -> Program:
+    """The program that a target names; TargetError where it names none, UserError where its file raises."""
+    if target.endswith(".hlo"):
+        return _read_hlo(Path(target))
+    path, colon, name = target.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        hint = f" (of {target}, for example {target}:main)" if target.endswith(".py") else ""
+        raise TargetError(f"{target!r} is no target: FILE.py:NAME{hint} or FILE.hlo is wanted")
+    return _program(_run(_existing(Path(path))), path, name)
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        siblings = [each.name for each in path.parent.glob(f"*{path.suffix}")] if path.parent.is_dir() else []
+        raise TargetError(f"there is no file {str(path)!r}{_did_you_mean(path.name, siblings)}")
+    return path
+
+
+def _read_hlo(path: Path) -> Module:
+    import xbuild
+
+    text = _existing(path).read_text(encoding="utf-8")
+    reader: Callable[[str], Module] | None = getattr(xbuild, "parse_hlo", None)
+    if reader is None:
+        raise TargetError("this version reads no HLO text; FILE.py:NAME is wanted")
+    return reader(text)
+
+
+def _run(path: Path) -> ModuleType:
+    """The file as a module, with its folder importable, as `python FILE` has it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules.setdefault(path.stem, module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(own_traceback(error)) from None
+    return module
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback of an error without the lines of these packages and of the import system."""
+    told = traceback.TracebackException.from_exception(error)
+    told.stack = traceback.StackSummary.from_list(frame for frame in told.stack if _is_users(frame.filename))
+    told.__cause__ = told.__context__ = None
+    return "".join(told.format()).rstrip()
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith(("<frozen importlib", *_OURS))
+
+
+def _program(module: ModuleType, path: str, name: str) -> Program:
+    names = [each for each, value in vars(module).items() if not each.startswith("_") and _is_candidate(value, module)]
+    if name not in vars(module):
+        listed = f"; it has {', '.join(names)}" if names else "; it has no computation, module or group"
+        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names)}{listed}")
+    found = vars(module)[name]
+    if not isinstance(found, _KINDS) and callable(found):
+        found = _called(found, name)
+    if not isinstance(found, _KINDS):
+        raise TargetError(f"{path}:{name} is {_described(found)}; a Computation, Module or ModuleGroup is wanted")
+    return found
+
+
+def _called(function: Callable[..., Any], name: str) -> Any:
+    wanted = _needed(function)
+    if wanted:
+        raise TargetError(f"{name} takes {', '.join(wanted)}; a function of no arguments is wanted")
+    try:
+        return function()
+    except Exception as error:
+        raise UserError(own_traceback(error)) from None
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in free]
+
+
+def _is_candidate(value: Any, module: ModuleType) -> bool:
+    if isinstance(value, _KINDS):
+        return True
+    return inspect.isfunction(value) and value.__module__ == module.__name__ and not _needed(value)
+
+
+def _did_you_mean(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _described(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:60]}{'…' * (len(text) > 60)}, of type {type(value).__name__}"

@@ -1,0 +1,270 @@
+"""The instructions of one computation: a line that is like one before by a single regular expression, others in full."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any
+
+from shape_inference import PRIMITIVES, AnyShape, Shape, XbuildError, compatible
+from shape_inference.ops.elementwise import BINARY
+
+from ..builder import Values, infer_shape
+from ..diagnostics import explain
+from ..graph import Computation, Instruction, TextSource
+from ..op import OPS, Schema
+from .attribute_reader import read_attributes, record_of
+from .faults import Fault, Poisoned
+from .literal_reader import read_literal
+from .literals import SpelledLiteral
+from .said import Said
+from .scanner import NAME, did_you_mean
+
+if TYPE_CHECKING:
+    from .reader import Reader
+
+SPELLED = {schema.spelling: schema for schema in OPS.values()}
+
+# XLA infers the shape of a result that is not written, but not of these (nor of asynchronous ops).
+NEEDS_SHAPE = frozenset({
+    "all_gather", "all_reduce", "all_to_all", "bitcast", "bitcast_convert", "collective_broadcast",
+    "collective_permute", "constant", "convert", "custom_call", "dynamic_reshape", "dynamic_slice",
+    "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed", "parameter", "ragged_all_to_all", "recv",
+    "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
+    "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
+})  # fmt: skip
+
+# Inference lets these mix floats of two precisions, as XlaBuilder does; XLA's check of HLO text does not.
+ONE_PRECISION = frozenset({*BINARY, "clamp", "compare", "complex", "select"})
+
+_TARGET = re.compile(r'[^\n]*?custom_call_target="([^"\n]*)"')
+_OPENS = re.compile(r"[ \t\r\n]*+\(")
+
+
+class Body:
+    """One computation under reading; a name whose instruction was at fault stands for None."""
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self.reader, self.name = reader, name
+        self.names: dict[str, Instruction | None] = {}
+        self.plain: dict[str, AnyShape] = {}
+        self.root: Instruction | None = None
+        self.instructions: list[Instruction] = []
+        self.is_poisoned = False
+        self.reading: str | None = None
+        self.numbers: set[int] = set()
+        self.where = TextSource("", 0, name)
+
+    def poison(self) -> None:
+        """What is being read is at fault: who uses it is not blamed."""
+        self.is_poisoned = True
+        if self.reading is not None:
+            self.names.setdefault(self.reading, None)
+
+    def computation(self, begin: int) -> Computation:
+        if not self.instructions:
+            self.reader.fail("syntax", f"computation {self.name!r} has no instructions", place=begin)
+        if self.numbers and len(self.numbers) != max(self.numbers) + 1:
+            missing = next(n for n in range(len(self.numbers) + 1) if n not in self.numbers)
+            self.reader.fail("missing_parameter", f"{self.name!r} has no parameter {missing}, and one of a higher number", place=begin)
+        return Computation(self.name, tuple(self.instructions), self.root or self.instructions[-1])
+
+    def read(self) -> None:
+        """The next instruction."""
+        reader = self.reader
+        place, self.reading = reader.skip(), None
+        self.where = TextSource(reader.file or "<hlo>", reader.line(place), self.name)
+        is_root = reader.take_word("ROOT")
+        place = reader.skip()
+        name = self._defined()
+        self.reading = name
+        instruction = self._instruction(name, self._shape())
+        if is_root and self.root is not None:
+            reader.fail("syntax", f"{self.root.name!r} is the ROOT of {self.name!r} already; there is one", place=place)
+        if is_root:
+            self.root = instruction
+
+    def _defined(self) -> str:
+        """The name before ` = `, which must be new."""
+        reader = self.reader
+        place = reader.skip()
+        name = reader.name("the name of an instruction")
+        if reader.text.startswith("=", reader.place):
+            reader.fail("syntax", f"a blank is wanted between {name!r} and '='; {name}= is the name of an attribute", place=place)
+        reader.expect("=", f" after {name!r}")
+        if name in self.names:
+            first = self.names[name]
+            line = f" in line {first.source.line}" if first is not None and first.source else ""
+            reader.fail("duplicate_name", f"there is an instruction {name!r} already{line}", place=place)
+        return name
+
+    def _shape(self) -> AnyShape | None:
+        """The shape, if one stands here."""
+        reader = self.reader
+        match = NAME.match(reader.text, reader.skip())
+        if match and match[0] in ("opaque", "b") and reader.text[match.end() : match.end() + 1] in ("[", "("):
+            reader.fail("syntax", f"xbuild has no values of type {match[0]}")
+        if reader.sees("(") or (match and (match[0] in PRIMITIVES or match[0] == "token")):
+            return reader.shape()
+        return None
+
+    def _instruction(self, name: str | None, shape: AnyShape | None) -> Instruction:
+        """From the opcode on; without a name it is an operand of another, and has no attributes."""
+        reader = self.reader
+        place = reader.skip()
+        schema = self._schema(place)
+        if shape is None and schema.opcode in NEEDS_SHAPE:
+            reader.fail("missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place)
+        said = Said(shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions))
+        reader.expect("(", f" after {schema.spelling}")
+        literal = ""
+        if schema.opcode == "constant":
+            said.inside, literal = read_literal(reader, shape)
+        elif schema.opcode == "parameter":
+            said.inside = self._number()
+        else:
+            said.operands = self._operands()
+        reader.expect(")", f" at the end of the operands of {schema.spelling}")
+        if name is not None:
+            read_attributes(reader, schema, said, self.named)
+        return self._finish(name, schema, said, shape, place, literal)
+
+    def _schema(self, place: int) -> Schema:
+        reader = self.reader
+        match = reader.scan(NAME)
+        if not match:
+            reader.expected("an opcode")
+        schema = SPELLED.get(match[0])
+        if schema is None:
+            self._unknown(match[0], place)
+        return schema
+
+    def _unknown(self, opcode: str, place: int) -> Any:
+        reader = self.reader
+        target = _TARGET.match(reader.text, place) if opcode == "custom-call" else None
+        of = f" (its target is {target[1]!r})" if target else ""
+        hints = did_you_mean(opcode, SPELLED)
+        if opcode.lower() in PRIMITIVES:
+            hints = (f"element types are written in lower case: {opcode.lower()}",)
+        elif not _OPENS.match(reader.text, reader.place):
+            reader.fail("syntax", f"an opcode and '(' are wanted, and {opcode[:40]!r} stands here", *hints, place=place)
+        reader.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}{of}", *hints, place=place)
+
+    def _number(self) -> int:
+        reader = self.reader
+        place = reader.skip()
+        number = reader.integer()
+        if number in self.numbers:
+            reader.fail("duplicate_parameter", f"{self.name!r} has a parameter {number} already", place=place)
+        if not 0 <= number < 2**31:
+            reader.fail("invalid_attribute", f"{number} is no number of a parameter; they count from 0", place=place)
+        self.numbers.add(number)
+        return number
+
+    def _operands(self) -> tuple[Instruction, ...]:
+        """Up to the closing bracket; a comma may stand before it."""
+        found: list[Instruction] = []
+        while not self.reader.sees(")"):
+            found.append(self._operand())
+            if not self.reader.take(","):
+                break
+        return tuple(found)
+
+    def _operand(self) -> Instruction:
+        reader = self.reader
+        shape = self._shape()
+        place = reader.skip()
+        match = NAME.match(reader.text, place)
+        if match and match[0] not in self.names and _OPENS.match(reader.text, match.end()):
+            with reader.deeper():
+                return self._instruction(None, shape)
+        found = self.named()
+        if shape is not None and not compatible(shape, found.shape):
+            reader.fail("shape_mismatch", f"operand {found.name!r} is {found.shape}, and {shape} is written", place=place)
+        return found
+
+    def named(self) -> Instruction:
+        """The instruction of the name that stands here."""
+        reader = self.reader
+        place = reader.skip()
+        name = reader.name("an operand")
+        if name not in self.names:
+            names = list(self.names)[-2000:]
+            reader.fail("undefined_name", f"no instruction before this is called {name!r}", *did_you_mean(name, names), place=place)
+        found = self.names[name]
+        if found is None:
+            raise Poisoned
+        return found
+
+    def _finish(
+        self, name: str | None, schema: Schema, said: Said, declared: AnyShape | None, place: int, literal: str
+    ) -> Instruction:
+        values: dict[str, Any] = {}
+        segments = None
+        try:
+            segments = segments_of(schema, len(said.operands))
+            record = record_of(schema, said, values)
+            shapes = tuple([self.plain[o.name] for o in said.operands])
+            if schema.opcode in ONE_PRECISION:
+                _check_precision(shapes)
+            shape = infer_shape(schema, shapes, segments, record)
+            if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
+                raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
+        except XbuildError as error:
+            raise self._refused(error, schema, said.operands, segments, values, place) from None
+        if literal:
+            said.notes["literal"] = SpelledLiteral(record.literal, literal)
+        name = self._made_up(schema.spelling) if name is None else name
+        return self.add(Instruction(
+            schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, self.where,
+            said.control, said.annotations,
+        ), shape)  # fmt: skip
+
+    def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
+        self.names[instruction.name] = instruction
+        self.plain[instruction.name] = shape.plain()
+        self.instructions.append(instruction)
+        return instruction
+
+    def _made_up(self, spelling: str) -> str:
+        """A name for an operand that has none, which no other of the text has."""
+        number = 1
+        while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:
+            number += 1
+        return f"{spelling}.{number}"
+
+    def _refused(
+        self,
+        error: XbuildError,
+        schema: Schema,
+        operands: tuple[Instruction, ...],
+        segments: tuple[int, ...] | None,
+        values: dict[str, Any],
+        place: int,
+    ) -> Fault:
+        """A refusal of the op as a fault of the text, with the operands and attributes below it."""
+        dressed = str(explain(error, schema, operands, segments, values, None)).splitlines()
+        rows = [row for row in dressed[1:] if not row.startswith("  hint: ")]
+        return Fault(error.kind, f"{schema.spelling}: {error.message}", place, error.hints, rows)
+
+
+def _check_precision(shapes: tuple[AnyShape, ...]) -> None:
+    floats = {shape.dtype.name for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float}
+    if len(floats) > 1:
+        names = " and ".join(sorted(floats))
+        raise XbuildError(
+            "element_type_mismatch", f"operands are {names}; in HLO text they have one precision", ["convert one of them"]
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
+    """How many of the operands each list of them has; lists share equally what single operands leave."""
+    lists = sum(kind is Values for kind in schema.kinds)
+    rest = count - (len(schema.kinds) - lists)
+    if rest < 0 or (rest % lists if lists else rest):
+        wanted = f"{len(schema.kinds)} are wanted: {', '.join(schema.operands) or 'none'}"
+        if lists:
+            wanted = f"they are {', '.join(schema.operands)}"
+        raise XbuildError("arity_mismatch", f"{count} operands, and {wanted}")
+    return None if schema.is_flat else tuple(rest // lists if kind is Values else 1 for kind in schema.kinds)

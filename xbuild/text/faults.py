@@ -1,0 +1,78 @@
+"""What is wrong with HLO text: each fault at its place, and the error that shows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+from shape_inference import XbuildError
+
+MOST_FAULTS = 10
+_LINE = 110
+_MESSAGE = 400
+
+
+class Fault(Exception):
+    """Reading cannot go on at this place of the text; caught by the reader, which tells it to the user."""
+
+    def __init__(self, kind: str, message: str, place: int, hints: Sequence[str] = (), rows: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.place, self.hints, self.rows = kind, message, place, tuple(hints), tuple(rows)
+
+
+class Poisoned(Exception):
+    """What is read here needs something whose own fault is told already."""
+
+
+@frozen
+class TextFault:
+    """One fault of a text: its kind, what it says, and the line and column (from 1) where it stands."""
+
+    kind: str
+    message: str
+    line: int
+    column: int
+    hints: tuple[str, ...] = field(converter=tuple)
+
+
+class HloParseError(XbuildError):
+    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to ten, in the order of the text."""
+
+    def __init__(self, faults: Sequence[TextFault], report: str) -> None:
+        super().__init__(faults[0].kind, faults[0].message, faults[0].hints)
+        self.faults = tuple(faults)
+        self.args = (report,)
+        self.explained = True
+
+
+def parse_error(text: str, file: str | None, faults: Sequence[Fault]) -> HloParseError:
+    """The error that shows these faults, each with its line of the text and a caret under the place."""
+    located: list[TextFault] = []
+    parts: list[str] = []
+    for fault in sorted(faults, key=lambda each: each.place):
+        line = text.count("\n", 0, fault.place) + 1
+        begin = text.rfind("\n", 0, fault.place) + 1
+        located.append(TextFault(fault.kind, fault.message, line, fault.place - begin + 1, fault.hints))
+        head = f"{file or '<hlo>'}:{line}:{fault.place - begin + 1}: {_clipped(fault.message)} [{fault.kind}]"
+        rows = [_clipped(row) for row in fault.rows]
+        hints = [f"  hint: {_clipped(hint)}" for hint in fault.hints]
+        parts.append("\n".join((head, *_shown(text, begin, fault.place), *rows, *hints)))
+    if len(faults) >= MOST_FAULTS:
+        parts.append(f"reading stopped after {len(faults)} faults")
+    return HloParseError(located, "\n\n".join(parts))
+
+
+def _clipped(message: str) -> str:
+    return message if len(message) <= _MESSAGE else f"{message[: _MESSAGE - 3]}..."
+
+
+def _shown(text: str, begin: int, place: int) -> tuple[str, str]:
+    """The line and the caret; of a long line the part around the place."""
+    start = max(begin, place - _LINE * 2 // 3)
+    end = text.find("\n", place, start + _LINE)
+    line = text[start : end if end >= 0 else start + _LINE]
+    before = "..." * (start > begin)
+    after = "..." * (end < 0 and start + _LINE < len(text))
+    printable = "".join(each if each.isprintable() else " " for each in line)
+    return f"    {before}{printable}{after}", f"    {' ' * (len(before) + place - start)}^"

@@ -1,0 +1,179 @@
+"""What any instruction may have after its attributes: kept as it is read, and printed back in XLA's order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from shape_inference import refuse
+
+from ..graph import Instruction
+from .faults import Fault
+from .scanner import NAME, Scanner, did_you_mean
+from .words import nested, quoted, read_pairs
+
+if TYPE_CHECKING:
+    from .reader import Reader
+    from .said import Said
+    from .writer import Writer
+
+PAIRS = "_xla_send_recv_source_target_pairs"
+PAIRED = ("send", "recv")
+
+METADATA = (
+    "op_type", "op_name", "source_file", "source_line", "source_end_line", "source_column", "source_end_column",
+    "profile_type", "deduplicated_name", "scheduling_name", "stack_frame_id", "metadata_payload", "preserve_layout",
+)  # fmt: skip
+
+_SHARDING = frozenset({
+    "replicated", "manual", "maximal", "unreduced", "unknown", "devices", "device", "last_tile_dim_replicate",
+    "last_tile_dims", "shard_as", "shard_like", "metadata", "mesh", "device_ids", "T", *METADATA,
+})  # fmt: skip
+_IN_QUOTES = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+
+
+class Raw(str):
+    """Text that is printed as it stands, without quotes."""
+
+    __slots__ = ()
+
+
+# Attributes of some ops that change nothing here; the others of this list are any instruction's.
+_ACCURATE = (
+    "cbrt", "cosine", "erf", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine",
+    "sqrt", "tan", "tanh",
+)  # fmt: skip
+KEPT: dict[str, tuple[str, ...]] = {
+    "all_gather": ("constrain_layout",),
+    "all_reduce": ("constrain_layout", "mode"),
+    "all_to_all": ("constrain_layout",),
+    "call": ("is_composite",),
+    "collective_permute": ("slice_sizes",),
+    "convolution": ("convolution_kind", "sparsity_config"),
+    "dot": ("algorithm",),
+    "reduce_scatter": ("constrain_layout", "mode"),
+    "reshape": ("inferred_dimension",),
+    **dict.fromkeys(_ACCURATE, ("result_accuracy",)),
+}
+COMMON_KEPT = ("parameter_replication", "origin", "statistics")
+
+
+def notes_text(writer: Writer, instruction: Instruction) -> str:
+    """Everything after the op's own attributes."""
+    notes = instruction.annotations
+    kept = (*KEPT.get(instruction.opcode, ()), *COMMON_KEPT)
+    parts = [
+        *(f"{key}={notes[key]}" for key in kept if key in notes),
+        f"sharding={notes['sharding']}" if "sharding" in notes else "",
+        _frontend(instruction),
+        f"control-predecessors={{{writer.references(instruction.control)}}}" if instruction.control else "",
+        _metadata(writer, instruction) if writer.style.metadata else "",
+        _backend(notes["backend_config"]) if "backend_config" in notes else "",
+    ]
+    return "".join(f", {part}" for part in parts if part)
+
+
+def _frontend(instruction: Instruction) -> str:
+    given: Mapping[str, str] = instruction.annotations.get("frontend_attributes", {})
+    pairs = instruction.attributes.source_target_pairs if instruction.opcode in PAIRED else ()
+    entries = {**({PAIRS: nested(pairs)} if pairs else {}), **given}
+    words = (f"{key}={value if isinstance(value, Raw) else quoted(value)}" for key, value in entries.items())
+    return f"frontend_attributes={{{','.join(words)}}}" if entries else ""
+
+
+def _metadata(writer: Writer, instruction: Instruction) -> str:
+    entries = dict(instruction.annotations.get("metadata", {}))
+    source = writer.source(instruction)
+    if source is not None and "source_file" not in entries:
+        entries |= {"source_file": source.file, "source_line": source.line}
+    words = (f"{key}={quoted(v) if isinstance(v, str) and not isinstance(v, Raw) else v}" for key, v in entries.items())
+    return f"metadata={{{' '.join(words)}}}" if entries else ""
+
+
+def _backend(config: str) -> str:
+    return f"backend_config={config if config.startswith('{') else quoted(config)}"
+
+
+def raw(reader: Scanner) -> Raw:
+    """One value, whatever it is: in braces, in quotes, or a word."""
+    if reader.sees("{"):
+        return Raw(reader.braces())
+    if reader.sees('"') or reader.sees("'"):
+        return Raw(quoted(reader.string()))
+    match = reader.scan(_BARE)
+    return Raw(match[0]) if match else reader.expected("a value")
+
+
+_BARE = re.compile(r"[^\s,(){}\[\]=\"']++")
+
+
+def _value(reader: Scanner) -> Any:
+    """A value of metadata: a string, a number, or another word that is kept as it stands."""
+    if reader.sees('"') or reader.sees("'"):
+        return reader.string()
+    text = raw(reader)
+    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,17}|0", text) else text
+
+
+def _read_frontend(reader: Reader) -> dict[str, str]:
+    return dict(reader.listed(lambda: _entry(reader)))
+
+
+def _entry(reader: Scanner) -> tuple[str, str]:
+    key, _ = reader.key()
+    if reader.sees("{"):
+        return key, Raw(reader.braces())
+    return key, reader.string()
+
+
+def _read_metadata(reader: Reader) -> dict[str, Any]:
+    """Entries with blanks or commas between them."""
+    reader.expect("{")
+    found: dict[str, Any] = {}
+    while not reader.take("}"):
+        key, place = reader.key()
+        if key not in METADATA:
+            reader.fail("unknown_attribute", f"metadata has no {key!r}", *did_you_mean(key, METADATA), place=place)
+        found[key] = _value(reader)
+        reader.take(",")
+    return found
+
+
+def _read_sharding(reader: Reader) -> str:
+    place = reader.skip()
+    text = reader.braces()
+    words = re.findall(NAME, _IN_QUOTES.sub("", text))
+    wrong = [word for word in words if word not in _SHARDING]
+    if wrong or not words and "[" not in text and text.count("{") < 2:
+        reader.fail("syntax", f"{(wrong or [text])[0]!r} is no sharding", *did_you_mean((wrong or [''])[0], _SHARDING), place=place)
+    return text
+
+
+def _read_config(reader: Reader) -> str:
+    return reader.braces() if reader.sees("{") else reader.string()
+
+
+COMMON: dict[str, Callable[[Reader], Any]] = {
+    "sharding": _read_sharding,
+    "frontend_attributes": _read_frontend,
+    "metadata": _read_metadata,
+    "backend_config": _read_config,
+    **dict.fromkeys(COMMON_KEPT, raw),
+}
+
+
+def read_pairs_of(said: Said) -> Any:
+    """The source-target pairs of send and recv, which HLO keeps among the frontend attributes."""
+    given = said.notes.get("frontend_attributes", {})
+    if PAIRS not in given:
+        return ()
+    try:
+        pairs = read_pairs(Scanner(given[PAIRS]))  # type: ignore[arg-type]  # it calls no computation
+    except Fault as fault:
+        refuse("invalid_attribute", f"{PAIRS}={given[PAIRS]!r}: {fault.message}")
+    rest = {key: value for key, value in given.items() if key != PAIRS}
+    said.notes.pop("frontend_attributes")
+    if rest:
+        said.notes["frontend_attributes"] = rest
+    return pairs

@@ -1,0 +1,69 @@
+"""What the text says of one instruction, before it is one: from this its attributes are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import Factory, define
+
+from shape_inference import AnyShape, Shape, TupleShape, refuse
+
+from ..graph import NOTHING, Instruction
+
+
+@define
+class Said:
+    """`shape` is what is written, without layout; `inside` what stands between the brackets where that is no operands."""
+
+    shape: AnyShape | None
+    operands: tuple[Instruction, ...] = ()
+    inside: Any = None
+    written: dict[str, Any] = Factory(dict)
+    notes: dict[str, Any] = Factory(dict)
+    control: tuple[Instruction, ...] = ()
+    counts: tuple[int, int] = (1, 1)
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return self.notes or NOTHING
+
+    def result(self) -> AnyShape:
+        if self.shape is None:
+            refuse("missing_shape", "the shape of the result has to be written")
+        return self.shape
+
+    def array(self) -> Shape:
+        """The result, which the op says is an array."""
+        shape = self.result()
+        if not isinstance(shape, Shape):
+            refuse("shape_mismatch", f"the result is an array, and {shape} is written")
+        return shape
+
+    def element(self, index: int, count: int) -> AnyShape:
+        """An element of the result, which the op says is a tuple of so many."""
+        shape = self.result()
+        if not isinstance(shape, TupleShape) or len(shape) != count:
+            refuse("shape_mismatch", f"the result is a tuple of {count}, and {shape} is written")
+        return shape.elements[index]
+
+    def operand(self) -> Shape | None:
+        """The first operand where it is an array."""
+        shape = self.operands[0].shape if self.operands else None
+        return shape if isinstance(shape, Shape) else None
+
+    def members(self) -> int:
+        """How many devices meet in each group: as the first says, or all."""
+        groups, channel = self.written.get("replica_groups"), self.written.get("channel_id")
+        replicas, partitions = self.counts
+        named = len(groups.groups[0]) if groups is not None and groups.groups else None
+        if self.written.get("use_global_device_ids"):
+            return named or replicas * partitions
+        return (named or replicas) * (1 if channel is None else partitions)
+
+    def exchanged(self) -> int:
+        """The same for all-to-all, whose ids are partitions where there is a channel."""
+        groups = self.written.get("replica_groups")
+        if groups is not None and groups.groups:
+            return len(groups.groups[0])
+        return self.counts[self.written.get("channel_id") is not None]
