@@ -14,7 +14,7 @@ from attrs import Factory, frozen
 _STRIDE = 1024
 
 
-class LimitReached(Exception):  # noqa: N818 - a stop, which the driver turns into a report
+class LimitReached(Exception):
     """A run has come to one of its limits; `kind` is limit_trips, limit_seconds or limit_bytes."""
 
     def __init__(self, kind: str, message: str) -> None:

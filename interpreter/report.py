@@ -96,7 +96,7 @@ class Report:
         }
 
 
-class Stopped(Exception):  # noqa: N818 - a report, not a fault
+class Stopped(Exception):
     """A run that could not go on; `report` says where each device stands and why."""
 
     def __init__(self, report: Report) -> None:

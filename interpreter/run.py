@@ -25,7 +25,7 @@ from .sharing import Pool, Site, shared_sites
 from .values import ArgumentError, Given, by_device, read
 
 
-class Refused(Exception):  # noqa: N818 - a verdict, not a fault of the run
+class Refused(Exception):
     """The scheduler refuses the program; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:

@@ -34,10 +34,7 @@ INFERRED = [
     for each in getattr(module, "INFERRED", ())
 ]
 SPELLINGS = {schema.spelling for schema in OPS.values()} | {name.strip("_").replace("_", "-") for name in vars(xb)}
-SEVERAL_DEVICES = {
-    "collectives",
-    "transfer",
-}  # what one device alone cannot show is in test_collectives and test_transfer
+SEVERAL_DEVICES = {"collectives", "transfer"}  # what one device alone cannot show is in test_grid
 PER_MODULE = 20
 
 

@@ -30,6 +30,12 @@ def own_keys(opcode: str) -> Mapping[str, Read]:
     return {key: read for spelling in spellings(opcode) for key, read in spelling.keys.items()}
 
 
+@functools.cache
+def by_operands(opcode: str) -> bool:
+    """Whether an attribute depends on the operands, and not on the op's own words alone."""
+    return any(spelling.by_operands for spelling in spellings(opcode))
+
+
 def read_attributes(reader: Reader, schema: Schema, said: Said, named: Callable[[], Instruction]) -> None:
     """All of `, key=value` after the operands."""
     seen: set[str] = set()

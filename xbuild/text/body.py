@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING, Any
 
 from shape_inference import PRIMITIVES, AnyShape, Shape, XbuildError, compatible
-from shape_inference.ops.elementwise import BINARY
 
-from ..builder import Values, infer_shape
+from ..builder import infer_shape
 from ..diagnostics import explain
-from ..graph import Computation, Instruction, TextSource
+from ..graph import NOTHING, Computation, Instruction, TextSource
 from ..op import OPS, Schema
-from .attribute_reader import read_attributes, record_of
+from .attribute_reader import by_operands, read_attributes, record_of
 from .faults import Fault, Poisoned
 from .literal_reader import read_literal
 from .literals import SpelledLiteral
+from .lines import Known, line_at, take
 from .said import Said
 from .scanner import NAME, did_you_mean
+from .segments import check_precision, segments_of
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -33,9 +33,6 @@ NEEDS_SHAPE = frozenset({
     "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
     "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
 })  # fmt: skip
-
-# Inference lets these mix floats of two precisions, as XlaBuilder does; XLA's check of HLO text does not.
-ONE_PRECISION = frozenset({*BINARY, "clamp", "compare", "complex", "select"})
 
 _TARGET = re.compile(r'[^\n]*?custom_call_target="([^"\n]*)"')
 _OPENS = re.compile(r"[ \t\r\n]*+\(")
@@ -54,6 +51,7 @@ class Body:
         self.reading: str | None = None
         self.numbers: set[int] = set()
         self.where = TextSource("", 0, name)
+        self.known: Known | None = None
 
     def poison(self) -> None:
         """What is being read is at fault: who uses it is not blamed."""
@@ -72,7 +70,18 @@ class Body:
     def read(self) -> None:
         """The next instruction."""
         reader = self.reader
-        place, self.reading = reader.skip(), None
+        place, self.reading, self.known = reader.skip(), None, None
+        line = line_at(reader.text, place)
+        known = reader.known.get(line.key) if line else None
+        if line and known and take(self, line, known):
+            reader.place = line.end
+            return
+        self._read_in_full(place)
+        if line and self.known and reader.place == line.end and line.metadata is not None:
+            reader.known[line.key] = self.known
+
+    def _read_in_full(self, place: int) -> None:
+        reader = self.reader
         self.where = TextSource(reader.file or "<hlo>", reader.line(place), self.name)
         is_root = reader.take_word("ROOT")
         place = reader.skip()
@@ -205,8 +214,8 @@ class Body:
             segments = segments_of(schema, len(said.operands))
             record = record_of(schema, said, values)
             shapes = tuple([self.plain[o.name] for o in said.operands])
-            if schema.opcode in ONE_PRECISION:
-                _check_precision(shapes)
+            if shapes:
+                check_precision(schema, shapes)
             shape = infer_shape(schema, shapes, segments, record)
             if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
                 raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
@@ -214,11 +223,21 @@ class Body:
             raise self._refused(error, schema, said.operands, segments, values, place) from None
         if literal:
             said.notes["literal"] = SpelledLiteral(record.literal, literal)
+        if name is not None:
+            self.known = self._like(schema, said, record, declared)
         name = self._made_up(schema.spelling) if name is None else name
         return self.add(Instruction(
             schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, self.where,
             said.control, said.annotations,
         ), shape)  # fmt: skip
+
+    def _like(self, schema: Schema, said: Said, record: Any, declared: AnyShape | None) -> Known | None:
+        """What other lines of these words have in common with this one, unless they differ by more than names."""
+        if declared is None or said.control or schema.opcode == "parameter" or by_operands(schema.opcode):
+            return None
+        notes = {key: value for key, value in said.notes.items() if key != "metadata"}
+        assert said.shape is not None
+        return Known(schema, record, declared, said.shape, notes or NOTHING)
 
     def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
         self.names[instruction.name] = instruction
@@ -246,25 +265,3 @@ class Body:
         dressed = str(explain(error, schema, operands, segments, values, None)).splitlines()
         rows = [row for row in dressed[1:] if not row.startswith("  hint: ")]
         return Fault(error.kind, f"{schema.spelling}: {error.message}", place, error.hints, rows)
-
-
-def _check_precision(shapes: tuple[AnyShape, ...]) -> None:
-    floats = {shape.dtype.name for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float}
-    if len(floats) > 1:
-        names = " and ".join(sorted(floats))
-        raise XbuildError(
-            "element_type_mismatch", f"operands are {names}; in HLO text they have one precision", ["convert one of them"]
-        )
-
-
-@functools.lru_cache(maxsize=4096)
-def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
-    """How many of the operands each list of them has; lists share equally what single operands leave."""
-    lists = sum(kind is Values for kind in schema.kinds)
-    rest = count - (len(schema.kinds) - lists)
-    if rest < 0 or (rest % lists if lists else rest):
-        wanted = f"{len(schema.kinds)} are wanted: {', '.join(schema.operands) or 'none'}"
-        if lists:
-            wanted = f"they are {', '.join(schema.operands)}"
-        raise XbuildError("arity_mismatch", f"{count} operands, and {wanted}")
-    return None if schema.is_flat else tuple(rest // lists if kind is Values else 1 for kind in schema.kinds)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from shape_inference import Shape
+from shape_inference.dims import wider
+from shape_inference.ops.elementwise import BINARY
 
 from ..graph import NOTHING, Instruction
 from ..op import OPS
@@ -71,4 +74,39 @@ def _pad(whole: Instruction) -> tuple[Instruction, ...]:
     return (attrs.evolve(whole, opcode="copy", operands=whole.operands[:1], attributes=None),)
 
 
-_EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {"all_to_all": _all_to_all, "pad": _pad}
+def _one_precision(whole: Instruction) -> tuple[Instruction, ...]:
+    """HLO's arithmetic has floats of one precision: the narrower operands are converted first."""
+    shapes = [operand.shape for operand in whole.operands]
+    floats = [shape.dtype for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float]
+    if len(set(floats)) < 2:
+        return (whole,)
+    wide = functools.reduce(wider, floats)
+    converted: dict[Instruction, Instruction] = {}
+    for number, operand in enumerate(whole.operands):
+        shape = operand.shape
+        if isinstance(shape, Shape) and shape.dtype.is_float and shape.dtype is not wide:
+            converted.setdefault(operand, _converted(whole, operand, shape.with_dtype(wide), number))
+    operands = tuple(converted.get(operand, operand) for operand in whole.operands)
+    worked = attrs.evolve(whole, operands=operands)
+    if whole.opcode != "clamp" or not isinstance(whole.shape, Shape) or whole.shape.dtype is wide:
+        return (*converted.values(), worked)
+    widened = attrs.evolve(worked, name=f"{whole.name}.wide", shape=whole.shape.with_dtype(wide))
+    narrowed = attrs.evolve(_converted(whole, widened, whole.shape, 0), name=whole.name)
+    return (*converted.values(), widened, narrowed)
+
+
+def _converted(whole: Instruction, operand: Instruction, shape: Shape, number: int) -> Instruction:
+    record = OPS["convert"].attributes
+    assert record is not None
+    attributes = record(new_element_type=shape.dtype)
+    return Instruction("convert", f"{whole.name}.operand.{number}", shape, (operand,), None, attributes, whole.where)
+
+
+ONE_PRECISION = frozenset({*BINARY, "clamp", "compare", "complex", "select"})
+"""Ops that shape inference lets mix floats of two precisions, as XlaBuilder does, and XLA's check of HLO text does not."""
+
+_EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {
+    "all_to_all": _all_to_all,
+    "pad": _pad,
+    **dict.fromkeys(ONE_PRECISION, _one_precision),
+}

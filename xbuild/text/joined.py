@@ -164,7 +164,9 @@ def _preferred(said: Said) -> PrimitiveType | None:
     if not isinstance(said.shape, Shape):
         return None
     dtypes = [operand.shape.dtype for operand in said.operands if isinstance(operand.shape, Shape)]
-    usual = dtypes[0] if len(set(dtypes)) == 1 else wider(*dtypes) if len(dtypes) == 2 else None
+    usual = dtypes[0] if len(set(dtypes)) == 1 else None
+    if len(dtypes) == 2 and all(dtype.is_float for dtype in dtypes):
+        usual = wider(*dtypes)
     return None if said.shape.dtype is usual else said.shape.dtype
 
 

@@ -10,10 +10,13 @@ from ..graph import Computation, Module
 from .body import Body
 from .faults import MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
 from .header import Header, read_header
+from .lines import Known
 from .scanner import NAME, Scanner, did_you_mean
 
 # The next place where an instruction or the end of a computation can begin.
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
+
+_SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)", re.ASCII)
 
 
 def parse_hlo(text: str | bytes, file: str | None = None) -> Module:
@@ -49,6 +52,8 @@ class Reader(Scanner):
         self.computations: dict[str, Computation | None] = {}
         self.inline: list[Computation] = []
         self.faults: list[Fault] = []
+        self.known: dict[tuple[str, ...], Known] = {}
+        self.shapes: dict[str, AnyShape] = {}
         self._lines = (0, 1)
         self._known_names: frozenset[str] | None = None
 
@@ -158,6 +163,20 @@ class Reader(Scanner):
             if resume is None:
                 raise self._error() from None
             self.place = resume.end()
+
+    def shape(self) -> AnyShape:
+        """A usual shape is looked up by its text."""
+        match = _SHAPE.match(self.text, self.skip())
+        if not match:
+            return super().shape()
+        found = self.shapes.get(match[0])
+        if found is not None and not self.text.startswith("{", match.end()):
+            self.place = match.end()
+            return found
+        begin, found = self.place, super().shape()
+        if self.place == match.end():
+            self.shapes[self.text[begin : self.place]] = found
+        return found
 
     def region(self) -> Computation:
         """The computation that an attribute names, or that stands there itself in braces."""

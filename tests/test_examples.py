@@ -1,0 +1,106 @@
+"""Each example runs and gives what it says; the README shows what really comes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from examples import fibonacci, infeed_loop, parameter_server, pipeline, refusals, ring
+from interpreter import evaluate, execute
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_runs(name: str) -> None:
+    command = [sys.executable, "-W", "error", "-m", f"examples.{name}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_fibonacci() -> None:
+    assert [int(evaluate(fibonacci.fibonacci, n)) for n in (0, 1, 2, 10, 93)] == [0, 1, 1, 55, 12200160415121876738]
+
+
+def test_the_ring_gives_the_sum_to_every_replica() -> None:
+    inputs = np.random.default_rng(0).integers(0, 100, (4, 16)).astype(np.float32)
+    assert xb.check(ring.program()).kind == "ok"
+    for result in execute(ring.program(), [[row] for row in inputs]):
+        assert np.array_equal(result, inputs.sum(axis=0))
+
+
+def test_the_pipeline_is_checked_and_gives_the_means() -> None:
+    rng = np.random.default_rng(0)
+    weights, batches = rng.standard_normal((3, 4), np.float32), rng.standard_normal((3, 2, 3), np.float32)
+    last = np.ones((4, 1), np.float32)
+    assert xb.check(pipeline.program()).kind == "ok"
+    found = execute(pipeline.program(), {0: [weights, batches], 1: [last]})[1]
+    assert np.allclose(found, (np.tanh(batches @ weights) @ last).mean(axis=(1, 2)), rtol=1e-6)
+
+
+def test_the_parameter_server_steps_by_every_gradient() -> None:
+    zeros, ones, fives = (np.full(3, value, np.float32) for value in (0, 1, 5))
+    results = execute(parameter_server.program(), {0: [zeros], 1: [zeros, ones], 2: [zeros, fives]})
+    for result in results:
+        assert np.allclose(result, 0.6, rtol=1e-6)
+
+
+def test_the_infeed_loop_runs_until_the_feed_says_so() -> None:
+    total, seen = infeed_loop.main()
+    assert total.tolist() == [111.0, 222.0]
+    assert [item.tolist() for item in seen] == [[1.0, 2.0], [11.0, 22.0], [111.0, 222.0]]
+
+
+def test_the_digits_are_learned_and_four_replicas_equal_one() -> None:
+    pytest.importorskip("sklearn")
+    from examples.digits import train
+
+    for dtype, most in ((xb.f32, 1e-5), (xb.f64, 1e-12)):
+        *_, four = train.train(4, 20, dtype)
+        *_, one = train.train(1, 20, dtype)
+        assert four.accuracy >= 0.95
+        for a, b in zip(four.parameters, one.parameters, strict=True):
+            assert np.linalg.norm(a - b) <= most * np.linalg.norm(b)
+            if dtype is xb.f64:
+                assert np.abs(a - b).max() <= 1e-9
+
+
+def test_the_digits_are_checked_and_the_swapped_step_is_refused() -> None:
+    pytest.importorskip("sklearn")
+    from examples.digits import refusal, train
+
+    assert xb.check(train.program(4, 22)).kind == "ok"
+    verdict = refusal.verdict(4)
+    assert verdict.kind == "deadlock"
+    assert verdict.repair is not None
+    assert "all-reduce" in str(verdict)
+    assert "refusal.py" in str(verdict)
+
+
+def test_the_readme_shows_what_its_program_prints() -> None:
+    text = (ROOT / "README.md").read_text()
+    program, shown = re.findall(r"```python\n(.*?)```\n+```\n(.*?)```", text, re.DOTALL)[0]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+    assert printed.getvalue() == shown
+
+
+def test_the_readme_shows_the_refusals_and_the_deadlock() -> None:
+    text = (ROOT / "README.md").read_text()
+    for refusal in refusals.refusals():
+        assert refusal.partition("  at ")[0] in text
+    pytest.importorskip("sklearn")
+    from examples.digits.refusal import verdict
+
+    assert str(verdict(2)).partition(" in every order")[0] in text
