@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import define, field
 
 from shape_inference import TupleShape
-from xbuild.graph import ModuleGroup
+from xbuild.graph import Module, ModuleGroup
 from xbuild.scheduling.groups import group_of
 from xbuild.scheduling.program import grid_of_group
 
@@ -26,7 +27,7 @@ PARKED = object()
 Outfeed = Callable[[int, Any], None]
 
 
-@define(eq=False, repr=False)
+@define(eq=False, repr=False, slots=False)
 class Grid:
     """A run: devices that are ready, meetings that are not complete, wires, the host's feeds."""
 
@@ -38,14 +39,22 @@ class Grid:
     meetings: dict[Any, Meeting] = field(factory=dict)
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
     running: Device | None = None
-    peers: Peers = field(init=False)
-    identities: Identities = field(init=False)
-    extent: tuple[int, int] = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        modules = [device.module for device in self.devices]
-        self.peers, self.identities = Peers(modules), Identities(modules)
-        self.extent = grid_of_group(ModuleGroup(dict(enumerate(modules))))
+    @cached_property
+    def peers(self) -> Peers:
+        return Peers(self._modules())
+
+    @cached_property
+    def identities(self) -> Identities:
+        return Identities(self._modules())
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """How many replicas and partitions the devices are."""
+        return grid_of_group(ModuleGroup(dict(enumerate(self._modules()))))
+
+    def _modules(self) -> list[Module]:
+        return [device.module for device in self.devices]
 
     def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
         """Drive every device as far as it can go."""

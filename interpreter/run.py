@@ -137,7 +137,8 @@ def _check_bytes(module: Module, limits: Limits) -> None:
 
 
 def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
-    return options if verdict is None else evolve(options, orders=verdict.orders(device))
+    orders = () if verdict is None else verdict.orders(device)
+    return evolve(options, orders=orders) if orders else options
 
 
 def _read_all(modules: list[Module], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

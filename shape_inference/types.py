@@ -109,7 +109,7 @@ def primitive_type(dtype: Any) -> PrimitiveType:
         raise TypeError(f"no element type of XLA is {dtype!r}; there are {', '.join(PRIMITIVES)}") from None
 
 
-@frozen(repr=False)
+@frozen(repr=False, cache_hash=True)
 class Layout:
     """The order of the dimensions in memory, minor first, and whatever tiling text follows; it never changes a value."""
 
@@ -128,7 +128,7 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
     return tuple(values)
 
 
-@frozen(repr=False)
+@frozen(repr=False, cache_hash=True)
 class Shape:
     """The shape of an array: element type, extents, which extents are only bounds, layout (carried, never compared in rules).
 
@@ -183,7 +183,7 @@ def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
     return Shape(dtype, dims)
 
 
-@frozen(repr=False)
+@frozen(repr=False, cache_hash=True)
 class TupleShape:
     """The shape of a tuple of values.
 
@@ -227,7 +227,7 @@ token = TokenShape()
 AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 
 
-@frozen(repr=False)
+@frozen(repr=False, cache_hash=True)
 class ProgramShape:
     """The signature of a computation: what a region is to the rules of shape inference.
 

@@ -142,6 +142,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(each) for each in value)
 
 
+def _flags(value: Any) -> tuple[bool, ...]:
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        raise TypeError("a list of True and False is wanted")
+    return tuple(_flag(each) for each in value)
+
+
 def _maybe_type(value: Any) -> PrimitiveType | None:
     return None if value is None else primitive_type(value)
 
@@ -191,6 +197,7 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     Window: read_window,
     ConvolutionDimensionNumbers: ConvolutionDimensionNumbers.read,
     tuple[str, ...]: _texts,
+    tuple[bool, ...]: _flags,
     PrimitiveType: primitive_type,
     PrimitiveType | None: _maybe_type,
     Shape: _array_shape,

@@ -123,7 +123,7 @@ class Builder:
             self._admit(schema, operands, segments)
             if name:
                 check_name(name, BuildError)
-            record = self._attributes(schema, operands, segments, attributes)
+            record = self._attributes(schema, operands, segments, attributes) if attributes or schema.names else None
             shapes = tuple([operand.instruction.shape for operand in operands])
             shape = infer_shape(schema, shapes, segments, record)
         except XbuildError as error:
@@ -196,18 +196,23 @@ class Builder:
         self._parameters.add(number)
 
 
-def infer_shape(
-    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any
-) -> AnyShape:
+def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
     """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
-    rule: Callable[..., AnyShape] = infer[schema.opcode]
     if segments is not None:
-        shapes = schema.gather(shapes, segments)
+        shapes = tuple(schema.gather(shapes, segments))
     if record is None:
-        return rule(*shapes)
-    if not schema.regions:
-        return rule(*shapes, **vars(record))
-    return rule(*shapes, **signatures(vars(record), schema.regions))
+        return infer[schema.opcode](*shapes)  # type: ignore[no-any-return]
+    attributes = signatures(vars(record), schema.regions) if schema.regions else vars(record)
+    try:
+        return _inferred(schema.opcode, shapes, tuple(attributes.items()))
+    except TypeError:  # a literal cannot be a key
+        return infer[schema.opcode](*shapes, **attributes)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=16384)
+def _inferred(opcode: str, shapes: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...]) -> AnyShape:
+    """Rules are pure, so what one has said is remembered; a refusal is not."""
+    return infer[opcode](*shapes, **dict(attributes))  # type: ignore[no-any-return]
 
 
 def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str, Any]:
@@ -222,7 +227,7 @@ def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str
 def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:
     """The builder that an op records into: its operands', or the one that is named where it has none."""
     for operand in operands:
-        if isinstance(operand, Value):
+        if type(operand) is Value:
             return operand.builder
     if isinstance(builder, Builder):
         return builder

@@ -68,6 +68,7 @@ count_leading_zeros       Clz                                 StableHLO, count_l
 divide                    Div                                 {_ARITHMETIC}
 domain                    -                                   HloOpcode
 dot                       DotGeneral                          DotGeneral
+dynamic_reshape           DynamicReshape                      StableHLO, dynamic_reshape
 dynamic_slice             DynamicSlice                        DynamicSlice
 dynamic_update_slice      DynamicUpdateSlice                  DynamicUpdateSlice
 erf                       Erf                                 {_HEADER}
@@ -76,6 +77,7 @@ exponential_minus_one     Expm1                               StableHLO, exponen
 fft                       Fft                                 StableHLO, fft
 floor                     Floor                               {_UNARY}
 gather                    Gather                              Gather
+get_dimension_size        GetDimensionSize                    StableHLO, get_dimension_size
 get_tuple_element         GetTupleElement                     GetTupleElement
 imag                      Imag                                StableHLO, imag
 infeed                    InfeedWithToken                     Infeed
@@ -121,6 +123,7 @@ select                    Select                              Select
 select_and_scatter        SelectAndScatterWithGeneralPadding  SelectAndScatter
 send                      Send                                Send
 send_done                 Send                                Send
+set_dimension_size        SetDimensionSize                    {_HEADER}
 shift_left                ShiftLeft                           StableHLO, shift_left
 shift_right_arithmetic    ShiftRightArithmetic                StableHLO, shift_right_arithmetic
 shift_right_logical       ShiftRightLogical                   StableHLO, shift_right_logical

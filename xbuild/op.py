@@ -104,12 +104,13 @@ def _as_list(argument: Any) -> tuple[Any, ...]:
 def op(declaration: Declared) -> Declared:
     """Declare an op: make its schema, its record of attributes, and the function that records it."""
     schema = OPS[declaration.__name__.strip("_")] = _schema(declaration)
+    is_flat, flatten = schema.is_flat, schema.flatten
 
     @functools.wraps(declaration)
     def record(*arguments: Any, name: str | None = None, builder: Builder | None = None, **attributes: Any) -> Value:
         if schema.takes_builder and arguments:
             builder, arguments = arguments[0], arguments[1:]
-        operands, segments = schema.flatten(arguments)
+        operands, segments = (arguments, None) if is_flat else flatten(arguments)
         return builder_of(schema, operands, builder).record(schema, operands, segments, attributes, name)
 
     return record  # type: ignore[return-value]

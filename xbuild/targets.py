@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from .graph import Computation, Module, ModuleGroup
+from .graph import Computation, Module, ModuleGroup, short_path
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 _KINDS = (Computation, Module, ModuleGroup)
@@ -48,13 +48,9 @@ def _existing(path: Path) -> Path:
 
 
 def _read_hlo(path: Path) -> Module:
-    import xbuild
+    from .text.reader import parse_hlo
 
-    text = _existing(path).read_text(encoding="utf-8")
-    reader: Callable[[str], Module] | None = getattr(xbuild, "parse_hlo", None)
-    if reader is None:
-        raise TargetError("this version reads no HLO text; FILE.py:NAME is wanted")
-    return reader(text)
+    return parse_hlo(_existing(path).read_bytes(), short_path(str(path)))
 
 
 def _run(path: Path) -> ModuleType:

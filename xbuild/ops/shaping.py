@@ -1,4 +1,4 @@
-"""Ops that lay the elements of arrays out anew: broadcast, reshape, transpose, reverse, concatenate, pad."""
+"""Ops that lay the elements of arrays out anew: broadcast, reshape, transpose, concatenate, pad, dimension sizes."""
 
 from __future__ import annotations
 
@@ -130,5 +130,76 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     array([9, 2, 9], dtype=int32)
 
     Source: Operation Semantics, Pad.
+    """
+    ...
+
+
+@op
+def get_dimension_size(operand: Value, *, dimension: int) -> Value:
+    """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
+
+    Shapes: any array; the bound is at most 2^31 - 1.
+    Raises: not_array; dimension_out_of_range; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> from shape_inference import parse_shape
+    >>> @xb.computation(parse_shape("f32[<=4]"))
+    ... def count(x):
+    ...     return xb.ops.get_dimension_size(x, dimension=0)
+    >>> evaluate(count, [1.0, 2.0, 3.0])
+    np.int32(3)
+
+    Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
+    """
+    ...
+
+
+@op
+def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
+    """The first `size` elements along `dimension`, which becomes dynamic, with the operand's extent as its bound.
+
+    A size above the bound is the bound, a negative one 0; what a dimension that is shorter already lacks is zero.
+    Shapes: any array and an s32[]; a constant size does not make the result static, not even that of the bound.
+    Raises: not_array; non_scalar; element_type_mismatch; dimension_out_of_range; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4], xb.s32[()])
+    ... def first(x, size):
+    ...     return xb.ops.set_dimension_size(x, size, dimension=0)
+    >>> first.root.shape, evaluate(first, [1.0, 2.0, 3.0, 4.0], 2)
+    (f32[<=4], array([1., 2.], dtype=float32))
+
+    Source: xla_builder.h, SetDimensionSize; shape_inference.cc, InferSetDimensionSizeShape.
+    """
+    ...
+
+
+@op
+def dynamic_reshape(
+    operand: Value, dim_sizes: Values, *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
+) -> Value:
+    """The same elements, in the same order, in extents of which those that are dynamic are computed by the program.
+
+    dim_sizes[i] is the extent of dimension i where dims_are_dynamic[i], from 0 up to its bound; elsewhere it is the
+    bound. Elements that the result has no place for are left out; places without an element are zero.
+    Shapes: any array and an s32[] for each dimension of the result; the product of the bounds is the operand's count.
+    Raises: not_array; attribute_length_mismatch; arity_mismatch; non_scalar; element_type_mismatch; negative_size;
+    overflow; element_count_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> from shape_inference import parse_shape
+    >>> @xb.computation(parse_shape("s32[<=6]"), xb.s32[()], xb.s32[()])
+    ... def table(x, rows, columns):
+    ...     return xb.ops.dynamic_reshape(x, (rows, columns), new_size_bounds=(2, 3), dims_are_dynamic=(False, True))
+    >>> table.root.shape
+    s32[2,<=3]
+    >>> evaluate(table, [1, 2, 3, 4], 2, 2)
+    array([[1, 2],
+           [3, 4]], dtype=int32)
+
+    Source: xla_builder.h, DynamicReshape; shape_inference.cc, InferDynamicReshapeShape.
     """
     ...

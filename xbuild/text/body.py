@@ -77,7 +77,7 @@ class Body:
             reader.place = line.end
             return
         self._read_in_full(place)
-        if line and self.known and reader.place == line.end and line.metadata is not None:
+        if line and self.known and line.metadata is not None and line.ends(reader.text, reader.place):
             reader.known[line.key] = self.known
 
     def _read_in_full(self, place: int) -> None:

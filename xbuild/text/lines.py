@@ -13,6 +13,7 @@ from shape_inference import AnyShape, XbuildError, compatible
 from ..builder import infer_shape
 from ..graph import NOTHING, Instruction, TextSource
 from ..op import Schema
+from .identifiers import KEYWORDS
 from .notes import METADATA
 from .segments import check_precision, segments_of
 
@@ -53,6 +54,10 @@ class Line:
         inside = self.operands if opcode == "constant" else ""
         self.key = opcode, shape, attributes, inside
 
+    def ends(self, text: str, place: int) -> bool:
+        """Whether what was read up to this place is all of the line, and nothing of the next."""
+        return place >= self.end and not text[self.end : place].strip()
+
     def annotations(self, known: Known) -> Mapping[str, Any]:
         return {**known.annotations, "metadata": self.metadata} if self.metadata else known.annotations
 
@@ -81,7 +86,7 @@ def _split(attributes: str) -> tuple[str, Mapping[str, Any] | None]:
 
 def take(body: Body, line: Line, known: Known) -> bool:
     """Add the instruction of a line whose like is known; False where it has to be read in full, to be refused there."""
-    if line.name in body.names or line.metadata is None or (line.is_root and body.root is not None):
+    if line.name in body.names or line.name in KEYWORDS or line.metadata is None or (line.is_root and body.root is not None):
         return False
     names = _names(body, line.operands) if not line.key[3] else []
     if names is None:

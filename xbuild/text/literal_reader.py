@@ -21,8 +21,8 @@ _TRAILING = re.compile(r",(?=\})")
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 _FLOAT = re.compile(r"-?[0-9]++(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]{1,6})?|-?inf|-?nan")
-_FLOATS = re.compile(rf"(?:(?:{_FLOAT.pattern}) ?)*+")
-_INTEGERS = re.compile(rf"(?:{_INTEGER.pattern} ?)*+")
+_FLOATS = re.compile(rf"(?:(?:{_FLOAT.pattern})(?: |$))*+")
+_INTEGERS = re.compile(rf"(?:{_INTEGER.pattern}(?: |$))*+")
 
 _ELISION = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
 
