@@ -1,4 +1,4 @@
-"""All-reduce as a ring of send and recv: each replica passes a chunk to the next, adds, and passes the sums round again."""
+"""All-reduce as a ring of send and recv: each replica passes a chunk on, adds, and passes the sums round again."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verd
         except LimitReached as reached:
             raise Stopped(interrupted(grid, reached.kind, reached.message, reached.__traceback__)) from None
         except KeyboardInterrupt as interrupt:
-            raise Stopped(interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__)) from None
+            raise Stopped(
+                interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__)
+            ) from None
         except MemoryError as error:
             raise Stopped(interrupted(grid, "limit_bytes", f"out of memory: {error}", error.__traceback__)) from None
         except Exception as error:

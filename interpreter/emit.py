@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -21,7 +21,7 @@ from .rules import compute, planned
 from .sharing import Site, site_of
 from .spelling import kernel, spelled
 
-Expr: TypeAlias = Union[str, tuple["Expr", ...]]
+Expr: TypeAlias = str | tuple["Expr", ...]
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
 
 LARGE = 1 << 16  # bytes from which on an array is freed after its last use, where one plan runs at a time
@@ -31,8 +31,8 @@ DEEPEST = 8
 
 @frozen
 class Options:
-    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other; in these orders;
-    with these places computed once for all devices.
+    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other;
+    in these orders; with these places computed once for all devices.
     """
 
     observed: bool = False
@@ -122,7 +122,7 @@ class Emitter:
 
     def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
         here = (*path, Place(instruction))
-        result = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        result: Expr = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
         self.observe(instruction, result, here)
         return result
 

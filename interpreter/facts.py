@@ -56,11 +56,13 @@ def alone(computation: Computation) -> Module:
     return Module(computation.name, computation)
 
 
-_VIEWS = frozenset({"parameter", "constant", "broadcast", "reshape", "transpose", "reverse", "slice", "tuple", "get_tuple_element"})
+_VIEWS = frozenset(
+    {"parameter", "constant", "broadcast", "reshape", "transpose", "reverse", "slice", "tuple", "get_tuple_element"}
+)
 
 
 @remembered
 def largest(computation: Computation) -> Instruction:
-    """Of all that it runs, the instruction whose value takes the most memory; views take none until they are given out."""
+    """Of all that it runs, the instruction whose value takes the most memory; views take none of their own."""
     candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
     return max([computation.root, *candidates], key=lambda i: i.shape.bytes)

@@ -26,7 +26,7 @@ _FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
 
 
 def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
-    """Each operand reduced over these axes, the init value once on the left; all operands together where there are several."""
+    """Each operand reduced over these axes, the init value once on the left; several operands go together."""
     if region.opcode and not region.sequential:
         return (_by_ufunc(region.opcode, operands[0], init_values[0], axes),)
     columns = tuple(_columns(operand, axes) for operand in operands)
@@ -74,7 +74,7 @@ def ufunc_of(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 
 def accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
-    """The type to add up in: f32 for the floats below it, 64 bits for integers that NumPy lacks, else the type itself."""
+    """The type to add up in: f32 for the floats below it, 64 bits for integers that NumPy lacks, else the same."""
     if dtype == np.float16 or (dtype.isbuiltin != 1 and not _is_small_integer(dtype)):
         return np.float32
     return np.int64 if _is_small_integer(dtype) else dtype

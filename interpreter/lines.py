@@ -52,7 +52,7 @@ class Lines:
         self.indent -= 1
 
     def freed(self) -> list[Line]:
-        """The lines with a `v3 = None` after the last use of each large variable, outside any block deeper than its first."""
+        """The lines, with a `v3 = None` after the last use of each large variable, no deeper than where it began."""
         if not self.large:
             return self.lines
         level, last = self._extents()

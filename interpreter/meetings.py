@@ -6,8 +6,8 @@ from typing import Any
 
 from attrs import define, field
 
-from .rules import compute
 from .requests import Request
+from .rules import compute
 from .values import scalars
 
 

@@ -16,8 +16,8 @@ from .chance import Chance
 from .lines import Path, Place
 from .observers import Watch
 from .plan import Plan
-from .sharing import Pool
 from .requests import Request
+from .sharing import Pool
 
 
 @frozen
@@ -87,7 +87,7 @@ class Device:
         self.result, self.ended, self.waiting = result, True, None
 
     def shared(self, block: int) -> Any:
-        """What a plan asks before a block that is the same on every device: its values, or None for the first to come."""
+        """What a plan asks before a block that all devices share: its values, or None for the first to come."""
         assert self.pool is not None
         self._turns[block] += 1
         return self.pool.take(block, self._turns[block])

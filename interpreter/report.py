@@ -42,7 +42,10 @@ class DeviceState:
             return [f"    device {self.device}  has not begun"]
         source = self.standing.instruction.source
         place = f"    device {self.device}  stands at {self.standing}"
-        return [f"{place}{f'    {source}' if source else ''}", *([f"              waits for {self.waits_for}"] if self.waits_for else [])]
+        return [
+            f"{place}{f'    {source}' if source else ''}",
+            *([f"              waits for {self.waits_for}"] if self.waits_for else []),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -51,7 +54,9 @@ class DeviceState:
             "stands_at": str(self.standing) if self.standing else None,
             "instruction": self.standing.instruction.name if self.standing else None,
             "trips": [trip for trip in self.standing.trips if trip is not None] if self.standing else [],
-            "source": str(self.standing.instruction.source) if self.standing and self.standing.instruction.source else None,
+            "source": str(self.standing.instruction.source)
+            if self.standing and self.standing.instruction.source
+            else None,
             "waits_for": self.waits_for or None,
             "missing": list(self.missing),
             "cause": self.cause,
@@ -118,7 +123,8 @@ def grouped(states: list[DeviceState]) -> Iterator[str]:
         yield from states[start].lines()
         if end - start > 1:
             first, last = states[start + 1].device, states[end - 1].device
-            yield f"    device{'s' * (last > first)} {first}{f'-{last}' * (last > first)} like device {states[start].device}"
+            others = f"devices {first}-{last}" if last > first else f"device {first}"
+            yield f"    {others} like device {states[start].device}"
         start = end
 
 
@@ -129,7 +135,8 @@ def _alike(a: DeviceState, b: DeviceState) -> bool:
 
 def too_large(instruction: Instruction, limit: int) -> Report:
     source = f" at {instruction.source}" if instruction.source else ""
-    message = f"%{instruction.name} = {instruction.shape} would take {instruction.shape.bytes:,} bytes, the limit is {limit:,}{source}"
+    size = instruction.shape.bytes
+    message = f"%{instruction.name} = {instruction.shape} would take {size:,} bytes, the limit is {limit:,}{source}"
     return Report("limit_bytes", message)
 
 
@@ -164,7 +171,14 @@ def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
         return "", ()
     name, opcode = request.instruction.name, request.instruction.opcode
     if opcode in COLLECTIVES:
-        missing = next((m.missing for m in grid.meetings.values() if m.values.keys() & {device.number} and m.request.instruction.opcode == opcode), ())
+        missing = next(
+            (
+                m.missing
+                for m in grid.meetings.values()
+                if m.values.keys() & {device.number} and m.request.instruction.opcode == opcode
+            ),
+            (),
+        )
         return f"{_where(grid, missing)} to come to {name}", missing
     if opcode == "infeed":
         return "an item of its infeed, which is empty: nobody will feed it", ()
@@ -176,7 +190,9 @@ def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
 
 def _where(grid: Grid, devices: tuple[int, ...]) -> str:
     """The devices, each with where it is."""
-    return " and ".join(f"device {d}, which {_is_at(grid.devices[d])}," for d in devices[:4]) + (" and others" if len(devices) > 4 else "")
+    return " and ".join(f"device {d}, which {_is_at(grid.devices[d])}," for d in devices[:4]) + (
+        " and others" if len(devices) > 4 else ""
+    )
 
 
 def _is_at(device: Device) -> str:
@@ -191,7 +207,7 @@ def _starved(device: Device) -> bool:
 
 
 def _causes(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
-    """The devices that everyone who is stuck waits for in the end: ended, starved, or waiting for each other in a cycle."""
+    """The devices that all who are stuck wait for in the end: ended, starved, or waiting for each other in a cycle."""
     import networkx as nx
 
     waits = nx.DiGraph((device, other) for device, others in missing.items() for other in others)

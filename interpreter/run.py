@@ -44,15 +44,17 @@ def evaluate(
     """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
 
     Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
-    `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer` is called with the step, the
-    device, the instruction and its value.
+    `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer`
+    is called with the step, the device, the instruction and its value.
     Raises ArgumentError where an argument does not fit, Refused, and Stopped where the run comes to a limit.
 
     >>> import xbuild as xb
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
     array([2., 4., 6.], dtype=float32)
     """
-    return execute(alone(computation), [arguments], seed=seed, sequential=sequential, observer=observer, limits=limits)[0]
+    return execute(alone(computation), [arguments], seed=seed, sequential=sequential, observer=observer, limits=limits)[
+        0
+    ]
 
 
 def execute(
@@ -71,7 +73,8 @@ def execute(
     """Check a program, then run it on all its devices; the results by device.
 
     Inputs: for each device its arguments. Infeed: for each device an iterable of items; `outfeed` is called with the
-    device and the item. `seed` sets the random numbers, of which each device has its own. Device = replica * num_partitions + partition. Deterministic on any number of cores.
+    device and the item. `seed` sets the random numbers, of which each device has its own.
+    Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError.
 
     >>> import xbuild as xb
@@ -87,7 +90,9 @@ def execute(
     for module in dict.fromkeys(modules):
         _check_bytes(module, limits)
     watch = None if observer is None else Watch(observer)
-    options = Options(observed=watch is not None, sequential=sequential, shared=_shared(modules, arguments, verdict, watch))
+    options = Options(
+        observed=watch is not None, sequential=sequential, shared=_shared(modules, arguments, verdict, watch)
+    )
     pool = Pool(len(modules))
     devices = [
         Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed)
@@ -165,12 +170,17 @@ def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
     wanted = len(signature.parameters)
     return ArgumentError(
         "argument_mismatch",
-        f"{count} arguments for device {device}, and %{module.entry.name} has {wanted} parameters: {signature} [argument_mismatch]",
+        f"{count} arguments for device {device}, and %{module.entry.name} has {wanted} parameters: "
+        f"{signature} [argument_mismatch]",
     )
 
 
-def _feeds(infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None, devices: int) -> dict[int, Iterator[Any]]:
+def _feeds(
+    infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None, devices: int
+) -> dict[int, Iterator[Any]]:
     items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
     if unknown := set(items) - set(range(devices)):
-        raise ArgumentError("argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices")
+        raise ArgumentError(
+            "argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices"
+        )
     return {device: iter(items.get(device, ())) for device in range(devices)}

@@ -39,7 +39,7 @@ def spelled(instruction: Instruction, operands: Sequence[str]) -> str | None:
 
 
 def kernel(instruction: Instruction) -> Callable[..., Any] | None:
-    """The function of NumPy, or ours, that the op is on operands of one native type; None where its rule must choose."""
+    """The function that the op is on operands of one native type; None where its rule must choose."""
     kernels = BINARY.get(instruction.opcode) or UNARY.get(instruction.opcode)
     shape = instruction.operands[0].shape if kernels else None
     if kernels is None or _native_kind([o.shape for o in instruction.operands]) is None or not isinstance(shape, Shape):

@@ -25,7 +25,9 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
         return _read_tuple(value, shape, name)
     array = _as_array(value, shape, name)
     if array.dtype != shape.dtype.dtype:
-        _mismatch(name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts")
+        _mismatch(
+            name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
+        )
     if not _fits(array.shape, shape):
         _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}")
     return array if array.ndim else array[()]
@@ -34,7 +36,9 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
 def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) != len(shape):
         _mismatch(name, f"is {_short(value)} and {shape} wants a tuple of {len(shape)}")
-    return tuple(read(each, element, f"{name}[{n}]") for n, (each, element) in enumerate(zip(value, shape.elements, strict=True)))
+    return tuple(
+        read(each, element, f"{name}[{n}]") for n, (each, element) in enumerate(zip(value, shape.elements, strict=True))
+    )
 
 
 def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
@@ -134,7 +138,9 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
     """The arguments of each device: a list over devices, or a mapping of device to arguments."""
     rows = [inputs.get(device, ()) for device in range(devices)] if isinstance(inputs, Mapping) else list(inputs)
     if len(rows) != devices:
-        raise ArgumentError("argument_mismatch", f"inputs for {len(rows)} devices, and the program has {devices} [argument_mismatch]")
+        raise ArgumentError(
+            "argument_mismatch", f"inputs for {len(rows)} devices, and the program has {devices} [argument_mismatch]"
+        )
     return [tuple(row) for row in rows]
 
 

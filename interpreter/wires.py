@@ -15,7 +15,9 @@ from .requests import Request
 
 @define(eq=False)
 class Wire:
-    """One direction of a channel, `key` is (channel, source, target): how many recvs are posted, what was sent and not yet taken.
+    """One direction of a channel: how many recvs are posted, what was sent and not yet taken.
+
+    `key` is (channel, source, target).
 
     `sender` waits with its value for a recv to be posted, `receiver` for a value.
     """
@@ -56,7 +58,7 @@ class Wire:
 
 
 class Peers:
-    """The device at the other end of each send and recv: by its pairs, or where the other program has the other half."""
+    """The device at the other end of each send and recv: by its pairs, or where another program has the other half."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._homes: dict[tuple[str, int], int] = {}

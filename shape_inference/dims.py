@@ -66,13 +66,13 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
     """The common element type; two float types give the wider one where precisions may mix."""
     if a.dtype is b.dtype:
         return a.dtype
-    if mixed_floats and a.dtype.is_float and b.dtype.is_float:
-        return wider(a.dtype, b.dtype)
-    refuse(
-        "element_type_mismatch",
-        f"{first} is {a}, {second} is {b}: element types {a.dtype} and {b.dtype} differ",
-        f"xb.convert({second}, xb.{a.dtype}) makes them the same",
-    )
+    if not (mixed_floats and a.dtype.is_float and b.dtype.is_float):
+        refuse(
+            "element_type_mismatch",
+            f"{first} is {a}, {second} is {b}: element types {a.dtype} and {b.dtype} differ",
+            f"xb.convert({second}, xb.{a.dtype}) makes them the same",
+        )
+    return wider(a.dtype, b.dtype)
 
 
 def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
@@ -158,7 +158,8 @@ def called_with(role: str, region: ProgramShape, operands: Sequence[AnyShape], w
         if not compatible(parameter, operand):
             refuse(
                 "signature_mismatch",
-                f"{role} takes {parameter} as parameter {number}, {what} {number} is {operand}{differing(parameter, operand)}",
+                f"{role} takes {parameter} as parameter {number}, {what} {number} is {operand}"
+                f"{differing(parameter, operand)}",
             )
 
 
@@ -166,7 +167,8 @@ def arity(role: str, region: ProgramShape, expected: int, wanted: str) -> None:
     if len(region.parameters) != expected:
         refuse(
             "arity_mismatch",
-            f"{role} has {len(region.parameters)} parameters, {expected} are wanted: it is {region}, called with {wanted}",
+            f"{role} has {len(region.parameters)} parameters, {expected} are wanted: it is {region}, "
+            f"called with {wanted}",
         )
 
 

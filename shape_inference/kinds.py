@@ -1,4 +1,4 @@
-"""Every kind of refusal, in one list: shapes, schedules and text name theirs from here, and a kind once published stays."""
+"""Every kind of refusal, in one list that shapes, schedules, text and runs name theirs from; a published kind stays."""
 
 from __future__ import annotations
 

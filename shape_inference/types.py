@@ -111,7 +111,7 @@ def primitive_type(dtype: Any) -> PrimitiveType:
 
 @frozen(repr=False, cache_hash=True)
 class Layout:
-    """The order of the dimensions in memory, minor first, and whatever tiling text follows; it never changes a value."""
+    """The order of the dimensions in memory, minor first, and the text of its tiling; it never changes a value."""
 
     minor_to_major: Dims
     suffix: str = ""
@@ -130,7 +130,7 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
 
 @frozen(repr=False, cache_hash=True)
 class Shape:
-    """The shape of an array: element type, extents, which extents are only bounds, layout (carried, never compared in rules).
+    """The shape of an array: element type, extents, which of them are only bounds, layout (which no rule compares).
 
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -147,15 +147,22 @@ class Builder:
         Raises BuildError: nothing recorded, a root of another builder, a gap in the parameter numbers, a second build.
         """
         if self.computation is not None:
-            raise BuildError("builder_finished", f"builder {self.name!r} was built already; its computation is builder.computation")
+            raise BuildError(
+                "builder_finished", f"builder {self.name!r} was built already; its computation is builder.computation"
+            )
         if not self._instructions:
             raise BuildError("missing_parameter", f"builder {self.name!r} has no instructions")
         if root is not None and (not isinstance(root, Value) or root.builder is not self):
             raise BuildError("foreign_value", f"build: the root {root!r} is no value of builder {self.name!r}")
-        computation = Computation(self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1])
+        computation = Computation(
+            self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1]
+        )
         numbers = [p.attributes.number for p in computation.parameters]
         if numbers != list(range(len(numbers))):
-            raise BuildError("missing_parameter", f"builder {self.name!r} has the parameter numbers {numbers}; 0..{len(numbers) - 1} are wanted")
+            raise BuildError(
+                "missing_parameter",
+                f"builder {self.name!r} has the parameter numbers {numbers}; 0..{len(numbers) - 1} are wanted",
+            )
         self.computation = computation
         return computation
 
@@ -166,11 +173,19 @@ class Builder:
             if type(operand) is not Value or operand.builder is not self:
                 self._reject(operand)
         if segments is None and len(operands) != len(schema.operands):
-            raise ShapeError("arity_mismatch", f"{len(operands)} operands, and {len(schema.operands)} are wanted: {', '.join(schema.operands) or 'none'}")
+            raise ShapeError(
+                "arity_mismatch",
+                f"{len(operands)} operands, and {len(schema.operands)} are wanted: "
+                f"{', '.join(schema.operands) or 'none'}",
+            )
 
     def _reject(self, operand: Any) -> NoReturn:
         if not isinstance(operand, Value):
-            raise BuildError("invalid_operand", f"operand {operand!r} is no value of a builder", "xb.constant(builder, literal=...) makes one")
+            raise BuildError(
+                "invalid_operand",
+                f"operand {operand!r} is no value of a builder",
+                "xb.constant(builder, literal=...) makes one",
+            )
         raise BuildError(
             "foreign_value",
             f"operand {operand} belongs to builder {operand.builder.name!r}, and this is builder {self.name!r}",
@@ -182,7 +197,7 @@ class Builder:
     ) -> Any:
         if schema.regions:
             schema.expect(attributes)
-            if not all([isinstance(attributes[role], Computation) for role in schema.regions]):
+            if any(map(_is_function, map(attributes.__getitem__, schema.regions))):
                 shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
                 attributes = {**attributes, **trace_regions(self, schema, shapes, attributes)}
         record = schema.record(attributes)
@@ -213,6 +228,10 @@ def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ..
 def _inferred(opcode: str, shapes: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...]) -> AnyShape:
     """Rules are pure, so what one has said is remembered; a refusal is not."""
     return infer[opcode](*shapes, **dict(attributes))  # type: ignore[no-any-return]
+
+
+def _is_function(region: Any) -> bool:
+    return not isinstance(region, Computation)
 
 
 def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str, Any]:

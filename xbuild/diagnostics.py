@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import ShapeError, XbuildError
+from shape_inference import XbuildError
 
 from .graph import Computation, Instruction, Source, resolve, short_path
 
@@ -37,7 +37,10 @@ def explain(
     given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
     rows = [*_operand_rows(schema, operands, segments), *given]
     width = max((len(label) for label, _ in rows), default=0)
-    lines = [f"{schema.spelling}: {error.message} [{error.kind}]", *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    lines = [
+        f"{schema.spelling}: {error.message} [{error.kind}]",
+        *(f"  {label:<{width}}  {text}" for label, text in rows),
+    ]
     lines += _source_rows(resolve(*where) if where else None)
     lines += [f"  hint: {hint}" for hint in error.hints]
     dressed = type(error)(error.kind, "\n".join(lines), error.hints)

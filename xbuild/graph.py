@@ -199,7 +199,9 @@ class Module:
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.entry, Computation):
-            raise TypeError(f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)")
+            raise TypeError(
+                f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)"
+            )
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
             if value < 1:
                 raise ValueError(f"module {self.name}: {count}={value}, and at least 1 is wanted")

@@ -26,8 +26,8 @@ OPS: dict[str, Schema] = {}
 class Schema:
     """What readers, printers and pictures need to know of an op.
 
-    `spelling` is the opcode as HLO text has it; `is_flat` where each operand parameter is one value; `names` are all its
-    attributes, `needed` those without a default.
+    `spelling` is the opcode as HLO text has it; `is_flat` where each operand parameter is one value; `names` are
+    all its attributes, `needed` those without a default.
     """
 
     opcode: str

@@ -109,4 +109,6 @@ class Operators:
         return (xbuild.get_tuple_element(self, index=n) for n in range(len(self.shape)))
 
     def __bool__(self) -> bool:
-        raise TypeError(f"{self!r} has no truth value while the program is built; xb.select and xb.conditional decide at run time")
+        raise TypeError(
+            f"{self!r} has no truth value while the program is built; xb.select and xb.conditional decide at run time"
+        )

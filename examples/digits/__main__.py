@@ -1,4 +1,4 @@
-"""The demo: train on four replicas, checked before it runs, and drawn; then two collectives change places, and it is refused."""
+"""The demo: train on four replicas, checked before it runs, and drawn; then two collectives swap, and it is refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress as Bar
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 import xbuild as xb
 

@@ -29,7 +29,7 @@ def load(dtype: Any = np.float32) -> tuple[Digits, Digits]:
 
 
 def epoch(digits: Digits, replicas: int, seed: int) -> list[Digits]:
-    """For each replica its share of every batch of one shuffled pass: images [steps, share, 64], labels [steps, share, 10]."""
+    """For each replica its share of every batch of a shuffled pass: images [steps, share, 64], labels [.., .., 10]."""
     steps = len(digits.images) // BATCH
     order = np.random.default_rng(seed).permutation(len(digits.images))[: steps * BATCH]
 

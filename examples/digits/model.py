@@ -55,7 +55,7 @@ def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value
 
 
 def train_epoch(steps: int, share: int, dtype: xb.PrimitiveType = xb.f32) -> xb.Computation:
-    """A pass over the batches as a While: (parameters, velocities, images, labels) -> (parameters, velocities, mean loss)."""
+    """A pass over the batches as a While: (parameters, velocities, batches) -> (parameters, velocities, loss)."""
     shapes = [dtype[p.shape] for p in initial_parameters()]
 
     @xb.computation(*shapes, *shapes, dtype[steps, share, 64], dtype[steps, share, 10])

@@ -1,4 +1,4 @@
-"""Values of collectives: each rule takes what the members of a group bring, in group order, and gives what each gets."""
+"""Values of collectives: a rule takes what the members of a group bring, in group order, and gives what each gets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def reduce_scatter(
     use_global_device_ids: bool,
 ) -> list[Any]:
     parts = [
-        np.split(_reduced(to_apply, each), len(operands), axis=scatter_dimension) for each in zip(*operands, strict=True)
+        np.split(_reduced(to_apply, each), len(operands), axis=scatter_dimension)
+        for each in zip(*operands, strict=True)
     ]
     return [_collated(each) for each in zip(*parts, strict=True)]
 
@@ -78,7 +79,8 @@ def collective_permute(
     """The pairs count members of the group."""
     source = {target: origin for origin, target in source_target_pairs}
     return [
-        operand[source[member]][0] if member in source else np.zeros_like(mine) for member, (mine,) in enumerate(operand)
+        operand[source[member]][0] if member in source else np.zeros_like(mine)
+        for member, (mine,) in enumerate(operand)
     ]
 
 

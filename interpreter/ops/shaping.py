@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shape_inference import Dims
 from xbuild.attributes import Array, Padding, PaddingDimension
+from xbuild.graph import Instruction
 
 from ..lifting import common, narrowed
-from ..rules import compute
+from ..lines import Path
+from ..rules import compute, planned
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
 
 SMALL = 4096  # elements up to which a copy is made sooner than a view
 
@@ -85,3 +90,42 @@ def _kept(extent: int, size: int, padding: PaddingDimension) -> tuple[Any, Any]:
     if last < first:
         return np.s_[0:0], np.s_[0:0]
     return np.s_[first : last + 1], np.s_[padding.low + first * step : padding.low + last * step + 1 : step]
+
+
+@compute
+def get_dimension_size(operand: Array, *, dimension: int) -> Any:
+    return np.int32(operand.shape[dimension])
+
+
+@planned
+def set_dimension_size(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """The plan tells the bound, which an array of a dynamic shape does not know."""
+    from ..emit import call_text
+
+    bound = instruction.shape.dims[instruction.attributes.dimension]  # type: ignore[union-attr]
+    call = call_text(emitter, _with_size, instruction, operands, str(bound))
+    return emitter.evaluated(instruction.shape, call, path)
+
+
+def _with_size(bound: int, operand: Array, size: Any, *, dimension: int) -> Array:
+    have, wanted = operand.shape[dimension], _clamped(size, bound)
+    if wanted > have:
+        lacking = (*operand.shape[:dimension], wanted - have, *operand.shape[dimension + 1 :])
+        return np.concatenate((operand, np.zeros(lacking, operand.dtype)), dimension)
+    return operand[(slice(None),) * dimension + (slice(wanted),)]
+
+
+@compute
+def dynamic_reshape(
+    operand: Array, dim_sizes: Sequence[Any], *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
+) -> Array:
+    rows = zip(dim_sizes, new_size_bounds, dims_are_dynamic, strict=True)
+    sizes = [_clamped(size, bound) if is_dynamic else bound for size, bound, is_dynamic in rows]
+    elements, wanted = np.ravel(operand), prod(sizes)
+    if wanted > elements.size:
+        elements = np.concatenate((elements, np.zeros(wanted - elements.size, elements.dtype)))
+    return elements[:wanted].reshape(sizes)
+
+
+def _clamped(size: Any, bound: int) -> int:
+    return min(max(int(size), 0), bound)

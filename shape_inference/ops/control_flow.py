@@ -31,12 +31,17 @@ def conditional(
 ) -> AnyShape:
     index = scalar("branch_index", branch_index)
     if index.dtype not in (pred, s32):
-        refuse("element_type_unsupported", f"branch_index is {index}: element type {index.dtype} is neither pred nor s32")
+        refuse(
+            "element_type_unsupported", f"branch_index is {index}: element type {index.dtype} is neither pred nor s32"
+        )
     count = len(branch_computations)
     if index.dtype is pred and count != 2:
         refuse("arity_mismatch", f"branch_index is pred[], which chooses between 2 branches, and there are {count}")
     if not count or len(branch_operands) != count:
-        refuse("arity_mismatch", f"{count} branch_computations and {len(branch_operands)} branch_operands; each branch has one operand")
+        refuse(
+            "arity_mismatch",
+            f"{count} branch_computations and {len(branch_operands)} branch_operands; each branch has one operand",
+        )
     for number, (branch, operand) in enumerate(zip(branch_computations, branch_operands, strict=True)):
         called_with(f"branch {number}", branch, (operand,), f"branch_operands[{number}], as operand")
     for number, branch in enumerate(branch_computations[1:], 1):

@@ -10,7 +10,7 @@ from typing import Protocol
 from .. import dims
 from ..dims import MAX_ELEMENTS, array, dynamic_of, same_type, scalar
 from ..rules import infer, refuse
-from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape
+from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape, s32
 
 
 class PaddingOf(Protocol):
@@ -233,3 +233,56 @@ def _padded(shape: Shape, dim: int, padding: PaddingOf) -> int:
             f"{size}, of size {padded}",
         )
     return padded
+
+
+@infer
+def get_dimension_size(operand: AnyShape, *, dimension: int) -> Shape:
+    _counted("operand", operand, dimension)
+    return s32[()]
+
+
+@infer
+def set_dimension_size(operand: AnyShape, size: AnyShape, *, dimension: int) -> Shape:
+    shape = _counted("operand", operand, dimension)
+    _is_size("size", size)
+    flags = shape.dynamic or (False,) * shape.rank
+    return Shape(shape.dtype, shape.dims, (*flags[:dimension], True, *flags[dimension + 1 :]))
+
+
+@infer
+def dynamic_reshape(
+    operand: AnyShape, dim_sizes: Sequence[AnyShape], *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
+) -> Shape:
+    shape, rank = array("operand", operand), len(new_size_bounds)
+    what = f"and new_size_bounds {list(new_size_bounds)} has"
+    dims.length("dims_are_dynamic", dims_are_dynamic, rank, what)
+    if len(dim_sizes) != rank:
+        refuse("arity_mismatch", f"dim_sizes has {len(dim_sizes)} operands, {what} {rank}")
+    for number, size in enumerate(dim_sizes):
+        _is_size(f"dim_sizes[{number}]", size)
+    dims.sizes("new_size_bounds", new_size_bounds)
+    if math.prod(new_size_bounds) != shape.size:
+        refuse(
+            "element_count_mismatch",
+            f"operand {shape} has {shape.size} elements, new_size_bounds {list(new_size_bounds)} has "
+            f"{math.prod(new_size_bounds)}",
+        )
+    return Shape(shape.dtype, new_size_bounds, dynamic_of(rank, dims_are_dynamic))
+
+
+def _counted(name: str, operand: AnyShape, dim: int) -> Shape:
+    """An array with this dimension, whose extent an s32 holds."""
+    shape = array(name, operand)
+    dims.dimension(f"dimension={dim}", dim, name, shape)
+    if shape.dims[dim] > (most := dims.limits(s32)[1]):
+        refuse("overflow", f"dimension {dim} of {name} {shape} is {shape.dims[dim]}, and an s32 holds {most} at most")
+    return shape
+
+
+def _is_size(name: str, size: AnyShape) -> None:
+    if (found := scalar(name, size)).dtype is not s32:
+        refuse(
+            "element_type_mismatch",
+            f"{name} is {found}: element type {found.dtype} is not s32, of which sizes are",
+            f"xb.convert({name}, xb.s32) makes it one",
+        )

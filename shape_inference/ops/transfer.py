@@ -79,7 +79,9 @@ def _payload_of(origin: str, context: AnyShape) -> AnyShape:
     if not isinstance(context, TupleShape):
         refuse("not_tuple", f"context is {context}; the context that {origin} gave is wanted")
     if len(context) != 3 or context.elements[1:] != (array_shape(u32, ()), a_token):
-        refuse("signature_mismatch", f"context is {context}; the context (T, u32[], token[]) that {origin} gave is wanted")
+        refuse(
+            "signature_mismatch", f"context is {context}; the context (T, u32[], token[]) that {origin} gave is wanted"
+        )
     return context.elements[0]
 
 

@@ -41,7 +41,9 @@ CASES = [
     Case("all-to-all-other-dimension", lambda x: xb.all_to_all(x, 0, 1, 1, **GROUP), (X,), X, source=ALL_TO_ALL),
     Case("all-to-all-tuple", lambda x: xb.ops.all_to_all((x,), **GROUP), (X,), (X,), source=ALL_TO_ALL, oracle=False),
     Case("permute-to-itself", lambda x: xb.collective_permute(x, [(0, 0)]), (X,), X, source=PERMUTE),
-    Case("permute-nobody", lambda x: xb.collective_permute(x, []), (N,), np.zeros_like(N), source=PERMUTE, oracle=False),
+    Case(
+        "permute-nobody", lambda x: xb.collective_permute(x, []), (N,), np.zeros_like(N), source=PERMUTE, oracle=False
+    ),
 ]
 
 
@@ -89,7 +91,9 @@ REFUSALS = [
     ),
     Refusal("scatter-dimension", lambda x: reduce_scatter(x, 2, 4), ("f32[8,3]",), "dimension_out_of_range", ("2",)),
     Refusal("scatter-divides", lambda x: reduce_scatter(x, 1, 4), ("f32[8,3]",), "divisibility", ("3", "4")),
-    Refusal("split-dimension", lambda x: xb.all_to_all(x, 2, 0, 4), ("f32[8,3]",), "dimension_out_of_range", ("split",)),
+    Refusal(
+        "split-dimension", lambda x: xb.all_to_all(x, 2, 0, 4), ("f32[8,3]",), "dimension_out_of_range", ("split",)
+    ),
     Refusal("concat-dimension", lambda x: xb.all_to_all(x, 0, -1, 4), ("f32[8,3]",), "dimension_out_of_range", ("-1",)),
     Refusal("split-count", lambda x: xb.all_to_all(x, 0, 0, 0), ("f32[8]",), "non_positive", ("split_count", "0")),
     Refusal("split-divides", lambda x: xb.all_to_all(x, 0, 0, 3), ("f32[8]",), "divisibility", ("8", "3")),

@@ -1,4 +1,4 @@
-"""Cases of broadcast, reshape, transpose, reverse, concatenate, pad and collapse."""
+"""Cases of broadcast, reshape, transpose, reverse, concatenate, pad, collapse and dimension sizes."""
 
 from __future__ import annotations
 
@@ -58,6 +58,129 @@ def each_type(dtype: PrimitiveType) -> Case:
         f"type-{dtype}", call, (x, x[0, 0]), expected, source=sources, oracle=dtype.bits > 2 or dtype is xb.pred
     )
 
+
+GET, SET = "StableHLO, get_dimension_size", "xla_builder.h, SetDimensionSize"
+DYNAMIC_RESHAPE = "xla_builder.h, DynamicReshape"
+BEYOND = "xbuild.ops.set_dimension_size: sizes are clamped, and what is lacking is zero"
+
+
+def cut(name: str, size: int, expected: object, dimension: int = 1, source: str = SET) -> Case:
+    """A dynamic result, of which real XLA on a CPU gives the elements up to the bound, or none at all."""
+    arguments = (SIX, np.int32(size))
+    return Case(
+        f"set-size-{name}",
+        xb.set_dimension_size,
+        arguments,
+        expected,
+        {"dimension": dimension},
+        source=source,
+        oracle=False,
+    )
+
+
+def observed(name: str, size: int, call: Callable[[xb.Value], xb.Value], expected: object) -> Case:
+    """What is static of an array that was cut, which real XLA can be asked for, too."""
+    arguments = (SIX, np.int32(size))
+    return Case(
+        f"of-dynamic-{name}", lambda x, n: call(xb.set_dimension_size(x, n, 1)), arguments, expected, source=SET
+    )
+
+
+def sum_of(x: xb.Value) -> xb.Value:
+    return xb.reduce(x, 0, xb.add, range(len(x.shape.dims)))  # type: ignore[union-attr]
+
+
+def dynamic_reshape(
+    name: str, sizes: tuple[int, ...], bounds: tuple[int, ...], flags: tuple[bool, ...], expected: object, source: str
+) -> Case:
+    def call(x: xb.Value, *sizes: xb.Value) -> xb.Value:
+        return xb.ops.dynamic_reshape(x, sizes, new_size_bounds=bounds, dims_are_dynamic=flags)
+
+    return Case(f"dynamic-reshape-{name}", call, (SIX, *map(np.int32, sizes)), expected, source=source, oracle=False)
+
+
+DIMENSION_SIZES = [
+    *(
+        Case(f"get-size-{dim}", xb.get_dimension_size, (SIX,), np.int32(size), {"dimension": dim}, source=GET)
+        for dim, size in enumerate(SIX.shape)
+    ),
+    Case("get-size-zero", lambda x: xb.get_dimension_size(x, 0), (np.zeros((0, 2)),), np.int32(0), source=GET),
+    cut("two", 2, SIX[:, :2]),
+    cut("rows", 1, SIX[:1], 0),
+    cut("none", 0, SIX[:, :0]),
+    cut("bound", 3, SIX),
+    cut("beyond", 4, SIX, source=BEYOND),
+    cut("negative", -1, SIX[:, :0], source=BEYOND),
+    cut("least", -(2**31), SIX[:, :0], source=BEYOND),
+    Case(
+        "set-size-number",
+        lambda x: xb.set_dimension_size(x, 1, 0),
+        (SIX,),
+        SIX[:1],
+        source=SET,
+        oracle=False,
+    ),
+    Case(
+        "set-size-twice",
+        lambda x: xb.set_dimension_size(xb.set_dimension_size(x, 1, 0), 2, 1),
+        (SIX,),
+        SIX[:1, :2],
+        source=SET,
+        oracle=False,
+    ),
+    *(
+        Case(
+            f"set-size-again-{size}",
+            lambda x, n: xb.set_dimension_size(xb.set_dimension_size(x, 2, 1), n, 1),
+            (SIX, np.int32(size)),
+            expected,
+            source=BEYOND,
+            oracle=False,
+        )
+        for size, expected in (
+            (1, SIX[:, :1]),
+            (2, SIX[:, :2]),
+            (3, [[0, 1, 0], [3, 4, 0]]),
+            (9, [[0, 1, 0], [3, 4, 0]]),
+        )
+    ),
+    observed("size", 2, lambda x: xb.get_dimension_size(x, 1), np.int32(2)),
+    observed("other-size", 2, lambda x: xb.get_dimension_size(x, 0), np.int32(2)),
+    observed("sum", 2, sum_of, 8),
+    observed("sum-none", 0, sum_of, 0),
+    observed("sum-doubled", 1, lambda x: sum_of(x + x), 6),
+    observed("rows", 2, lambda x: xb.reduce(x, 0, xb.add, (1,)), np.int32([1, 7])),
+    observed("transposed-size", 1, lambda x: xb.get_dimension_size(xb.transpose(x, (1, 0)), 0), np.int32(1)),
+    observed("broadcast", 2, lambda x: sum_of(xb.ops.broadcast(x, sizes=(2, 4, 3), dimensions=(0, 2))), 32),
+    observed("stretched", 2, lambda x: sum_of(x + xb.slice(x * 0 + 1, (0, 0), (2, 1))), 12),
+    dynamic_reshape("whole", (2, 3), (3, 2), (False, True), [[0, 1], [2, 3], [4, 5]], DYNAMIC_RESHAPE),
+    dynamic_reshape("flat", (6,), (6,), (True,), SIX.reshape(6), DYNAMIC_RESHAPE),
+    dynamic_reshape("static-size-is-the-bound", (1, 1), (3, 2), (False, False), SIX.reshape(3, 2), DYNAMIC_RESHAPE),
+    dynamic_reshape(
+        "both", (1, 3), (2, 3), (True, True), [[0, 1, 2]], "xbuild.ops.dynamic_reshape: the rest is left out"
+    ),
+    dynamic_reshape("beyond", (9, -1), (2, 3), (True, True), np.zeros((2, 0), np.int32), BEYOND),
+    *(
+        Case(
+            f"dynamic-reshape-of-dynamic-{columns}",
+            lambda x, n, columns: xb.dynamic_reshape(
+                xb.set_dimension_size(x, n, 1), (2, columns), (2, 3), (False, True)
+            ),
+            (SIX, np.int32(2), np.int32(columns)),
+            expected,
+            source=DYNAMIC_RESHAPE,
+            oracle=False,
+        )
+        for columns, expected in ((1, [[0], [1]]), (2, [[0, 1], [3, 4]]), (3, [[0, 1, 3], [4, 0, 0]]))
+    ),
+    Case(
+        "dynamic-reshape-size",
+        lambda x, n: xb.get_dimension_size(xb.dynamic_reshape(x, (2, n), (2, 3), (False, True)), 1),
+        (SIX, np.int32(2)),
+        np.int32(2),
+        source=DYNAMIC_RESHAPE,
+    ),
+]
 
 CASES = [
     reshape("reshape-012-24", (0, 1, 2), (24,), V.reshape(24)),
@@ -195,6 +318,7 @@ CASES = [
     ),
     Case("broadcast-scalar-to-scalar", lambda x: xb.broadcast(x, ()), (np.float32(2),), 2.0, source=BROADCAST),
     *(each_type(dtype) for dtype in PRIMITIVES.values()),
+    *DIMENSION_SIZES,
 ]
 
 
@@ -277,6 +401,25 @@ INFERRED = [
     padded("dynamic", ("f32[<=4,3]", "f32[]"), [(1, 2), (0, 0, 1)], "f32[<=7,5]"),
     padded("wider-value", ("bf16[2]", "f32[]"), [(1, 2)], "f32[5]"),
     padded("wider-operand", ("f32[2]", "bf16[]"), [(1, 2)], "f32[5]"),
+    inferred("get-size", lambda x: xb.get_dimension_size(x, 0), (f"f32[<={2**31 - 1}]",), "s32[]"),
+    inferred("set-size", lambda x, n: xb.set_dimension_size(x, n, 1), ("f32[2,3]{0,1}", "s32[]"), "f32[2,<=3]"),
+    inferred("set-size-constant", lambda x: xb.set_dimension_size(x, 3, 1), ("f32[2,3]",), "f32[2,<=3]"),
+    inferred("set-size-beside", lambda x, n: xb.set_dimension_size(x, n, 0), ("f32[2,<=3]", "s32[]"), "f32[<=2,<=3]"),
+    inferred("set-size-again", lambda x, n: xb.set_dimension_size(x, n, 0), ("f32[<=2,3]", "s32[]"), "f32[<=2,3]"),
+    *(
+        inferred(
+            f"dynamic-reshape-{operand}-{flags}",
+            lambda x, *n, flags=flags: xb.dynamic_reshape(x, n, (2, 3), flags),
+            (operand, "s32[]", "s32[]"),
+            result,
+        )
+        for operand, flags, result in (
+            ("f32[6]", (False, True), "f32[2,<=3]"),
+            ("f32[<=6]", (True, False), "f32[<=2,3]"),
+            ("f32[<=6]", (False, False), "f32[2,3]"),
+            ("f32[3,2]", (True, True), "f32[<=2,<=3]"),
+        )
+    ),
 ]
 
 
@@ -509,6 +652,55 @@ REFUSALS = [
             ("overflow", ("f32[5]", "f32[]"), [(2**62, 2**62)], "overflow", ()),
             ("pair", ("f32[5]", "f32[]"), [(1,)], "invalid_attribute", ("padding",)),
             ("tuple", ("(f32[5])", "f32[]"), [(0, 0)], "not_array", ("(f32[5])",)),
+        )
+    ),
+    *(
+        refused(f"get-size-{name}", xb.get_dimension_size, (operand,), kind, *names, dimension=dim)
+        for name, operand, dim, kind, names in (
+            ("below", "f32[2,3]", -1, "dimension_out_of_range", ("-1", "f32[2,3]", "0..1")),
+            ("above", "f32[2,3]", 2, "dimension_out_of_range", ("2", "0..1")),
+            ("scalar", "f32[]", 0, "dimension_out_of_range", ("rank 0 has no dimension",)),
+            ("huge", f"f32[{2**31}]", 0, "overflow", (str(2**31), str(2**31 - 1))),
+            ("tuple", "(f32[2])", 0, "not_array", ("(f32[2])",)),
+            ("float", "f32[2]", 0.5, "invalid_attribute", ("dimension", "0.5")),
+        )
+    ),
+    *(
+        refused(f"set-size-{name}", xb.ops.set_dimension_size, operands, kind, *names, dimension=dim)
+        for name, operands, dim, kind, names in (
+            ("type", ("f32[10]", "s64[]"), 0, "element_type_mismatch", ("s64", "s32")),
+            ("range", ("f32[10]", "s32[]"), 1, "dimension_out_of_range", ("1", "0..0")),
+            ("below", ("f32[10]", "s32[]"), -1, "dimension_out_of_range", ("-1",)),
+            ("vector", ("f32[10]", "s32[1]"), 0, "non_scalar", ("size is s32[1]",)),
+            ("huge", (f"f32[2,{2**31}]", "s32[]"), 1, "overflow", (str(2**31),)),
+            ("tuple", ("(f32[10])", "s32[]"), 0, "not_array", ("(f32[10])",)),
+            ("token", ("f32[10]", "token[]"), 0, "not_array", ("token[]",)),
+        )
+    ),
+    refused(
+        "set-size-float", xb.set_dimension_size, ("f32[4]",), "element_type_mismatch", "2.5", size=2.5, dimension=0
+    ),
+    *(
+        refused(
+            f"dynamic-reshape-{name}",
+            lambda *xs, bounds, flags: xb.dynamic_reshape(xs[0], xs[1:], bounds, flags),
+            operands,
+            kind,
+            *names,
+            bounds=bounds,
+            flags=flags,
+        )
+        for name, operands, bounds, flags, kind, names in (
+            ("flags", ("f32[6]", *["s32[]"] * 2), (2, 3), (True,), "attribute_length_mismatch", ("1", "[2, 3]", "2")),
+            ("sizes", ("f32[6]", "s32[]"), (2, 3), (True, True), "arity_mismatch", ("1", "2", "[2, 3]")),
+            ("count", ("f32[6]", *["s32[]"] * 2), (2, 4), (True, True), "element_count_mismatch", ("6", "8", "[2, 4]")),
+            ("type", ("f32[6]", "s32[]", "s64[]"), (2, 3), (True, True), "element_type_mismatch", ("s64", "s32")),
+            ("vector", ("f32[6]", "s32[2]"), (6,), (True,), "non_scalar", ("dim_sizes[0] is s32[2]",)),
+            ("negative", ("f32[6]", "s32[]"), (-6,), (True,), "negative_size", ("-6",)),
+            ("overflow", ("f32[6]", *["s32[]"] * 2), (2**40, 2**40), (True, True), "overflow", (str(2**40),)),
+            ("tuple", ("(f32[6])", "s32[]"), (6,), (True,), "not_array", ("(f32[6])",)),
+            ("flag", ("f32[6]", "s32[]"), (6,), (1,), "invalid_attribute", ("dims_are_dynamic", "(1,)")),
+            ("one-flag", ("f32[6]", "s32[]"), (6,), True, "invalid_attribute", ("dims_are_dynamic", "True")),
         )
     ),
 ]

@@ -48,9 +48,7 @@ REFUSALS = [
     Refusal("send-done-of-tuple", done, ("(f32[2], s32[], token[])",), "signature_mismatch", ("s32[]",)),
     Refusal("recv-done-of-two", xb.ops.recv_done, ("(f32[2], u32[])",), "signature_mismatch", (), {"channel_id": 1}),
     Refusal("recv-token", xb.ops.recv, ("f32[]",), "token_expected", ("f32[]",), {"shape": xb.f32[2], "channel_id": 1}),
-    Refusal(
-        "recv-a-token", xb.ops.recv, ("token[]",), "not_array", ("token[]",), {"shape": xb.token, "channel_id": 1}
-    ),
+    Refusal("recv-a-token", xb.ops.recv, ("token[]",), "not_array", ("token[]",), {"shape": xb.token, "channel_id": 1}),
     Refusal("infeed-token", xb.ops.infeed, ("f32[]",), "token_expected", ("f32[]",), {"shape": xb.f32[2]}),
     Refusal(
         "infeed-nested",

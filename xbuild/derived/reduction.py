@@ -44,7 +44,7 @@ def reduce(
     values, inits = as_list(operands), as_list(init_values)
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
-    if len(inits) == len(values) and not all([type(init) is Value for init in inits]):
+    if len(inits) == len(values) and set(map(type, inits)) - {Value}:
         inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
     chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
     return ops.reduce(

@@ -1,11 +1,11 @@
-"""Comfortable forms of broadcast, reshape, transpose, reverse, concatenate and pad, and XlaBuilder's collapse."""
+"""Comfortable forms of broadcast, reshape, transpose, concatenate, pad and dimension sizes; XlaBuilder's collapse."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from shape_inference import Dims, Shape
+from shape_inference import Dims, Shape, s32
 from shape_inference.dims import array
 from shape_inference.dims import permutation as check_permutation
 from shape_inference.ops.shaping import check_broadcast_in_dim, check_collapse
@@ -18,8 +18,8 @@ from .dressing import dressed
 from .operands import as_value
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "pad", "reshape", "rev", "reverse",
-    "transpose",
+    "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "dynamic_reshape",
+    "get_dimension_size", "pad", "reshape", "rev", "reverse", "set_dimension_size", "transpose",
 ]  # fmt: skip
 
 _sizes, _new_sizes = reader("shape", Dims), reader("new_sizes", Dims)
@@ -198,3 +198,62 @@ def pad(
     """
     value = as_value(known(operand).builder, padding_value, dtype_of(operand))
     return ops.pad(operand, value, padding=padding, name=name)
+
+
+def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
+    """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
+
+    Raises: not_array; dimension_out_of_range; overflow.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.f32[2, 3])(lambda x: xb.get_dimension_size(x, 1)), [[1.0] * 3] * 2)
+    np.int32(3)
+
+    Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
+    """
+    return ops.get_dimension_size(operand, dimension=dimension, name=name)
+
+
+@dressed
+def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str | None = None) -> Value:
+    """The first `size` elements along `dimension`, which becomes dynamic; `size` is a value or a number.
+
+    Raises: as xb.ops.set_dimension_size.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.f32[3])(lambda x: xb.set_dimension_size(x, 2, 0)), [1.0, 2.0, 3.0])
+    array([1., 2.], dtype=float32)
+
+    Source: xla_builder.h, SetDimensionSize.
+    """
+    count = as_value(known(operand).builder, size, s32)
+    return ops.set_dimension_size(operand, count, dimension=dimension, name=name)
+
+
+@dressed
+def dynamic_reshape(
+    operand: Value,
+    dim_sizes: Sequence[Any],
+    new_size_bounds: Sequence[int],
+    dims_are_dynamic: Sequence[bool],
+    *,
+    name: str | None = None,
+) -> Value:
+    """The same elements in extents that are computed where dims_are_dynamic; `dim_sizes` has values and numbers.
+
+    Raises: as xb.ops.dynamic_reshape.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3])
+    >>> xb.dynamic_reshape(x, (6,), (6,), (True,)).shape
+    f32[<=6]
+
+    Source: xla_builder.h, DynamicReshape.
+    """
+    builder = known(operand).builder
+    sizes = [as_value(builder, size, s32) for size in dim_sizes]
+    return ops.dynamic_reshape(
+        operand, sizes, new_size_bounds=new_size_bounds, dims_are_dynamic=dims_are_dynamic, name=name
+    )

@@ -6,7 +6,7 @@ from ..attributes import Region, ReplicaGroups, SourceTargetPairs
 from ..builder import Value, Values
 from ..op import op
 
-__all__ = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"]
+__all__ = ["all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter"]
 
 
 @op
@@ -124,7 +124,9 @@ def all_to_all(
 
 
 @op
-def collective_permute(operand: Value, *, source_target_pairs: SourceTargetPairs, channel_id: int | None = None) -> Value:
+def collective_permute(
+    operand: Value, *, source_target_pairs: SourceTargetPairs, channel_id: int | None = None
+) -> Value:
     """The value of the device that names this one as its target; zeros where none does.
 
     Shapes: any array. Pairs: each source once, each target once; a device may send to itself.

@@ -8,7 +8,7 @@ from ..attributes import Array
 from ..builder import Builder, Value
 from ..op import op
 
-__all__ = ["parameter", "constant", "iota", "replica_id", "partition_id"]
+__all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 
 
 @op
@@ -16,7 +16,7 @@ def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
     """The argument of this number of the computation.
 
     Shapes: any shape; the numbers of a computation are 0..n-1, each once.
-    Raises: duplicate_parameter (BuildError) where the number is taken; missing_parameter at build where one is left out.
+    Raises: duplicate_parameter (BuildError) where the number is taken; missing_parameter at build for one left out.
 
     >>> import xbuild as xb
     >>> xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 3], name="x")
@@ -45,7 +45,7 @@ def constant(builder: Builder, *, literal: Array) -> Value:
 
 @op
 def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
-    """Each element is its index along `iota_dimension`, in the shape's element type (wrapped or rounded where too large).
+    """Each element is its index along `iota_dimension`, in the shape's element type (wrapped or rounded if too large).
 
     Shapes: rank 1 and more, any integer, float or complex type.
     Raises: dimension_out_of_range; element_type_unsupported for pred.

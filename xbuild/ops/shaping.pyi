@@ -32,3 +32,14 @@ def pad(
     padding: Sequence[PaddingDimension | Sequence[int]],
     name: str | None = None,
 ) -> Value: ...
+def get_dimension_size(operand: Value, /, *, dimension: int, name: str | None = None) -> Value: ...
+def set_dimension_size(operand: Value, size: Value, /, *, dimension: int, name: str | None = None) -> Value: ...
+def dynamic_reshape(
+    operand: Value,
+    dim_sizes: Sequence[Value] | Value,
+    /,
+    *,
+    new_size_bounds: Sequence[int],
+    dims_are_dynamic: Sequence[bool],
+    name: str | None = None,
+) -> Value: ...

@@ -8,7 +8,7 @@ from ..attributes import SourceTargetPairs
 from ..builder import Value
 from ..op import op
 
-__all__ = ["send", "send_done", "recv", "recv_done", "infeed", "outfeed"]
+__all__ = ["infeed", "outfeed", "recv", "recv_done", "send", "send_done"]
 
 
 @op

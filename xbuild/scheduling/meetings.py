@@ -40,10 +40,10 @@ class Identities:
 
 def identities(program: Program) -> Identities:
     modules = list(dict.fromkeys(each.module for each in program.classes))
-    return Identities({} if program.spmd else {m: _unique_channels(m) for m in modules}, program.spmd)
+    return Identities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
 
 
-def _unique_channels(module: Module) -> frozenset[int]:
+def unique_channels(module: Module) -> frozenset[int]:
     """The channel ids that name one collective of the module."""
     instructions = {
         s.instruction for s in sites_of(module.entry) if s.instruction.opcode.removesuffix("_start") in COLLECTIVES

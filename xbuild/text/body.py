@@ -1,11 +1,11 @@
-"""The instructions of one computation: a line that is like one before by a single regular expression, others in full."""
+"""The instructions of one computation: a line whose like is known by one regular expression, others in full."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from shape_inference import PRIMITIVES, AnyShape, Shape, XbuildError, compatible
+from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
 
 from ..builder import infer_shape
 from ..diagnostics import explain
@@ -13,9 +13,9 @@ from ..graph import NOTHING, Computation, Instruction, TextSource
 from ..op import OPS, Schema
 from .attribute_reader import by_operands, read_attributes, record_of
 from .faults import Fault, Poisoned
+from .lines import Known, line_at, take
 from .literal_reader import read_literal
 from .literals import SpelledLiteral
-from .lines import Known, line_at, take
 from .said import Said
 from .scanner import NAME, did_you_mean
 from .segments import check_precision, segments_of
@@ -64,7 +64,11 @@ class Body:
             self.reader.fail("syntax", f"computation {self.name!r} has no instructions", place=begin)
         if self.numbers and len(self.numbers) != max(self.numbers) + 1:
             missing = next(n for n in range(len(self.numbers) + 1) if n not in self.numbers)
-            self.reader.fail("missing_parameter", f"{self.name!r} has no parameter {missing}, and one of a higher number", place=begin)
+            self.reader.fail(
+                "missing_parameter",
+                f"{self.name!r} has no parameter {missing}, and one of a higher number",
+                place=begin,
+            )
         return Computation(self.name, tuple(self.instructions), self.root or self.instructions[-1])
 
     def read(self) -> None:
@@ -99,7 +103,11 @@ class Body:
         place = reader.skip()
         name = reader.name("the name of an instruction")
         if reader.text.startswith("=", reader.place):
-            reader.fail("syntax", f"a blank is wanted between {name!r} and '='; {name}= is the name of an attribute", place=place)
+            reader.fail(
+                "syntax",
+                f"a blank is wanted between {name!r} and '='; {name}= is the name of an attribute",
+                place=place,
+            )
         reader.expect("=", f" after {name!r}")
         if name in self.names:
             first = self.names[name]
@@ -123,7 +131,9 @@ class Body:
         place = reader.skip()
         schema = self._schema(place)
         if shape is None and schema.opcode in NEEDS_SHAPE:
-            reader.fail("missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place)
+            reader.fail(
+                "missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place
+            )
         said = Said(shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions))
         reader.expect("(", f" after {schema.spelling}")
         literal = ""
@@ -143,12 +153,11 @@ class Body:
         match = reader.scan(NAME)
         if not match:
             reader.expected("an opcode")
-        schema = SPELLED.get(match[0])
-        if schema is None:
+        if match[0] not in SPELLED:
             self._unknown(match[0], place)
-        return schema
+        return SPELLED[match[0]]
 
-    def _unknown(self, opcode: str, place: int) -> Any:
+    def _unknown(self, opcode: str, place: int) -> NoReturn:
         reader = self.reader
         target = _TARGET.match(reader.text, place) if opcode == "custom-call" else None
         of = f" (its target is {target[1]!r})" if target else ""
@@ -189,7 +198,9 @@ class Body:
                 return self._instruction(None, shape)
         found = self.named()
         if shape is not None and not compatible(shape, found.shape):
-            reader.fail("shape_mismatch", f"operand {found.name!r} is {found.shape}, and {shape} is written", place=place)
+            reader.fail(
+                "shape_mismatch", f"operand {found.name!r} is {found.shape}, and {shape} is written", place=place
+            )
         return found
 
     def named(self) -> Instruction:
@@ -199,7 +210,12 @@ class Body:
         name = reader.name("an operand")
         if name not in self.names:
             names = list(self.names)[-2000:]
-            reader.fail("undefined_name", f"no instruction before this is called {name!r}", *did_you_mean(name, names), place=place)
+            reader.fail(
+                "undefined_name",
+                f"no instruction before this is called {name!r}",
+                *did_you_mean(name, names),
+                place=place,
+            )
         found = self.names[name]
         if found is None:
             raise Poisoned

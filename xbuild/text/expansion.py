@@ -103,7 +103,7 @@ def _converted(whole: Instruction, operand: Instruction, shape: Shape, number: i
 
 
 ONE_PRECISION = frozenset({*BINARY, "clamp", "compare", "complex", "select"})
-"""Ops that shape inference lets mix floats of two precisions, as XlaBuilder does, and XLA's check of HLO text does not."""
+"""Ops that mix floats of two precisions in XlaBuilder, and so in shape inference, but not in HLO text."""
 
 _EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {
     "all_to_all": _all_to_all,

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import field, frozen
+from attrs import frozen
 
 from shape_inference import XbuildError
 
 MOST_FAULTS = 10
 _LINE = 110
+_ROWS = 40
 _MESSAGE = 400
 
 
 class Fault(Exception):
     """Reading cannot go on at this place of the text; caught by the reader, which tells it to the user."""
 
-    def __init__(self, kind: str, message: str, place: int, hints: Sequence[str] = (), rows: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kind: str, message: str, place: int, hints: Sequence[str] = (), rows: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.kind, self.message, self.place, self.hints, self.rows = kind, message, place, tuple(hints), tuple(rows)
 
@@ -33,11 +36,11 @@ class TextFault:
     message: str
     line: int
     column: int
-    hints: tuple[str, ...] = field(converter=tuple)
+    hints: tuple[str, ...] = ()
 
 
 class HloParseError(XbuildError):
-    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to ten, in the order of the text."""
+    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to ten, in their order."""
 
     def __init__(self, faults: Sequence[TextFault], report: str) -> None:
         super().__init__(faults[0].kind, faults[0].message, faults[0].hints)
@@ -55,7 +58,7 @@ def parse_error(text: str, file: str | None, faults: Sequence[Fault]) -> HloPars
         begin = text.rfind("\n", 0, fault.place) + 1
         located.append(TextFault(fault.kind, fault.message, line, fault.place - begin + 1, fault.hints))
         head = f"{file or '<hlo>'}:{line}:{fault.place - begin + 1}: {_clipped(fault.message)} [{fault.kind}]"
-        rows = [_clipped(row) for row in fault.rows]
+        rows = [_clipped(row) for row in fault.rows[:_ROWS]] + ["  ..."] * (len(fault.rows) > _ROWS)
         hints = [f"  hint: {_clipped(hint)}" for hint in fault.hints]
         parts.append("\n".join((head, *_shown(text, begin, fault.place), *rows, *hints)))
     if len(faults) >= MOST_FAULTS:

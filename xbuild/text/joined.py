@@ -98,7 +98,9 @@ def _read_domain(reader: Any) -> Found:
     return found
 
 
-DOMAIN = Joined(("kind", "entry", "exit"), _domain, lambda said: dict(said.written.get("domain", {})), {"domain": _read_domain})
+DOMAIN = Joined(
+    ("kind", "entry", "exit"), _domain, lambda said: dict(said.written.get("domain", {})), {"domain": _read_domain}
+)
 
 
 def _exchanged_dimension(writer: Writer, instruction: Instruction) -> str:
@@ -196,4 +198,3 @@ OUTFED = Joined(
     {"outfeed_shape": SHAPE.read},
     by_operands=True,
 )
-

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _SHAPE = r"\([^()\n]*+\)|[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?"
 _LINE = re.compile(
-    rf"(ROOT )?%?([A-Za-z_][\w.-]*+) = ({_SHAPE}) ([a-z][a-z0-9-]*+)\(([^()\n]*+)\)([^\n]{{0,2000}}+)(?=\n\s*+[A-Za-z_%}}])",
+    rf"(ROOT )?%?([A-Za-z_][\w.-]*+) = ({_SHAPE}) ([a-z][a-z0-9-]*+)\(([^()\n]*+)\)"
+    rf"([^\n]{{0,2000}}+)(?=\n\s*+[A-Za-z_%}}])",
     re.ASCII,
 )
 _TYPED = re.compile(rf"({_SHAPE}) %?([A-Za-z_][\w.-]*+)(?:, |$)", re.ASCII)
@@ -86,7 +87,12 @@ def _split(attributes: str) -> tuple[str, Mapping[str, Any] | None]:
 
 def take(body: Body, line: Line, known: Known) -> bool:
     """Add the instruction of a line whose like is known; False where it has to be read in full, to be refused there."""
-    if line.name in body.names or line.name in KEYWORDS or line.metadata is None or (line.is_root and body.root is not None):
+    if (
+        line.name in body.names
+        or line.name in KEYWORDS
+        or line.metadata is None
+        or (line.is_root and body.root is not None)
+    ):
         return False
     names = _names(body, line.operands) if not line.key[3] else []
     if names is None:
@@ -132,8 +138,9 @@ def _typed(body: Body, operands: str) -> Iterator[str | None]:
     place = 0
     for match in _TYPED.finditer(operands):
         shape, name = body.reader.shapes.get(match[1]), match[2]
-        is_next = match.start() == place and shape is not None and name in body.plain
-        yield name if is_next and (shape is body.plain[name] or compatible(shape, body.plain[name])) else None
+        plain = body.plain.get(name)
+        is_known = match.start() == place and shape is not None and plain is not None
+        yield name if is_known and (shape is plain or compatible(shape, plain)) else None  # type: ignore[arg-type]
         place = match.end()
     if place != len(operands):
         yield None

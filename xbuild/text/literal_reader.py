@@ -54,13 +54,20 @@ class _Literal:
 
     def array(self) -> Array:
         if "..." in self.text:
-            self.fail("elided_constant", f"the elements of {self.shape} are left out", _ELISION, at=self.text.index("..."))
+            self.fail(
+                "elided_constant", f"the elements of {self.shape} are left out", _ELISION, at=self.text.index("...")
+            )
         words = self._words()
         dtype = self.shape.dtype
         if dtype.kind == "complex":
-            parts = self._numbers(words, COMPONENT[dtype])
-            return parts.view(dtype.dtype).reshape(self.shape.dims)
-        return self._numbers(words, dtype).reshape(self.shape.dims)
+            return self._shaped(self._numbers(words, COMPONENT[dtype]).view(dtype.dtype))
+        return self._shaped(self._numbers(words, dtype))
+
+    def _shaped(self, values: Array) -> Array:
+        try:
+            return values.reshape(self.shape.dims)
+        except ValueError:  # no elements, in dimensions beyond what NumPy counts
+            self.fail("overflow", f"no array is as large as {self.shape}")
 
     def _words(self) -> list[str]:
         """The numbers, their structure compared with the shape."""
@@ -116,10 +123,16 @@ class _Literal:
                 counts.append(0)
                 continue
             if len(counts) < rank:
-                self.fail("shape_mismatch", f"{self.shape} has rank {rank}, and {word[:40]!r} stands in {len(counts)} braces", at=place)
+                self.fail(
+                    "shape_mismatch",
+                    f"{self.shape} has rank {rank}, and {word[:40]!r} stands in {len(counts)} braces",
+                    at=place,
+                )
             if is_complex != (word == "("):
                 wanted = "a pair (real, imaginary)" if is_complex else "a number"
-                self.fail("syntax", f"{wanted} is wanted for {self.shape.dtype}, and {word[:40]!r} stands here", at=place)
+                self.fail(
+                    "syntax", f"{wanted} is wanted for {self.shape.dtype}, and {word[:40]!r} stands here", at=place
+                )
             in_pair, pair = word == "(", 0
             is_after_item = not in_pair
         self.fail("syntax", f"the elements of {self.shape} end too early", at=len(self.text))
@@ -133,7 +146,11 @@ class _Literal:
 
     def _counted(self, counts: list[int], dims: Dims, place: int, found: str) -> NoReturn:
         dim = len(counts) - 1
-        self.fail("shape_mismatch", f"{self.shape} has {dims[dim]} elements in dimension {dim}, and here are {found}", at=place)
+        self.fail(
+            "shape_mismatch",
+            f"{self.shape} has {dims[dim]} elements in dimension {dim}, and here are {found}",
+            at=place,
+        )
 
     def _numbers(self, words: list[str], dtype: PrimitiveType) -> Array:
         if dtype.kind == "pred":
@@ -185,7 +202,9 @@ class _Literal:
     def _check_range(self, words: list[str], wide: Any, values: Any, dtype: PrimitiveType) -> None:
         with np.errstate(all="ignore"):
             lost = ~np.isfinite(values.astype(np.float64)) & np.isfinite(wide)
-        lost |= np.isinf(wide) & ~np.array(["inf" in word for word in words], np.bool_) if np.isinf(wide).any() else False
+        lost |= (
+            np.isinf(wide) & ~np.array(["inf" in word for word in words], np.bool_) if np.isinf(wide).any() else False
+        )
         if lost.any():
             number = int(np.argmax(lost))
             self._wrong(number, words[number], dtype, "is out of the range of")
@@ -205,6 +224,7 @@ def _payload(word: str, dtype: PrimitiveType, plain: Any) -> Any:
 def _structure(shape: Shape) -> str:
     """The literal of this shape with 0 for each number and no blanks."""
     text = "(0,0)" if shape.dtype.kind == "complex" else "0"
-    for size in reversed(shape.dims):
+    laid_out = shape.dims[: shape.dims.index(0) + 1] if 0 in shape.dims else shape.dims
+    for size in reversed(laid_out):
         text = f"{{{','.join([text] * size)}}}"
     return text

@@ -145,8 +145,13 @@ def _read_sharding(reader: Reader) -> str:
     text = reader.braces()
     words = re.findall(NAME, _IN_QUOTES.sub("", text))
     wrong = [word for word in words if word not in _SHARDING]
-    if wrong or not words and "[" not in text and text.count("{") < 2:
-        reader.fail("syntax", f"{(wrong or [text])[0]!r} is no sharding", *did_you_mean((wrong or [''])[0], _SHARDING), place=place)
+    if wrong or (not words and "[" not in text and text.count("{") < 2):
+        reader.fail(
+            "syntax",
+            f"{(wrong or [text])[0]!r} is no sharding",
+            *did_you_mean((wrong or [""])[0], _SHARDING),
+            place=place,
+        )
     return text
 
 

@@ -86,7 +86,11 @@ def _header(module: Module, writer: Writer) -> str:
         shapes = ", ".join(writer.shape(p.shape) for p in module.entry.parameters)
         words.append(f"{LAYOUT}={{({shapes})->{writer.shape(module.entry.root.shape)}}}")
     kept = module.annotations
-    words += [f"{key}={kept[key]}" for key in BEFORE_COUNTS if key in kept and not (writer.style.entry_layout and key == LAYOUT)]
+    words += [
+        f"{key}={kept[key]}"
+        for key in BEFORE_COUNTS
+        if key in kept and not (writer.style.entry_layout and key == LAYOUT)
+    ]
     for key, count in (("replica_count", module.num_replicas), ("num_partitions", module.num_partitions)):
         if count != 1:
             words.append(f"{key}={count}")

@@ -141,7 +141,8 @@ class Reader(Scanner):
             self.faults.append(
                 Fault(
                     "shape_mismatch",
-                    f"{name!r} is to give {written[1].result}, and its root {computation.root.name!r} is {computation.root.shape}",
+                    f"{name!r} is to give {written[1].result}, and its root {computation.root.name!r} "
+                    f"is {computation.root.shape}",
                     written[0],
                 )
             )
@@ -159,7 +160,8 @@ class Reader(Scanner):
                 self.faults.append(fault)
             if self.depth or len(self.faults) >= MOST_FAULTS:
                 raise self._error() from None
-            resume = _RESUME.search(self.text, max(begin, self.place))
+            read = self.text[begin : max(begin, self.place)].rstrip()  # blanks may have been looked through already
+            resume = _RESUME.search(self.text, begin + len(read))
             if resume is None:
                 raise self._error() from None
             self.place = resume.end()

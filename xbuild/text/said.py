@@ -14,7 +14,7 @@ from ..graph import NOTHING, Instruction
 
 @define
 class Said:
-    """`shape` is what is written, without layout; `inside` what stands between the brackets where that is no operands."""
+    """`shape` is what is written, without layout; `inside` what the brackets hold where that is no operands."""
 
     shape: AnyShape | None
     operands: tuple[Instruction, ...] = ()

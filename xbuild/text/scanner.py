@@ -116,11 +116,11 @@ class Scanner:
         return float(match[0]) if match else self.expected("a number")
 
     def flag(self) -> bool:
-        word = self.scan(NAME)
-        if word and word[0] in ("true", "false"):
-            return word[0] == "true"
-        self.place = word.start() if word else self.place
-        self.expected("true or false")
+        match = NAME.match(self.text, self.skip())
+        if not match or match[0] not in ("true", "false"):
+            self.expected("true or false")
+        self.place = match.end()
+        return match[0] == "true"
 
     def string(self) -> str:
         match = self.scan(_STRING)

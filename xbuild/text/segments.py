@@ -32,5 +32,7 @@ def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
     if len(floats) > 1:
         names = " and ".join(sorted(floats))
         raise XbuildError(
-            "element_type_mismatch", f"operands are {names}; in HLO text they have one precision", ["convert one of them"]
+            "element_type_mismatch",
+            f"operands are {names}; in HLO text they have one precision",
+            ["convert one of them"],
         )

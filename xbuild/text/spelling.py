@@ -72,5 +72,3 @@ Spelling: TypeAlias = Attribute | Joined
 def told(name: str, find: Callable[[Said], Any], by_operands: bool = False) -> Joined:
     """An attribute that the text has no word for: the shape of the result says it, or the operands."""
     return Joined((name,), lambda writer, instruction: "", lambda said: {name: find(said)}, by_operands=by_operands)
-
-

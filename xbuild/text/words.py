@@ -64,7 +64,11 @@ def _read_one(reader: Reader) -> int:
     place = reader.skip()
     values = read_dims(reader)
     if len(values) != 1:
-        reader.fail("syntax", f"one dimension in braces is wanted, such as {{0}}, and {braces(values[:9])} stands here", place=place)
+        reader.fail(
+            "syntax",
+            f"one dimension in braces is wanted, such as {{0}}, and {braces(values[:9])} stands here",
+            place=place,
+        )
     return values[0]
 
 

@@ -1,0 +1,606 @@
+"""HLO text in: what is printed comes back, faults stand at their places, and any text is a module or a refusal."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xbuild as xb
+from shape_inference import KINDS, PRIMITIVES, compatible
+from shape_inference.kinds import TEXT_KINDS
+from tests.conformance import corpus, rejects
+from tests.golden import programs
+from xbuild.cli import main
+from xbuild.op import OPS
+from xbuild.text.body import SPELLED
+from xbuild.text.expansion import expansion
+
+HLO = Path(__file__).parent / "data" / "hlo"
+SPELLINGS = {schema.spelling for schema in OPS.values()}
+
+
+def is_within(entry: dict[str, Any]) -> bool:
+    """Whether all its ops are there; a custom call of LAPACK is to be refused by name."""
+    lapack = {"custom-call"} if any(target.startswith("lapack_") for target in entry["custom_call_targets"]) else set()
+    return entry["opcodes"].keys() <= SPELLINGS | lapack
+
+
+MANIFEST = [entry for entry in json.loads((HLO / "manifest.json").read_text()) if is_within(entry)]
+READ = [entry for entry in MANIFEST if not entry["custom_call_targets"]]
+REJECTS: list[dict[str, Any]] = json.loads((HLO / "rejects.json").read_text())
+GOLDEN = (programs.attributes, programs.devices, programs.training_step, programs.loop)
+
+
+def text_of(entry: dict[str, Any]) -> str:
+    return (HLO / entry["file"]).read_text(encoding="utf-8")
+
+
+def entry(body: str, before: str = "") -> xb.Module:
+    return xb.parse_hlo(f"{before}\nENTRY main {{\n  x = f32[4] parameter(0)\n{body}\n}}\n")
+
+
+def root(body: str, before: str = "") -> xb.Instruction:
+    return entry(body, before).entry.root
+
+
+def fault(text: str) -> xb.HloParseError:
+    with pytest.raises(xb.HloParseError) as caught:
+        xb.parse_hlo(text, "model.hlo")
+    return caught.value
+
+
+ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
+
+
+# what is printed comes back
+
+
+def assert_same_structure(found: xb.Computation, expected: xb.Computation) -> None:
+    assert [i.name for i in found.instructions] == [i.name for i in expected.instructions]
+    assert found.root.name == expected.root.name
+    for ours, theirs in zip(found.instructions, expected.instructions, strict=True):
+        assert (ours.opcode, ours.segments) == (theirs.opcode, theirs.segments)
+        assert compatible(ours.shape, theirs.shape)
+        assert [o.name for o in ours.operands] == [o.name for o in theirs.operands]
+        assert [o.name for o in ours.control] == [o.name for o in theirs.control]
+        assert_same_attributes(ours, theirs)
+
+
+def assert_same_attributes(ours: xb.Instruction, theirs: xb.Instruction) -> None:
+    left, right = ours.attribute_values(), theirs.attribute_values()
+    assert left.keys() == right.keys()
+    for key, value in left.items():
+        if key == "literal":
+            assert value.dtype == right[key].dtype
+            np.testing.assert_array_equal(value, right[key], strict=True)
+        elif isinstance(value, xb.Computation):
+            assert value.signature == right[key].signature
+        elif not (isinstance(value, tuple) and any(isinstance(each, xb.Computation) for each in value)):
+            assert value == right[key], key
+
+
+@pytest.mark.parametrize("program", GOLDEN, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("style", ["short", "percent", "full"])
+def test_programs_come_back(program: Any, style: str) -> None:
+    module = program()
+    text = module.to_hlo(style=style)
+    back = xb.parse_hlo(text)
+    assert back.to_hlo(style=style) == text
+    assert (back.name, back.num_replicas, back.num_partitions) == (
+        module.name,
+        module.num_replicas,
+        module.num_partitions,
+    )
+    blocks = {each.name: each for each in back.computations}
+    if len(blocks) == len({each.name for each in module.computations}) == len(module.computations):
+        for computation in module.computations:
+            if any(len(expansion(instruction)) > 1 for instruction in computation.instructions):
+                continue  # text has more instructions
+            assert_same_structure(blocks[computation.name], computation)
+
+
+@pytest.mark.parametrize("each", [e for e in READ if e["style"] in ("short", "percent")], ids=lambda e: e["file"])
+def test_what_xla_printed_is_printed_the_same(each: dict[str, Any]) -> None:
+    text = text_of(each)
+    assert xb.parse_hlo(text).to_hlo(style=each["style"]).rstrip() == text.rstrip()
+
+
+@pytest.mark.parametrize("each", MANIFEST, ids=lambda e: e["file"])
+def test_corpus(each: dict[str, Any]) -> None:
+    assert corpus.failure(HLO, each) is None
+
+
+@pytest.mark.parametrize("case", REJECTS, ids=lambda case: case["name"])
+def test_rejects(case: dict[str, Any]) -> None:
+    assert rejects.failure(case) is None
+
+
+def test_the_corpus_runner_tells_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    each = next(e for e in MANIFEST if e["num_replicas"] == 1 and e["outputs"])
+    for name in (each["file"], each["inputs_file"]):
+        (tmp_path / name).write_bytes((HLO / name).read_bytes())
+    with np.load(HLO / each["outputs_file"]) as stored:
+        wrong = {
+            key: value if number else np.zeros_like(value) + 77 for number, (key, value) in enumerate(stored.items())
+        }
+    np.savez(tmp_path / each["outputs_file"], **wrong)
+    (tmp_path / "manifest.json").write_text(json.dumps([each, {**each, "file": "missing.hlo"}]))
+    assert corpus.main([str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "is expected" in lines[0]
+    assert lines[-1] == "0 passed, 2 failed"
+
+
+def test_the_rejects_runner_tells_what_is_wrong() -> None:
+    good, bad = "ENTRY e { x = f32[] parameter(0) }", "ENTRY e { x = f32[] parameter(0) "
+    assert rejects.failure({"name": "a", "text": good, "stage": "accepted"}) is None
+    assert rejects.failure({"name": "b", "text": bad, "stage": "parse"}) is None
+    assert rejects.failure({"name": "c", "text": good, "stage": "compile"})
+    assert rejects.failure({"name": "d", "text": bad, "stage": "accepted"})
+
+
+# grammar
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ENTRY e { ROOT x = f32[] parameter(0) }",
+        "HloModule m\n\n// a comment\nENTRY %e (y: s32[7]) -> f32[] { %x = f32[] parameter(0) /* more */ }",
+        "HloModule m, is_scheduled=true, replica_count=1\ne { x = f32[] parameter(0) }, execution_thread=\"main\"",
+        "e{ROOT x =f32[]parameter(0)}",
+        "HloModule m\nFileNames\n1 \"a.py\"\nFunctionNames\n1 \"f\"\nFileLocations\n"
+        "1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=9}\nStackFrames\n"
+        "1 {file_location_id=1 parent_frame_id=1}\n\ne { x = f32[] parameter(0), metadata={stack_frame_id=1} }",
+    ],
+)  # fmt: skip
+def test_modules(text: str) -> None:
+    module = xb.parse_hlo(text)
+    assert str(module.entry.program_shape) == "(f32[]) -> f32[]"
+    assert module.name in ("m", "module_e")
+    again = module.to_hlo(style="full")
+    assert xb.parse_hlo(again).to_hlo(style="full") == again
+
+
+def test_the_last_instruction_is_the_root_and_the_last_computation_the_entry() -> None:
+    module = xb.parse_hlo("a { x = f32[] parameter(0) }\nb { x = f32[] parameter(0) y = f32[] negate(x) }")
+    assert (module.entry.name, module.entry.root.name) == ("b", "y")
+
+
+def test_shapes_that_are_not_written_are_inferred() -> None:
+    assert str(root("  ROOT y = concatenate(x, negate(x)), dimensions={0}").shape) == "f32[8]"
+    for line in ("y = reshape(x)", "y = slice(x), slice={[0:2]}", "y = convert(x)", "y = constant(1)"):
+        assert fault(f"ENTRY e {{ x = f32[4] parameter(0) {line} }}").kind == "missing_shape"
+
+
+def test_nested_operands_become_instructions_of_their_own() -> None:
+    module = entry("  negate.1 = f32[4] negate(x)\n  ROOT y = f32[4] add(f32[4] negate(abs(x)), f32[4]{0} %negate.1)")
+    assert [i.name for i in module.entry.instructions] == ["x", "negate.1", "abs.1", "negate.2", "y"]
+    assert [o.name for o in module.entry.root.operands] == ["negate.2", "negate.1"]
+
+
+def test_computations_may_stand_where_they_are_called() -> None:
+    y = root(
+        "  ROOT y = f32[4] call(x), to_apply={ a = f32[4] parameter(0) ROOT r = f32[4] negate(a) }, is_composite=true"
+    )
+    assert [i.opcode for i in y.called[0].instructions] == ["parameter", "negate"]
+    module = xb.parse_hlo(str(xb.Module("m", y.called[0])))
+    assert module.entry.root.opcode == "negate"
+    assert y.annotations["is_composite"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("{}", ()),
+        ("{{0,1},{2,3}}", ((0, 1), (2, 3))),
+        ("[2,2]<=[4]", ((0, 1), (2, 3))),
+        ("[2,2]<=[2,2]T(1,0)", ((0, 2), (1, 3))),
+        ("[4,2]<=[2,2,2]T(1,2,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['a'=2,'b'=2] {'b'}", ((0, 1), (2, 3))),
+        ("mesh['a'=2,'b'=2] {'a'}", ((0, 2), (1, 3))),
+        ("mesh['a'=2,'b'=2] {'b','a'}", ((0, 2, 1, 3),)),
+        ("mesh['a'=4] {'a':(1)2}", ((0, 2), (1, 3))),
+        ("mesh['a'=4] {'a':(2)2}", ((0, 1), (2, 3))),
+        ("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}", ((0, 2), (1, 3))),
+    ],
+)
+def test_replica_groups(text: str, groups: Any) -> None:
+    line = f"  ROOT y = f32[4] all-reduce(x), replica_groups={text}, to_apply=add"
+    module = entry(line, f"HloModule m, replica_count=8\n{ADD}")
+    assert module.entry.root.attributes.replica_groups == groups
+    assert f"replica_groups={text}, to_apply" in module.to_hlo()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[2,2]<=[4]T(0)", "[2,2]<=[5]", "[4]<=[4]", "[1,99999999999]<=[99999999999]", "mesh[a=2] {'a'}",
+     "mesh['a'=2] {'b'}", "mesh['a'=2,'a'=2] {'a'}", "mesh['a'=4] {'a':(3)2}", "{{0,1}", "none", "{{-1}}",
+     "[2,2]<=[2,2]T(0,0)"],
+)  # fmt: skip
+def test_replica_groups_that_are_none(text: str) -> None:
+    error = fault(
+        f"{ADD}ENTRY e {{ x = f32[4] parameter(0) y = f32[4] all-reduce(x), replica_groups={text}, to_apply=add }}"
+    )
+    assert error.kind in ("syntax", "invalid_group")
+
+
+ANNOTATED = [
+    "sharding={replicated}",
+    "sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+    "sharding={{maximal device=0}, {devices=[2]0,1 metadata={op_name=\"a\"}}}",
+    "sharding={mesh['x'=2], [{'x'}, {?}], replicated={}}",
+    'frontend_attributes={a="b",_c.d={e}}',
+    "backend_config={uplo = 76 : ui8}",
+    'backend_config="fast"',
+    "control-predecessors={x}",
+    'parameter_replication={true,false}, statistics={visualizing_index=0}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ANNOTATED)
+def test_what_means_nothing_here_is_printed_back(words: str) -> None:
+    assert f"ROOT y = f32[4] negate(x), {words}\n" in entry(f"  ROOT y = f32[4] negate(x), {words}").to_hlo()
+
+
+def test_metadata_is_printed_where_it_is_asked_for() -> None:
+    words = 'metadata={op_name="a/b" source_file="f.py" source_line=3 profile_type={1}}'
+    module = entry(f"  ROOT y = f32[4] negate(x), {words.replace(' ', ', ')}")
+    assert words in module.to_hlo(metadata=True)
+    assert "metadata" not in module.to_hlo()
+    assert "source_file" not in entry("  ROOT y = f32[4] negate(x)").to_hlo(metadata=True)
+
+
+def test_the_pairs_of_send_and_recv_come_from_their_frontend_attributes() -> None:
+    pairs = '_xla_send_recv_source_target_pairs="{{0,1},{1,2}}"'
+    module = entry(
+        "  t = token[] after-all()\n"
+        f'  s = (f32[4], u32[], token[]) send(x, t), channel_id=7, frontend_attributes={{{pairs},a="b"}}\n'
+        "  d = token[] send-done(s), channel_id=7\n"
+        f"  r = (f32[4], u32[], token[]) recv(t), channel_id=8, frontend_attributes={{{pairs}}}\n"
+        "  ROOT e = (f32[4], token[]) recv-done(r), channel_id=8"
+    )
+    for name in ("s", "r"):
+        assert module.entry[name].attributes.source_target_pairs == ((0, 1), (1, 2))
+    text = module.to_hlo()
+    assert xb.parse_hlo(text).to_hlo() == text
+    assert f'frontend_attributes={{{pairs},a="b"}}' in text
+
+
+def test_a_header_is_kept() -> None:
+    words = (
+        "input_output_alias={ {}: (0, {}, may-alias) }, entry_computation_layout={(f32[4]{0})->f32[4]{0}}, "
+        'replica_count=2, frontend_attributes={a="b"}'
+    )
+    text = f"HloModule m, is_scheduled=true, {words}\n\nENTRY e {{\n  ROOT x = f32[4] parameter(0)\n}}\n"
+    module = xb.parse_hlo(text)
+    assert module.is_scheduled
+    assert module.to_hlo() == text
+
+
+def test_layouts_are_kept_and_mean_nothing() -> None:
+    module = xb.parse_hlo(
+        "ENTRY e { x = f32[2,3]{0,1:T(8,128)S(5)} parameter(0) y = f32[3,2]{1,0} transpose(x), dimensions={1,0} "
+        "ROOT z = f32[3,2] negate(f32[3,2] y) }"
+    )
+    assert "f32[2,3]{0,1:T(8,128)S(5)} parameter(0)" in module.to_hlo()
+    assert str(module.entry.root.shape) == "f32[3,2]"
+
+
+def test_instructions_know_their_line() -> None:
+    module = xb.parse_hlo(
+        "ENTRY e {\n  x = f32[] parameter(0)\n\n  y = negate(abs(x))\n  z = f32[] negate(y)\n}", "m.hlo"
+    )
+    lines = {i.name: (i.source.file, i.source.line) for i in module.entry.instructions if i.source}
+    assert lines == {"x": ("m.hlo", 2), "abs.1": ("m.hlo", 4), "y": ("m.hlo", 4), "z": ("m.hlo", 5)}
+
+
+# constants
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "value"),
+    [
+        ("f32[]", "-0", np.float32("-0.0")),
+        ("f32[3]", "{1, -0.5e1, 2.}", np.array([1, -5, 2], np.float32)),
+        ("f32[4]", "{inf, -inf, nan, -nan}", np.array([np.inf, -np.inf, np.nan, np.nan], np.float32)),
+        ("s32[2,2]", "{ { 1, 2 }, { 3, 4 } }", np.array([[1, 2], [3, 4]], np.int32)),
+        ("s32[2,2]", "{{1,2,},{3,/*c*/4}}", np.array([[1, 2], [3, 4]], np.int32)),
+        ("f32[2,0]", "{ {}, {} }", np.zeros((2, 0), np.float32)),
+        ("f32[0,9999999999]", "{}", np.zeros((0, 9999999999), np.float32)),
+        ("pred[3]", "{1, false, 2}", np.array([True, False, True])),
+        ("pred[]", "true", np.bool_(True)),
+        ("u64[]", "18446744073709551615", np.uint64(2**64 - 1)),
+        ("s64[]", "18446744073709551615", np.int64(-1)),
+        ("s4[2]", "{-8, 7}", np.array([-8, 7], ml_dtypes.int4)),
+        ("c64[2]", "{(1, -2), (nan, 3)}", np.array([1 - 2j, complex(np.nan, 3)], np.complex64)),
+        ("c128[]", "(-0, 1)", np.complex128(complex(-0.0, 1))),
+        ("bf16[]", "0.1001", ml_dtypes.bfloat16(0.1)),
+        ("f8e4m3fn[]", "449", ml_dtypes.float8_e4m3fn(448)),
+    ],
+)
+def test_constants(shape: str, text: str, value: Any) -> None:
+    (found,) = xb.parse_hlo(f"ENTRY e {{ x = {shape} constant({text}) }}").entry.instructions
+    literal = found.attributes.literal
+    assert (literal.dtype, literal.shape) == (value.dtype, value.shape)
+    is_number = literal == literal
+    assert literal[is_number].tobytes() == value[is_number].tobytes()
+    assert repr(found) == f"x = {shape} constant({text})"
+
+
+def test_the_payload_of_a_nan_is_kept() -> None:
+    (found,) = xb.parse_hlo("ENTRY e { x = f32[2] constant({nan(0x1), -nan(0x7)}) }").entry.instructions
+    assert found.attributes.literal.view(np.uint32).tolist() == [0x7F800001, 0xFF800007]
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "kind", "place"),
+    [
+        ("f32[100]", "{...}", "elided_constant", "..."),
+        ("s8[1]", "{200}", "invalid_literal", "200"),
+        ("u32[]", "-1", "invalid_literal", "-1"),
+        ("f32[1]", "{1e39}", "invalid_literal", "1e39"),
+        ("s32[2]", "{1, 2.5}", "invalid_literal", "2.5"),
+        ("f32[]", ".5", "invalid_literal", ".5"),
+        ("f32[]", "1_0", "invalid_literal", "1_0"),
+        ("f32[]", "{1}", "shape_mismatch", "{1}"),
+        ("f32[2]", "1", "shape_mismatch", "1"),
+        ("f32[2]", "{1, 2, 3}", "shape_mismatch", "3"),
+        ("f32[2]", "{1}", "shape_mismatch", "}"),
+        ("f32[2]", "{1 2}", "syntax", "2}"),
+        ("f32[2]", "{1, 2", "syntax", ""),
+        ("f32[9999999999999]", "{1}", "shape_mismatch", "}"),
+        ("c64[]", "1", "syntax", "1"),
+        ("c64[]", "(1, 2, 3)", "shape_mismatch", ""),
+        ("f8e8m0fnu[]", "-1", "invalid_literal", "-1"),
+        ("(f32[])", "(1)", "syntax", ""),
+    ],
+)
+def test_constants_that_are_none(shape: str, text: str, kind: str, place: str) -> None:
+    begin = f"ENTRY e {{ x = {shape} constant("
+    error = fault(f"{begin}{text}) }}")
+    assert error.kind == kind, error
+    if place:
+        assert error.faults[0].column == len(begin) + text.index(place) + 1, error
+
+
+def test_an_elided_constant_tells_what_helps() -> None:
+    assert "--xla_dump_large_constants" in str(fault("ENTRY e { x = f32[100] constant({...}) }"))
+
+
+@pytest.mark.parametrize("dtype", [t for t in PRIMITIVES.values() if t.is_float and t.bits <= 16], ids=str)
+def test_every_small_float_comes_back(dtype: Any) -> None:
+    bits = np.arange(1 << max(dtype.bits, 4), dtype=np.uint16 if dtype.bits == 16 else np.uint8)
+    values = bits.view(dtype.dtype)
+    builder = xb.Builder("b")
+    text = xb.Module("m", builder.build(xb.ops.constant(builder, literal=values))).to_hlo()
+    back = xb.parse_hlo(text).entry.root.attributes.literal
+    number = ~np.isnan(values.astype(np.float32))
+    assert back[number].tobytes() == values[number].tobytes()
+    assert np.isnan(back.astype(np.float32))[~number].all()
+
+
+# faults
+
+
+def test_a_fault_stands_at_its_place() -> None:
+    assert str(fault("HloModule m\nENTRY e {\n  y = f32[2] parameter(0)\n  ROOT r = f32[2] negat(y)\n}\n")) == (
+        "model.hlo:4:19: xbuild has no op 'negat' [unknown_opcode]\n"
+        "      ROOT r = f32[2] negat(y)\n"
+        "                      ^\n"
+        "  hint: did you mean 'negate'?"
+    )
+
+
+def test_a_refusal_of_an_op_tells_operands_and_attributes() -> None:
+    text = "ENTRY e {\n  x = f32[2,3] parameter(0)\n  r = f32[2,3] transpose(x), dimensions={0,0}\n}\n"
+    assert str(fault(text)) == (
+        "model.hlo:3:16: transpose: permutation [0, 0] is no permutation of the dimensions [0, 1] of operand f32[2,3] "
+        "[not_permutation]\n"
+        "      r = f32[2,3] transpose(x), dimensions={0,0}\n"
+        "                   ^\n"
+        "  operand      f32[2,3]  %x\n"
+        "  permutation  (0, 0)"
+    )
+
+
+def test_several_faults_are_told_at_once_and_who_uses_them_is_not_blamed() -> None:
+    error = fault(
+        "ENTRY e {\n  x = f32[2] parameter(0)\n  a = f32[2] foo(x)\n  b = f32[2] add(a, x)\n"
+        "  c = f32[3] negate(x)\n  d = f32[2] negate(x), colour=3\n  ROOT r = f32[2] add(b, d)\n}\n"
+    )
+    assert [(each.kind, each.line) for each in error.faults] == [
+        ("unknown_opcode", 3), ("shape_mismatch", 5), ("unknown_attribute", 6),
+    ]  # fmt: skip
+    assert error.kind == "unknown_opcode"
+    assert len(re.findall(r"^ *\^$", str(error), re.MULTILINE)) == 3
+
+
+def test_reading_stops_after_ten_faults() -> None:
+    lines = "\n".join(f"  y{n} = f32[] foo(x)" for n in range(1000))
+    error = fault(f"ENTRY e {{\n  x = f32[] parameter(0)\n{lines}\n}}\n")
+    assert len(error.faults) == 10
+    assert str(error).endswith("reading stopped after 10 faults")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "place", "says"),
+    [
+        ("ENTRY e { x=f32[2] parameter(0) }", "syntax", "x=", "a blank is wanted"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(z) }", "undefined_name", "z)", "'z'"),
+        ("ENTRY e { weight = f32[2] parameter(0) y = f32[2] negate(wieght) }", "undefined_name", "wieght", "'weight'"),
+        ("ENTRY e { x = f32[2] parameter(0) x = f32[2] negate(x) }", "duplicate_name", "x = f32[2] negate", "line 1"),
+        ("ENTRY a { x = f32[] parameter(0) }\nENTRY b { x = f32[] parameter(0) }", "syntax", "ENTRY b",
+         "one in a module"),
+        ("a { x = f32[] parameter(0) }\na { x = f32[] parameter(0) }", "duplicate_name", "a { x = f32[]", "'a'"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x) }", "missing_attribute", "reverse", "dimensions"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimension={0} }", "unknown_attribute", "dimension=",
+         "did you mean 'dimensions'"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimensions={0}, dimensions={0} }",
+         "duplicate_attribute", "dimensions={0} }", "twice"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] add(x) }", "arity_mismatch", "add", "2 are wanted: lhs, rhs"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(f32[3] x) }", "shape_mismatch", "x) }", "f32[3]"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(0) }", "duplicate_parameter", "0) }", "parameter 0"),
+        ("ENTRY e { x = f32[2] parameter(1) }", "missing_parameter", " x = ", "no parameter 0"),
+        ("ENTRY e { x = F32[2] parameter(0) }", "unknown_opcode", "F32", "lower case"),
+        ("ENTRY e () -> f32[3] { x = f32[2] parameter(0) }", "shape_mismatch", "f32[3]", "f32[2]"),
+        ("ENTRY e { }", "syntax", " }", "no instructions"),
+        ("ENTRY e { x = f32[2] parameter(0)", "syntax", "", "the end of the text"),
+        ("", "syntax", "", "a computation is wanted"),
+        ("HloModule m, colour=3\ne { x = f32[] parameter(0) }", "unknown_attribute", "colour", "replica_count"),
+        ("HloModule m, replica_count=0\ne { x = f32[] parameter(0) }", "syntax", "0\n", "at least 1"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] call(x), to_apply=f }", "undefined_name", "f }", "'f'"),
+        ("ENTRY e { x = f32[2]{1} parameter(0) }", "syntax", "{1}", "no order of the 1 dimensions"),
+        ("ENTRY e { x = f32[?] parameter(0) }", "syntax", "?", "no extent"),
+        ("ENTRY e { x = opaque[] parameter(0) }", "syntax", "opaque", "type opaque"),
+        ("ENTRY e { x = f32[2] parameter(0) y = bf16[2] convert(x) z = f32[2] add(x, y) }", "element_type_mismatch",
+         "add", "bf16 and f32"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x), metadata={op_nam=\"a\"} }", "unknown_attribute",
+         "op_nam=", "did you mean 'op_name'"),
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x), sharding={replicate} }", "syntax", "{replicate}",
+         "did you mean 'replicated'"),
+        ("ENTRY e { x = pred[2] parameter(0) y = pred[2] compare(x, x), direction=EQUAL }", "invalid_attribute",
+         "compare", "'EQ'"),
+        ("ENTRY e { x = f32[2] parameter(0) true = f32[2] negate(x) }", "syntax", "true", "word of HLO"),
+    ],
+)  # fmt: skip
+def test_faults(text: str, kind: str, place: str, says: str) -> None:
+    error = fault(text)
+    assert error.kind == kind, error
+    assert says in str(error), error
+    first = error.faults[0]
+    at = (text.splitlines(keepends=True) or [""])[first.line - 1][first.column - 1 :]
+    assert at.lstrip().startswith(place.strip()), (at, error)
+
+
+def test_a_custom_call_is_refused_by_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(SPELLED, "custom-call", raising=False)
+    error = fault('ENTRY e { x = f32[2] parameter(0) y = f32[2] custom-call(x), custom_call_target="Foo" }')
+    assert error.kind == "unknown_opcode"
+    assert "'Foo'" in str(error)
+
+
+def test_kinds_are_listed() -> None:
+    assert TEXT_KINDS <= KINDS
+
+
+# whatever the bytes
+
+
+TEXTS = [text for each in READ if len(text := text_of(each)) < 6000]
+TEXTS += [program().to_hlo(style=style) for program in GOLDEN for style in ("short", "full")]
+WORDS = sorted({word for text in TEXTS for word in re.findall(r"[A-Za-z_][\w.-]*|-?\d+|[^\s\w]", text)})
+ODD = ["-1", "9223372036854775808", "9" * 5000, "nan(0x1)", "{", "(", '"', "/*", "//", "\x00", "é", "{...}", "f32[<=4]",
+       "token[]", "1e999", "\\", "[2,2]<=[4]T(1,0)", "ROOT", "ENTRY", "=", ","]  # fmt: skip
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    text = draw(st.sampled_from(TEXTS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.integers(0, 25))
+        put = draw(st.one_of(st.sampled_from(WORDS), st.sampled_from(ODD), st.just(""), st.just(text[start:end] * 2)))
+        text = text[:start] + put + text[end:]
+    return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 4)) == 0 else text
+
+
+def is_read_or_refused(text: str | bytes) -> None:
+    try:
+        module = xb.parse_hlo(text)
+    except xb.HloParseError as refusal:
+        error = refusal
+        module = None
+    if module is None:
+        assert error.kind in KINDS
+        assert 1 <= len(error.faults) <= 10
+        return
+    printed = module.to_hlo(style="full")
+    assert xb.parse_hlo(printed).to_hlo(style="full") == printed
+
+
+@settings(max_examples=3000)
+@given(mutated())
+def test_mutated_text_is_read_or_refused(text: str) -> None:
+    is_read_or_refused(text)
+
+
+@settings(max_examples=500)
+@given(st.one_of(st.text(max_size=80), st.binary(max_size=80)))
+def test_any_text_is_read_or_refused(text: str | bytes) -> None:
+    is_read_or_refused(text)
+
+
+BEGIN = "ENTRY e { x = f32[] parameter(0) y = "
+MANY = 300_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BEGIN + "(" * MANY,
+        BEGIN + "f32[] negate(f32[] " * MANY,
+        BEGIN + "f32[] negate(x), backend_config=" + "{" * MANY,
+        BEGIN + f"f32[{'9' * MANY}] negate(x)",
+        BEGIN + f"s32[] constant({'9' * MANY})",
+        BEGIN + "f32[] add(" + "x," * MANY,
+        BEGIN + "f32[] call(x), to_apply={ y = " * 1000,
+        BEGIN + "/*" * MANY,
+        BEGIN + '"\\' * MANY,
+        BEGIN + " " * 10_000_000,
+        BEGIN + 'f32[] negate(x), metadata={op_name="' + "a" * 10_000_000 + '"} }', "\x00" * MANY,
+        BEGIN + "f32[1000000000,1000000000] constant({{1}}) }",
+        BEGIN + "f32[] reduce-window(x, x), window={size=" + "3x" * MANY + "3}, to_apply=f }",
+        BEGIN + " ".join(f"a{n} = f32[] negate(x)" for n in range(20_000)) + " }",
+    ],
+    ids=range(15),
+)  # fmt: skip
+def test_no_text_takes_long(text: str) -> None:
+    begin = time.perf_counter()
+    report = ""
+    try:
+        xb.parse_hlo(text)
+    except xb.HloParseError as error:
+        report = str(error)
+    assert len(report) < 20_000
+    assert time.perf_counter() - begin < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", ["short", "percent", "full"])
+def test_a_hundred_thousand_instructions_are_read_within_five_seconds(style: str) -> None:
+    builder = xb.Builder("long")
+    x = xb.ops.parameter(builder, number=0, shape=xb.f32[4, 4])
+    for _ in range(25_000):
+        y = xb.ops.transpose(xb.ops.add(x, x), permutation=(1, 0))
+        x = xb.ops.get_tuple_element(xb.ops.tuple_([xb.ops.negate(y)]), index=0)
+    text = xb.Module("long", builder.build(x)).to_hlo(style=style)
+    begin = time.perf_counter()
+    module = xb.parse_hlo(text)
+    assert time.perf_counter() - begin < 5
+    assert len(module.entry.instructions) > 100_000
+
+
+# the command line
+
+
+def test_the_command_line_reads_files_of_hlo(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.hlo", tmp_path / "bad.hlo"
+    good.write_text(programs.loop().to_hlo())
+    bad.write_bytes(b"ENTRY e {\n  x = f32[2] parameter(0)\n  y = f32[3] negate(x) \xff\n}\n")
+    shown = CliRunner().invoke(main, ["show", str(good)])
+    assert (shown.exit_code, shown.stdout) == (0, programs.loop().to_hlo())
+    assert CliRunner().invoke(main, ["check", str(good)]).exit_code == 0
+    refused = CliRunner().invoke(main, ["show", str(bad)])
+    assert refused.exit_code == 1
+    assert "bad.hlo:3:14: negate: the result is f32[2], and f32[3] is written [shape_mismatch]" in refused.stderr
