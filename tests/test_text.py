@@ -7,7 +7,6 @@ import json
 import pkgutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -368,13 +367,11 @@ def test_a_scalar_that_is_padded_is_itself() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_instructions_print_within_two_seconds() -> None:
+def test_a_hundred_thousand_instructions_print() -> None:
     builder = xb.Builder("long")
     x = xb.ops.parameter(builder, number=0, shape=xb.f32[4, 4])
     for _ in range(50_000):
         x = xb.ops.negate(xb.ops.add(x, x))
     computation = builder.build(x)
-    begin = time.perf_counter()
     text = str(computation)
-    assert time.perf_counter() - begin < 2
     assert text.count("\n") > 100_000
