@@ -127,11 +127,15 @@ def test_a_value_beyond_the_limit_of_bytes_is_refused_before_the_run() -> None:
 
 
 def test_an_interruption_ends_the_run_with_the_report() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have switched it off
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(Stopped) as stopped:
-        evaluate(endless, 0)
-    timer.join()
+    try:
+        with pytest.raises(Stopped) as stopped:
+            evaluate(endless, 0, limits=Limits(seconds=60))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert stopped.value.report.kind == "interrupted"
     assert "while" in str(stopped.value)
 
