@@ -171,7 +171,7 @@ CASES = [
     mapped("matrix", (np.array([[1, 2, 3], [4, 5, 6]]),), lambda e: plus(e, 10), [[11, 12, 13], [14, 15, 16]]),
     mapped("scalar", (np.int32(7),), lambda e: xb.ops.multiply(e, e), 49),
     mapped("types", (X, np.array([3, 1], np.int32)), lambda e, n: less(n, 2), [False, True]),
-    mapped("bf16", (X.astype(ml_dtypes.bfloat16),), lambda e: xb.ops.add(e, e), X.astype(ml_dtypes.bfloat16) * 2),
+    mapped("bf16", (X.astype(ml_dtypes.bfloat16),), lambda e: xb.ops.add(e, e), (X * 2).astype(ml_dtypes.bfloat16)),
     mapped("pred", (np.array([True, False]),), xb.ops.not_, [False, True]),
     mapped("complex", (np.array([1 + 2j, 3j]),), xb.ops.negate, [-1 - 2j, -3j]),
     mapped("narrow", (np.array([3, -8], ml_dtypes.int4),), lambda e: xb.convert(e, xb.s32), [3, -8]),
