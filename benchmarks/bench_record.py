@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 ENVIRONMENT = Path(os.environ.get("XBUILD_XLABUILDER_VENV", HERE.parent / ".venv-xlabuilder"))
 OPS = 2000
 ROUNDS = 25
+MIX = ("add", "reduce", "dot", "broadcast")
 
 
 def calls() -> dict[str, Callable[[], Any]]:
@@ -68,6 +69,26 @@ def xla_builder(python: Path) -> Iterator[Callable[[str], float]]:
 
         yield seconds
         asked.close()
+
+
+def test_record_mix(benchmark: Any, rows: list[Any], xla_builder: Callable[[str], float]) -> None:
+    """The four in turn; the reference is the sum of theirs."""
+    from benchmarks.conftest import Row
+
+    reference: list[float] = []
+
+    def setup() -> tuple[tuple[list[Callable[[], Any]]], dict[str, Any]]:
+        reference.append(sum(map(xla_builder, MIX)))
+        made = calls()
+        return ([made[kind] for kind in MIX],), {}
+
+    def record(mix: list[Callable[[], Any]]) -> None:
+        for _ in range(OPS):
+            for call in mix:
+                call()
+
+    benchmark.pedantic(record, setup=setup, rounds=ROUNDS, warmup_rounds=2)
+    rows.append(Row("record one of each", benchmark.stats.stats.median / OPS, statistics.median(reference)))
 
 
 @pytest.mark.parametrize("kind", calls())
