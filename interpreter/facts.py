@@ -6,10 +6,7 @@ from xbuild.graph import Computation, Instruction, Module
 from xbuild.scheduling.effects import COLLECTIVES, communicates, remembered
 from xbuild.scheduling.effects import talks as acts
 
-__all__ = ["COLLECTIVES", "REQUESTS", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
-
-REQUESTS = COLLECTIVES | {"send", "send_done", "recv", "recv_done", "infeed", "outfeed"}
-
+__all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
 
 OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_state"})
 

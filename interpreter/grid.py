@@ -77,7 +77,7 @@ class Grid:
             except StopIteration as stop:
                 device.finish(stop.value)
                 return
-            device.waiting = device.last = request
+            device.waiting = request
             answer = self._serve(device, request, values)
 
     def _serve(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:

@@ -61,7 +61,6 @@ class Device:
     waiting: Request | None = None
     ended: bool = False
     result: Any = None
-    last: Request | None = None
     _turns: Counter[int] = field(factory=Counter)
     _coroutine: Generator[tuple[Request, Any], Any, Any] | None = None
 

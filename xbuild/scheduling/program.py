@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from ..graph import Computation, Instruction, Module, ModuleGroup
-from .effects import Path, remembered
+from .effects import remembered
 from .groups import Group, group_of, groups_of
 from .verdict import Order, Orders
 
@@ -171,7 +171,3 @@ def devices_text(devices: Iterable[int]) -> str:
     parts = [part for run in runs for part in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"
     return f"device{'s' * (len(parts) > 1 or '-' in listed)} {listed}"
-
-
-def place_text(path: Path) -> str:
-    return f" ({' > '.join(map(str, path))})" if path else ""

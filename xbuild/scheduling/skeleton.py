@@ -76,12 +76,6 @@ class Skeleton:
     def depends(self, later: int, earlier: int) -> bool:
         return bool(self.reach[later] >> earlier & 1)
 
-    def pinned(self, order: Sequence[int]) -> Skeleton:
-        """The same items in this order, given."""
-        place = {old: new for new, old in enumerate(order)}
-        reach = tuple(sum(1 << place[n] for n in range(len(place)) if self.reach[old] >> n & 1) for old in order)
-        return Skeleton(tuple(self.items[n] for n in order), reach, given=True)
-
 
 def _nearest(mask: int, reach: Sequence[int]) -> tuple[int, ...]:
     """The items of a set that no other of it comes after."""

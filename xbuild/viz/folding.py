@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from shape_inference import TokenShape
-
 from ..graph import Computation, Instruction
 from ..text.literals import literal_text
 
@@ -65,7 +63,3 @@ def simple_reducer(computation: Computation) -> str | None:
     root = computation.root
     fits = root.operands == computation.parameters and len(root.operands) == 2
     return root.opcode.replace("_", "-") if fits else None
-
-
-def is_token(instruction: Instruction) -> bool:
-    return isinstance(instruction.shape, TokenShape)
