@@ -17,7 +17,7 @@ OLDEST_NUMPY := 'numpy==2.0.*; python_version < "3.13"' \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
+.PHONY: help demo test lint types stubs bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,9 @@ lint: .venv/.test ## check style and format
 
 types: .venv/.test ## check the types of the three packages
 	$(BIN)/mypy --strict $(PACKAGES)
+
+stubs: .venv/.test ## write the typing stubs of the strict ops anew
+	$(BIN)/python -m xbuild.stubs
 
 bench: .venv/.test ## measure; nothing is asserted
 	$(BIN)/python -m pytest benchmarks $(ARGS)

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Sequence
+from operator import attrgetter
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -23,6 +24,7 @@ from .text.identifiers import check_name
 if TYPE_CHECKING:
     from .op import Schema
 
+_instruction_of, _shape_of = attrgetter("instruction"), attrgetter("shape")
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
@@ -123,16 +125,20 @@ class Builder:
             self._admit(schema, operands, segments)
             if name:
                 check_name(name, BuildError)
-            record = self._attributes(schema, operands, segments, attributes) if attributes or schema.names else None
-            shapes = tuple([operand.instruction.shape for operand in operands])
-            shape = infer_shape(schema, shapes, segments, record)
+            if schema.regions:
+                attributes = self._traced(schema, operands, segments, attributes)
+            record: Any = schema.record(attributes) if attributes or schema.names else None
+            if schema.opcode == "parameter":
+                self._count_parameter(record.number)
+            sources = tuple(map(_instruction_of, operands))
+            shape = infer_shape(schema, tuple(map(_shape_of, sources)), segments, record)
         except XbuildError as error:
             raise explain(error, schema, operands, segments, attributes, where) from None
-        instruction = Instruction(
+        instruction = Instruction.recorded(
             schema.opcode,
             self._names.unique(name) if name else self._names.fresh(schema.spelling),
             shape,
-            tuple([operand.instruction for operand in operands]),
+            sources,
             segments,
             record,
             where,
@@ -192,18 +198,18 @@ class Builder:
             "a region sees its own parameters only: pass the value as an operand",
         )
 
-    def _attributes(
+    def _traced(
         self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, attributes: dict[str, Any]
-    ) -> Any:
-        if schema.regions:
-            schema.expect(attributes)
-            if any(map(_is_function, map(attributes.__getitem__, schema.regions))):
-                shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
-                attributes = {**attributes, **trace_regions(self, schema, shapes, attributes)}
-        record = schema.record(attributes)
-        if schema.opcode == "parameter":
-            self._count_parameter(record.number)
-        return record
+    ) -> dict[str, Any]:
+        """The attributes with the functions among its regions traced into computations."""
+        for role in schema.regions:
+            if type(attributes.get(role)) is not Computation:
+                break
+        else:
+            return attributes
+        schema.expect(attributes)
+        shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
+        return {**attributes, **trace_regions(self, schema, shapes, attributes)}
 
     def _count_parameter(self, number: int) -> None:
         if number in self._parameters:
@@ -213,34 +219,31 @@ class Builder:
 
 def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
     """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
-    if segments is not None:
-        shapes = tuple(schema.gather(shapes, segments))
-    if record is None:
-        return infer[schema.opcode](*shapes)  # type: ignore[no-any-return]
-    attributes = signatures(vars(record), schema.regions) if schema.regions else vars(record)
+    values: tuple[Any, ...] = ()
+    if record is not None:
+        values = tuple(vars(record).values())
+        if schema.regions:
+            values = tuple(map(_signature, values))
     try:
-        return _inferred(schema.opcode, shapes, tuple(attributes.items()))
+        return _inferred(schema, shapes, segments, values)
     except TypeError:  # a literal cannot be a key
-        return infer[schema.opcode](*shapes, **attributes)  # type: ignore[no-any-return]
+        return _inferred.__wrapped__(schema, shapes, segments, values)
 
 
 @functools.lru_cache(maxsize=16384)
-def _inferred(opcode: str, shapes: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...]) -> AnyShape:
+def _inferred(
+    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, values: tuple[Any, ...]
+) -> AnyShape:
     """Rules are pure, so what one has said is remembered; a refusal is not."""
-    return infer[opcode](*shapes, **dict(attributes))  # type: ignore[no-any-return]
+    attributes = dict(zip(schema.readers, values, strict=True))
+    return infer[schema.opcode](*schema.gather(shapes, segments), **attributes)  # type: ignore[no-any-return]
 
 
-def _is_function(region: Any) -> bool:
-    return not isinstance(region, Computation)
-
-
-def signatures(attributes: dict[str, Any], regions: tuple[str, ...]) -> dict[str, Any]:
-    """The attributes as shape inference reads them: a region by its signature."""
-    seen = dict(attributes)
-    for role in regions:
-        region = seen[role]
-        seen[role] = tuple(r.signature for r in region) if isinstance(region, tuple) else region.signature
-    return seen
+def _signature(attribute: Any) -> Any:
+    """An attribute as shape inference reads it: a region by its signature."""
+    if type(attribute) is Computation:
+        return attribute.signature
+    return tuple(map(_signature, attribute)) if type(attribute) is tuple else attribute
 
 
 def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:

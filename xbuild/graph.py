@@ -8,7 +8,7 @@ from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from shape_inference import AnyShape, ProgramShape
 
@@ -52,13 +52,9 @@ def resolve(code: CodeType, offset: int) -> Source:
     return Source(code.co_filename, line or code.co_firstlineno, code.co_name)
 
 
-@frozen(eq=False, repr=False)
-class Instruction:
-    """One op at one place of a program; equal by identity.
-
-    `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
-    `annotations` (sharding, frontend_attributes, metadata, backend_config) mean nothing here and are printed back.
-    """
+@define(eq=False, repr=False)
+class _Draft:
+    """The fields of an instruction; filling a frozen class takes three times as long, and recording must be fast."""
 
     opcode: str
     name: str
@@ -69,6 +65,22 @@ class Instruction:
     where: tuple[CodeType, int] | Source | None = None
     control: tuple[Instruction, ...] = ()
     annotations: Mapping[str, Any] = NOTHING
+
+
+@frozen(eq=False, repr=False)
+class Instruction(_Draft):
+    """One op at one place of a program; equal by identity.
+
+    `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
+    `annotations` (sharding, frontend_attributes, metadata, backend_config) mean nothing here and are printed back.
+    """
+
+    @classmethod
+    def recorded(cls, *fields: Any) -> Instruction:
+        """The same as the class called with these fields, in a third of the time."""
+        draft = _Draft(*fields)
+        draft.__class__ = cls
+        return draft  # type: ignore[return-value]
 
     @property
     def source(self) -> Source | None:

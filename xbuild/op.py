@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference import refuse
 
@@ -41,17 +40,29 @@ class Schema:
     regions: tuple[str, ...]
     takes_builder: bool
     declaration: Callable[..., Any]
+    readers: dict[str, Callable[[Any], Any]] = field(factory=dict)
+    defaults: dict[str, Any] = field(factory=dict)
 
     def record(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; refuses what is none of them, and the lack of one that is needed."""
+        """The record of these attributes; refuses what is none of them, and the lack of one that is needed.
+
+        It is filled past the frozen class, in half of the time; its fields keep their order.
+        """
         if self.attributes is None:
             return self._refuse_names(attributes) if attributes else None
+        record: Any = object.__new__(self.attributes)
+        values, readers = record.__dict__, self.readers
+        values.update(self.defaults)
         try:
-            return self.attributes(**attributes)
-        except (TypeError, ValueError, OverflowError):
+            for key, value in attributes.items():
+                values[key] = readers[key](value)
+        except (KeyError, TypeError, ValueError, OverflowError):
             self._refuse_names(attributes)
             self._refuse_values(attributes)
             raise
+        if not self.needed <= attributes.keys():
+            self._refuse_names(attributes)
+        return record
 
     def expect(self, attributes: dict[str, Any]) -> None:
         """Refuse attributes that the op does not have, and the lack of one that it needs."""
@@ -81,7 +92,7 @@ class Schema:
         if self.is_flat or len(arguments) != len(self.kinds):
             return arguments, None
         lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
-        return tuple(itertools.chain.from_iterable(lists)), tuple(map(len, lists))
+        return sum(lists, ()), tuple(map(len, lists))
 
     def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
         """The inverse: for each operand parameter a value, None or a tuple."""
@@ -111,7 +122,11 @@ def op(declaration: Declared) -> Declared:
         if schema.takes_builder and arguments:
             builder, arguments = arguments[0], arguments[1:]
         operands, segments = (arguments, None) if is_flat else flatten(arguments)
-        return builder_of(schema, operands, builder).record(schema, operands, segments, attributes, name)
+        if operands and type(operands[0]) is Value:
+            builder = operands[0].builder
+        else:
+            builder = builder_of(schema, operands, builder)
+        return builder.record(schema, operands, segments, attributes, name)
 
     return record  # type: ignore[return-value]
 
@@ -122,6 +137,7 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     operands = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.annotation is not Builder]
     fields = {p.name: _field(p) for p in keywords}
+    readers = {p.name: reader_of(p.annotation) for p in keywords}
     return Schema(
         opcode,
         spelling=opcode.replace("_", "-"),
@@ -134,6 +150,8 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
         regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
         takes_builder=any(p.annotation is Builder for p in parameters),
         declaration=declaration,
+        readers=readers,
+        defaults={p.name: None if p.default is p.empty else readers[p.name](p.default) for p in keywords},
     )
 
 

@@ -49,7 +49,6 @@ def broadcast(
     return ops.broadcast(operand, sizes=new + old, dimensions=tuple(range(len(new), len(new) + len(old))), name=name)
 
 
-@dressed
 def broadcast_in_dim(
     operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None = None
 ) -> Value:
@@ -70,10 +69,18 @@ def broadcast_in_dim(
 
     Source: xla_builder.h, BroadcastInDim; Broadcasting semantics.
     """
+    plain = type(operand) is Value and type(broadcast_dimensions) is tuple and not broadcast_dimensions
+    if plain and type(shape) is tuple and getattr(operand.instruction.shape, "dims", None) == ():
+        return ops.broadcast(operand, sizes=shape, dimensions=(), name=name)  # without what only other shapes need
+    return _broadcast_in_dim(operand, shape, broadcast_dimensions, name=name)
+
+
+@dressed
+def _broadcast_in_dim(
+    operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None
+) -> Value:
     sizes = shape.dims if isinstance(shape, Shape) else _sizes(shape)
     dimensions = _broadcast_dimensions(broadcast_dimensions)
-    if not dimensions and getattr(shape_of(operand), "dims", None) == ():  # a scalar, the most frequent case
-        return ops.broadcast(operand, sizes=sizes, dimensions=(), name=name)
     found = check_broadcast_in_dim(shape_of(operand), sizes, dimensions)
     kept = [i for i, (dim, size) in enumerate(zip(dimensions, found.dims, strict=True)) if size == sizes[dim]]
     if len(kept) < found.rank:
