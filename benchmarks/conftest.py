@@ -60,7 +60,7 @@ class SideBySide:
         self.rows.append(Row(what, self.benchmark.stats.stats.median / units))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> list[Row]:
     return request.config.stash.setdefault(ROWS, [])
 
