@@ -21,6 +21,9 @@ SourceTargetPairs: TypeAlias = tuple[tuple[int, int], ...]
 Region: TypeAlias = Computation
 Regions: TypeAlias = tuple[Computation, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
+Called: TypeAlias = Regions | tuple[()]
+Aliases: TypeAlias = tuple[tuple[Dims, int, Dims], ...]
+Shapes: TypeAlias = tuple[AnyShape, ...]
 
 
 @frozen
@@ -160,6 +163,12 @@ def _shape(value: Any) -> AnyShape:
     raise TypeError("a shape is wanted, such as xb.f32[2, 3]")
 
 
+def _shapes(value: Any) -> Shapes:
+    if isinstance(value, Shape | TupleShape | TokenShape) or not hasattr(value, "__iter__"):
+        raise TypeError("a list of shapes is wanted, such as [xb.u32[()]]")
+    return tuple(map(_shape, value))
+
+
 def _array_shape(value: Any) -> Shape:
     shape = _shape(value)
     if not isinstance(shape, Shape):
@@ -172,6 +181,20 @@ def _literal(value: Any) -> Array:
     primitive_type(array.dtype)
     array.flags.writeable = False
     return array
+
+
+def _maybe(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _aliases(value: Any) -> Aliases:
+    """For each pair: the index of an output in the result, the number of the operand, the index in that."""
+    found = []
+    for each in value:
+        if len(each) != 3:
+            raise TypeError("a list of (output index, operand number, operand index) is wanted")
+        found.append((_dims(each[0]), _index(each[1]), _dims(each[2])))
+    return tuple(found)
 
 
 def _region(value: Any) -> Computation:
@@ -202,7 +225,14 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     PrimitiveType | None: _maybe_type,
     Shape: _array_shape,
     AnyShape: _shape,
+    Shapes: _shapes,
     Array: _literal,
+    Array | None: _maybe(_literal),
+    Shapes | None: _maybe(_shapes),
+    Window | None: _maybe(read_window),
+    ConvolutionDimensionNumbers | None: _maybe(ConvolutionDimensionNumbers.read),
+    Aliases: _aliases,
     Region: _region,
     Regions: _regions,
+    Called: _regions,
 }

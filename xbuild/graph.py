@@ -99,15 +99,18 @@ class Instruction(_Draft):
     @property
     def called(self) -> tuple[Computation, ...]:
         """The computations that its attributes name, in order."""
+        if self.attributes is None or not self.attributes.calling:
+            return ()
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
         """The computations that it calls, each with its role: the attribute, numbered where that is a list."""
-        for key, value in self.attribute_values().items():
+        for key in self.attributes.calling if self.attributes is not None else ():
+            value = getattr(self.attributes, key)
             if isinstance(value, Computation):
                 yield key, value
-            elif isinstance(value, tuple):
-                yield from ((f"{key}[{n}]", each) for n, each in enumerate(value) if isinstance(each, Computation))
+            else:
+                yield from ((f"{key}[{n}]", each) for n, each in enumerate(value))
 
     def __repr__(self) -> str:
         from .text.printer import instruction_text

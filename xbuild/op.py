@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from shape_inference import refuse
 
-from .attributes import Region, Regions, reader, reader_of
+from .attributes import Called, Region, Regions, reader, reader_of
 from .builder import Builder, Value, Values, builder_of
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -144,7 +144,7 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
         operands=tuple(p.name for p in operands),
         kinds=tuple(p.annotation for p in operands),
         is_flat=all(p.annotation is Value for p in operands),
-        attributes=attrs.make_class(_title(opcode), fields, frozen=True, slots=False, kw_only=True) if fields else None,
+        attributes=_record(_title(opcode), fields) if fields else None,
         names=frozenset(fields),
         needed=frozenset(p.name for p in keywords if p.default is p.empty),
         regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
@@ -153,6 +153,12 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
         readers=readers,
         defaults={p.name: None if p.default is p.empty else readers[p.name](p.default) for p in keywords},
     )
+
+
+def _record(name: str, fields: dict[str, Any]) -> type:
+    """The class of an op's attributes; `calling` names those that hold computations."""
+    calling = tuple(key for key, each in fields.items() if each.type in (Region, Regions, Called))
+    return attrs.make_class(name, fields, class_body={"calling": calling}, frozen=True, slots=False, kw_only=True)
 
 
 def _field(parameter: inspect.Parameter) -> Any:
