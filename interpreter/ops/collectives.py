@@ -1,4 +1,7 @@
-"""Values of collectives: a rule takes what the members of a group bring, in group order, and gives what each gets."""
+"""Values of collectives: a rule takes what the members of a group bring, in group order, and gives what each gets.
+
+Of an op with lists of operands it takes for each member all that it brings; else for each operand those of all members.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ..requests import emit_request
 from ..rules import compute, planned
 
 Members: TypeAlias = Sequence[tuple[Array, ...]]
+Column: TypeAlias = Sequence[Array]
 Groups: TypeAlias = Sequence[tuple[int, ...]]
 
 
@@ -74,17 +78,52 @@ def all_to_all(
 
 @compute
 def collective_permute(
-    operand: Members, *, source_target_pairs: Sequence[tuple[int, int]], channel_id: int | None
+    operand: Column, *, source_target_pairs: Sequence[tuple[int, int]], channel_id: int | None
 ) -> list[Any]:
     """The pairs count members of the group."""
     source = {target: origin for origin, target in source_target_pairs}
-    return [
-        operand[source[member]][0] if member in source else np.zeros_like(mine)
-        for member, (mine,) in enumerate(operand)
-    ]
+    return [operand[source[member]] if member in source else np.zeros_like(mine) for member, mine in enumerate(operand)]
 
 
-for _opcode in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"):
+@compute
+def collective_broadcast(operand: Column, *, replica_groups: Groups, channel_id: int | None) -> list[Any]:
+    return [operand[0]] * len(operand)
+
+
+@compute
+def ragged_all_to_all(
+    operand: Column,
+    output: Column,
+    input_offsets: Column,
+    send_sizes: Column,
+    output_offsets: Column,
+    recv_sizes: Column,
+    *,
+    replica_groups: Groups,
+    channel_id: int | None,
+) -> list[Any]:
+    """Rows are cut at the ends of both arrays; what is received is as long as what is sent."""
+    results = [np.array(each) for each in output]
+    for rows, *numbers in zip(operand, input_offsets, send_sizes, output_offsets, strict=True):
+        of_members = (np.asarray(each).reshape(len(operand), -1).tolist() for each in numbers)
+        for result, *updates in zip(results, *of_members, strict=True):
+            for start, size, place in zip(*updates, strict=True):
+                _pass_rows(rows, result, start, size, place)
+    return results
+
+
+def _pass_rows(source: Array, target: Array, start: int, size: int, place: int) -> None:
+    skipped = max(0, -start, -place)
+    start, place = start + skipped, place + skipped
+    count = min(size - skipped, len(source) - start, len(target) - place)
+    if count > 0:
+        target[place : place + count] = source[start : start + count]
+
+
+for _opcode in (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "collective_broadcast",
+    "ragged_all_to_all",
+):  # fmt: skip
     planned.enter(_opcode, emit_request)
 
 

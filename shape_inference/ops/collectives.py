@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..dims import arity, array, dimension, sizes
+from ..dims import arity, array, dimension, integer, sizes
+from ..groups import Groups, Pairs, check_groups, check_pairs, divisible, positive
 from ..rules import infer, refuse
-from ..types import COMPONENT, AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
-
-Groups = Sequence[Dims]
-Pairs = Sequence[tuple[int, int]]
+from ..types import COMPONENT, AnyShape, ProgramShape, Shape, TupleShape, array_shape
 
 
 @infer
@@ -22,7 +20,7 @@ def all_reduce(
     use_global_device_ids: bool,
 ) -> AnyShape:
     arrays = _arrays(operands)
-    _check_groups(replica_groups, channel_id, use_global_device_ids)
+    check_groups(replica_groups, channel_id, use_global_device_ids)
     return _collated(arrays, lambda each: each.with_dtype(_reducer(to_apply, each).dtype))
 
 
@@ -37,10 +35,10 @@ def all_gather(
     use_global_device_ids: bool,
 ) -> AnyShape:
     arrays = _arrays(operands)
-    _positive("shard_count", shard_count)
+    positive("shard_count", shard_count)
     for each in arrays:
         dimension("all_gather_dimension", all_gather_dimension, "operand", each)
-    _check_groups(replica_groups, channel_id, use_global_device_ids, "shard_count", shard_count)
+    check_groups(replica_groups, channel_id, use_global_device_ids, "shard_count", shard_count)
     return _collated(arrays, lambda each: _scaled(each, all_gather_dimension, shard_count, 1))
 
 
@@ -56,11 +54,11 @@ def reduce_scatter(
     use_global_device_ids: bool,
 ) -> AnyShape:
     arrays = _arrays(operands)
-    _positive("shard_count", shard_count)
+    positive("shard_count", shard_count)
     for each in arrays:
         dimension("scatter_dimension", scatter_dimension, "operand", each)
-        _divisible(each, "scatter_dimension", scatter_dimension, "shard_count", shard_count)
-    _check_groups(replica_groups, channel_id, use_global_device_ids, "shard_count", shard_count)
+        divisible(each, "scatter_dimension", scatter_dimension, "shard_count", shard_count)
+    check_groups(replica_groups, channel_id, use_global_device_ids, "shard_count", shard_count)
     return _collated(
         arrays, lambda each: _scaled(each, scatter_dimension, 1, shard_count).with_dtype(_reducer(to_apply, each).dtype)
     )
@@ -88,11 +86,11 @@ def all_to_all(
     concat_dimension = split_dimension if concat_dimension is None else concat_dimension
     if split_count is None:
         refuse("invalid_attribute", "split_count is missing; it is the size of each group")
-    _positive("split_count", split_count)
+    positive("split_count", split_count)
     dimension("split_dimension", split_dimension, "operand", operand)
     dimension("concat_dimension", concat_dimension, "operand", operand)
-    _divisible(operand, "split_dimension", split_dimension, "split_count", split_count)
-    _check_groups(replica_groups, None, False, "split_count", split_count)
+    divisible(operand, "split_dimension", split_dimension, "split_count", split_count)
+    check_groups(replica_groups, None, False, "split_count", split_count)
     return _scaled(_scaled(operand, split_dimension, 1, split_count), concat_dimension, split_count, 1)
 
 
@@ -110,7 +108,7 @@ def _exchanged(
             refuse(
                 "dimension_mismatch", f"operands[0] is {arrays[0]}, operands[{number}] is {each}; all must be the same"
             )
-    _check_groups(groups, None, False, "the number of operands,", len(arrays))
+    check_groups(groups, None, False, "the number of operands,", len(arrays))
     return TupleShape(arrays)
 
 
@@ -119,6 +117,67 @@ def collective_permute(operand: AnyShape, *, source_target_pairs: Pairs, channel
     found = array("operand", operand)
     check_pairs(source_target_pairs)
     return found
+
+
+@infer
+def collective_broadcast(operand: AnyShape, *, replica_groups: Groups, channel_id: int | None) -> Shape:
+    found = array("operand", operand)
+    check_groups(replica_groups, channel_id, False)
+    return found
+
+
+@infer
+def ragged_all_to_all(
+    operand: AnyShape,
+    output: AnyShape,
+    input_offsets: AnyShape,
+    send_sizes: AnyShape,
+    output_offsets: AnyShape,
+    recv_sizes: AnyShape,
+    *,
+    replica_groups: Groups,
+    channel_id: int | None,
+) -> Shape:
+    source, target = array("operand", operand), array("output", output)
+    _same_rows(source, target)
+    numbers = {
+        "input_offsets": input_offsets,
+        "send_sizes": send_sizes,
+        "output_offsets": output_offsets,
+        "recv_sizes": recv_sizes,
+    }
+    updates = _updates({name: array(name, shape) for name, shape in numbers.items()})
+    check_groups(replica_groups, channel_id, False, "dimension 0 of input_offsets", updates.dims[0])
+    return target
+
+
+def _same_rows(operand: Shape, output: Shape) -> None:
+    """Rows of the operand are written over rows of the output, so both have them, and of one kind."""
+    if operand.dtype is not output.dtype:
+        refuse(
+            "element_type_mismatch",
+            f"operand is {operand}, output is {output}: element types {operand.dtype} and {output.dtype} differ",
+        )
+    for name, each in (("operand", operand), ("output", output)):
+        if not each.rank:
+            refuse("rank_too_small", f"{name} is {each} of rank 0; dimension 0 has the rows that are passed")
+    if operand.dims[1:] != output.dims[1:]:
+        kind = "dimension_mismatch" if operand.rank == output.rank else "rank_mismatch"
+        refuse(kind, f"operand is {operand}, output is {output}; all dimensions but 0 must be the same")
+
+
+def _updates(numbers: dict[str, Shape]) -> Shape:
+    """The shape of offsets and sizes, which are integers of one shape: [members], or [members, updates of each]."""
+    first = numbers["input_offsets"]
+    for name, each in numbers.items():
+        integer(name, each)
+        if each.rank not in (1, 2):
+            refuse("rank_mismatch", f"{name} is {each} of rank {each.rank}, and rank 1 or 2 is wanted")
+        if each.dtype is not first.dtype:
+            refuse("element_type_mismatch", f"input_offsets is {first}, {name} is {each}; all must be the same")
+        if each != first:
+            refuse("dimension_mismatch", f"input_offsets is {first}, {name} is {each}; all must be the same")
+    return first
 
 
 def _arrays(operands: Sequence[AnyShape]) -> list[Shape]:
@@ -166,81 +225,3 @@ def _scaled(shape: Shape, dim: int, times: int, parts: int) -> Shape:
     dims = tuple(size * times // parts if d == dim else size for d, size in enumerate(shape.dims))
     sizes("the result", dims)
     return Shape(shape.dtype, dims, shape.dynamic) if shape.dynamic else array_shape(shape.dtype, dims)
-
-
-def _positive(attribute: str, value: int) -> None:
-    if value <= 0:
-        refuse("non_positive", f"{attribute}={value}, and at least 1 is wanted")
-
-
-def _divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) -> None:
-    if operand.dims[dim] % parts:
-        refuse(
-            "divisibility",
-            f"{attribute}={dim} of operand {operand} has extent {operand.dims[dim]}, "
-            f"which {count}={parts} does not divide",
-        )
-
-
-def _check_groups(
-    groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
-) -> None:
-    """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does."""
-    if global_ids and channel_id is None:
-        refuse(
-            "invalid_attribute",
-            "use_global_device_ids=True without channel_id; the ids of the groups would be replicas",
-        )
-    shown = [list(group) for group in groups]
-    seen: set[int] = set()
-    for number, group in enumerate(groups):
-        if not group:
-            refuse("invalid_group", f"replica_groups {shown}: group {number} is empty")
-        for replica in group:
-            if replica < 0 or replica in seen:
-                problem = "negative" if replica < 0 else "named twice"
-                refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
-            seen.add(replica)
-        if attribute and channel_id is None and len(group) != size:
-            refuse(
-                "invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}"
-            )
-        if attribute and len(group) != len(groups[0]):
-            refuse(
-                "invalid_group",
-                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; all must be of one size",
-            )
-
-
-def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
-    """Pairs that can be: ids not negative, each source once, each target once."""
-    shown = [tuple(pair) for pair in pairs]
-    for place, role in ((0, "source"), (1, "target")):
-        seen: set[int] = set()
-        for pair in pairs:
-            device = pair[place]
-            if device < 0 or device in seen:
-                problem = "negative" if device < 0 else "named twice"
-                refuse("invalid_group", f"{attribute} {shown}: {role} {device} is {problem}")
-            seen.add(device)
-
-
-def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
-    """The groups that the ids of CrossReplicaSum spell, one id for each replica."""
-    if num_replicas is not None and len(ids) != num_replicas:
-        refuse(
-            "invalid_group",
-            f"replica_group_ids {list(ids)} has {len(ids)} ids, and there are {num_replicas} replicas; each has one",
-        )
-    return tuple(tuple(replica for replica, each in enumerate(ids) if each == group) for group in sorted(set(ids)))
-
-
-def check_equal_groups(groups: Groups) -> None:
-    """What CrossReplicaSum demands of its groups beyond all_reduce: one size."""
-    for group in groups[1:]:
-        if len(group) != len(groups[0]):
-            refuse(
-                "invalid_group",
-                f"replica_groups {[list(each) for each in groups]}: {list(groups[0])} has {len(groups[0])} members, "
-                f"{list(group)} has {len(group)}; all must be of one size",
-            )

@@ -10,10 +10,12 @@ import xbuild as xb
 from tests.cases.case import Case, Refusal
 
 REDUCE, GATHER, SCATTER = "StableHLO, all_reduce", "StableHLO, all_gather", "StableHLO, reduce_scatter"
+BROADCAST, RAGGED = "StableHLO, collective_broadcast", "jax.lax.ragged_all_to_all"
 ALL_TO_ALL, PERMUTE = "Operation Semantics, AllToAll", "StableHLO, collective_permute"
 SUM = "Operation Semantics, CrossReplicaSum"
 X = np.array([[1.0, 2.5], [-3.0, 0.25]], np.float32)
 N = np.array([3, -5], np.int32)
+ROWS = np.arange(4, dtype=np.float32)
 GROUP = {"replica_groups": [[0]]}
 
 
@@ -40,11 +42,39 @@ CASES = [
     Case("all-to-all", lambda x: xb.all_to_all(x, 0, 0, 1, **GROUP), (X,), X, source=ALL_TO_ALL),
     Case("all-to-all-other-dimension", lambda x: xb.all_to_all(x, 0, 1, 1, **GROUP), (X,), X, source=ALL_TO_ALL),
     Case("all-to-all-tuple", lambda x: xb.ops.all_to_all((x,), **GROUP), (X,), (X,), source=ALL_TO_ALL, oracle=False),
+    Case("broadcast", xb.collective_broadcast, (N,), N, source=BROADCAST, oracle=False),
+    Case("broadcast-channel", xb.collective_broadcast, (N,), N, {"channel_id": 1}, source=BROADCAST, oracle=False),
+    Case(
+        "ragged-updates",
+        xb.ragged_all_to_all,
+        (ROWS, -ROWS, *(np.array([row], np.int64) for row in ([3, 0], [1, 2], [0, 2], [1, 2]))),
+        [3.0, -1.0, 0.0, 1.0],
+        source=RAGGED,
+        oracle=False,
+    ),
+    Case(
+        "ragged-beyond-the-ends",
+        xb.ragged_all_to_all,
+        (ROWS, -ROWS, *(np.array([row], np.int32) for row in ([2, -1], [9, 3], [3, 0], [1, 2]))),
+        [-0.0, 0.0, 1.0, 2.0],
+        source=RAGGED,
+        oracle=False,
+    ),
+    Case("permute-many", lambda x: xb.multi_collective_permute([x, x + x], {0: 0}), (X,), (X, X + X), source=PERMUTE),
     Case("permute-to-itself", lambda x: xb.collective_permute(x, [(0, 0)]), (X,), X, source=PERMUTE),
     Case(
         "permute-nobody", lambda x: xb.collective_permute(x, []), (N,), np.zeros_like(N), source=PERMUTE, oracle=False
     ),
 ]
+
+for dtype in (xb.bf16, xb.f8e5m2, xb.s4, xb.pred, xb.c64, xb.u64):
+    row = np.array([[1, 0], [0, 1]]).astype(dtype.dtype)
+    CASES.append(
+        Case(f"broadcast-{dtype}", xb.collective_broadcast, (row,), row, GROUP, source=BROADCAST, oracle=False)
+    )
+    given = (row, np.zeros((3, 2), dtype.dtype), *(np.array([n], np.int32) for n in (1, 1, 2, 1)))
+    passed = np.concatenate([np.zeros((2, 2), dtype.dtype), row[1:]])
+    CASES.append(Case(f"ragged-{dtype}", xb.ragged_all_to_all, given, passed, source=RAGGED, oracle=False))
 
 
 def reduce_scatter(x: xb.Value, dimension: int, count: int, **attributes: Any) -> xb.Value:
@@ -117,6 +147,76 @@ REFUSALS = [
         ("f32[2]",),
         "invalid_group",
         ("target", "2"),
+    ),
+    Refusal("broadcast-token", xb.collective_broadcast, ("token[]",), "not_array", ("token[]",)),
+    Refusal("broadcast-tuple", xb.collective_broadcast, ("(f32[2], f32[2])",), "not_array", ("f32[2]",)),
+    Refusal(
+        "broadcast-twice",
+        xb.collective_broadcast,
+        ("f32[2]",),
+        "invalid_group",
+        ("replica 1",),
+        {"replica_groups": [[0, 1], [1]]},
+    ),
+    Refusal(
+        "ragged-scalar", xb.ragged_all_to_all, ("f32[]", "f32[]", *["s32[2]"] * 4), "rank_too_small", ("operand", "0")
+    ),
+    Refusal(
+        "ragged-types",
+        xb.ragged_all_to_all,
+        ("f32[4]", "s32[4]", *["s32[2]"] * 4),
+        "element_type_mismatch",
+        ("f32[4]", "s32[4]"),
+    ),
+    Refusal(
+        "ragged-rows",
+        xb.ragged_all_to_all,
+        ("f32[4,3]", "f32[8,2]", *["s32[2]"] * 4),
+        "dimension_mismatch",
+        ("f32[4,3]", "f32[8,2]"),
+    ),
+    Refusal(
+        "ragged-ranks",
+        xb.ragged_all_to_all,
+        ("f32[4,3]", "f32[8]", *["s32[2]"] * 4),
+        "rank_mismatch",
+        ("f32[4,3]", "f32[8]"),
+    ),
+    Refusal(
+        "ragged-floats",
+        xb.ragged_all_to_all,
+        ("f32[4]", "f32[4]", "f32[2]", *["s32[2]"] * 3),
+        "element_type_unsupported",
+        ("input_offsets", "f32[2]"),
+    ),
+    Refusal(
+        "ragged-rank-3",
+        xb.ragged_all_to_all,
+        ("f32[4]", "f32[4]", *["s32[2,1,1]"] * 4),
+        "rank_mismatch",
+        ("input_offsets", "3"),
+    ),
+    Refusal(
+        "ragged-sizes",
+        xb.ragged_all_to_all,
+        ("f32[4]", "f32[4]", "s32[2]", "s32[3]", "s32[2]", "s32[2]"),
+        "dimension_mismatch",
+        ("send_sizes", "s32[3]"),
+    ),
+    Refusal(
+        "ragged-integers",
+        xb.ragged_all_to_all,
+        ("f32[4]", "f32[4]", "s32[2]", "s32[2]", "s64[2]", "s32[2]"),
+        "element_type_mismatch",
+        ("output_offsets", "s64[2]"),
+    ),
+    Refusal(
+        "ragged-members",
+        xb.ragged_all_to_all,
+        ("f32[4]", "f32[4]", *["s32[3]"] * 4),
+        "invalid_group",
+        ("2", "3"),
+        {"replica_groups": [[0, 1]]},
     ),
     Refusal("permute-token", lambda x: xb.collective_permute(x, [(0, 1)]), ("token[]",), "not_array", ("token[]",)),
 ]

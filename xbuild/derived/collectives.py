@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
 
-from shape_inference import Dims, refuse
+from shape_inference import refuse
 from shape_inference.dims import array
-from shape_inference.ops.collectives import check_equal_groups, check_replica_group_ids
+from shape_inference.groups import check_equal_groups, check_replica_group_ids
 from shape_inference.types import pred
 
 from .. import ops
-from ..attributes import ReplicaGroups, reader
 from ..builder import Value
-from ..graph import Computation
 from .arguments import shape_of
 from .dressing import dressed
+from .grouping import Groups, Operands, Reducer, groups_of, ids_of, members
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "collective_permute", "cross_replica_sum", "reduce_scatter"]
-
-Groups: TypeAlias = Sequence[Sequence[int]]
-Operands: TypeAlias = Value | Sequence[Value]
-Reducer: TypeAlias = Computation | Callable[..., Any]
-
-_groups = reader("replica_groups", ReplicaGroups)
-_ids = reader("replica_group_ids", Dims)
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "cross_replica_sum",
+    "multi_collective_permute", "ragged_all_to_all", "reduce_scatter",
+]  # fmt: skip
 
 
 def all_reduce(
@@ -86,8 +80,8 @@ def cross_replica_sum(
             "invalid_attribute",
             "replica_group_ids and replica_groups say the same thing in two ways; one of them is enough",
         )
-    ids = _ids(replica_group_ids or ())
-    groups = check_replica_group_ids(ids, num_replicas) if ids else _groups(replica_groups)
+    ids = ids_of(replica_group_ids or ())
+    groups = check_replica_group_ids(ids, num_replicas) if ids else groups_of(replica_groups)
     check_equal_groups(groups)
     return ops.all_reduce(
         operand, to_apply=ops.or_ if shape.dtype is pred else ops.add, replica_groups=groups, name=name
@@ -117,11 +111,11 @@ def all_gather(
 
     Source: StableHLO, all_gather; xla_builder.h, AllGather.
     """
-    groups = _groups(replica_groups)
+    groups = groups_of(replica_groups)
     return ops.all_gather(
         operands,
         all_gather_dimension=all_gather_dimension,
-        shard_count=_members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
+        shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
         use_global_device_ids=use_global_device_ids,
@@ -153,12 +147,12 @@ def reduce_scatter(
 
     Source: StableHLO, reduce_scatter; xla_builder.h, ReduceScatter.
     """
-    groups = _groups(replica_groups)
+    groups = groups_of(replica_groups)
     return ops.reduce_scatter(
         operands,
         to_apply=to_apply,
         scatter_dimension=scatter_dimension,
-        shard_count=_members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
+        shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
         use_global_device_ids=use_global_device_ids,
@@ -190,9 +184,9 @@ def all_to_all(
 
     Source: Operation Semantics, AllToAll.
     """
-    groups = _groups(replica_groups)
+    groups = groups_of(replica_groups)
     if split_dimension is not None:
-        split_count = _members("split_count", split_count, groups, channel_id, True)
+        split_count = members("split_count", split_count, groups, channel_id, True)
     return ops.all_to_all(
         operands,
         split_dimension=split_dimension,
@@ -225,13 +219,79 @@ def collective_permute(
     return ops.collective_permute(operand, source_target_pairs=source_target_pairs, channel_id=channel_id, name=name)
 
 
-def _members(attribute: str, count: int | None, groups: ReplicaGroups, channel_id: int | None, global_ids: bool) -> int:
-    """The count that is given, or the size of the first group where its ids are the members."""
-    if count is not None:
-        return count
-    if not groups or (channel_id is not None and not global_ids):
-        shown = [list(group) for group in groups]
-        refuse(
-            "invalid_attribute", f"{attribute} is missing, and replica_groups {shown} do not tell the size of a group"
-        )
-    return len(groups[0])
+def multi_collective_permute(
+    operands: Sequence[Value],
+    source_target_pairs: Sequence[tuple[int, int]] | Mapping[int, int],
+    channel_id: int | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The collective_permute of each operand, as a tuple.
+
+    Raises: no_builder (BuildError) for an empty list; as xb.ops.collective_permute.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.multi_collective_permute([x, x], [(0, 1), (1, 0)]).shape
+    (f32[2], f32[2])
+
+    Source: xla_builder.h, MultiCollectivePermute.
+    """
+    found = [collective_permute(operand, source_target_pairs, channel_id) for operand in operands]
+    return ops.tuple_(found, name=name)
+
+
+def collective_broadcast(
+    operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
+) -> Value:
+    """The value of the first device of the group on all its members; zeros on a device that is in no group.
+
+    Raises: as xb.ops.collective_broadcast.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.collective_broadcast(x, [(1, 0), (2, 3)]).shape
+    f32[2]
+
+    Source: StableHLO, collective_broadcast; xla_builder.h, CollectiveBroadcast.
+    """
+    return ops.collective_broadcast(operand, replica_groups=replica_groups, channel_id=channel_id, name=name)
+
+
+def ragged_all_to_all(
+    operand: Value,
+    output: Value,
+    input_offsets: Value,
+    send_sizes: Value,
+    output_offsets: Value,
+    recv_sizes: Value,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    *,
+    name: str | None = None,
+) -> Value:
+    """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
+
+    HLO's order of operands; XlaBuilder's has `output` fourth.
+    Raises: as xb.ops.ragged_all_to_all.
+
+    >>> import xbuild as xb
+    >>> b = xb.Builder("b")
+    >>> rows = xb.parameter(b, number=0, shape=xb.f32[8, 3])
+    >>> numbers = xb.parameter(b, number=1, shape=xb.s32[2])
+    >>> xb.ragged_all_to_all(rows, rows, *[numbers] * 4, replica_groups=[(0, 1)]).shape
+    f32[8,3]
+
+    Source: hlo_opcode.h, ragged-all-to-all; xla_builder.h, RaggedAllToAll.
+    """
+    return ops.ragged_all_to_all(
+        operand,
+        output,
+        input_offsets,
+        send_sizes,
+        output_offsets,
+        recv_sizes,
+        replica_groups=replica_groups,
+        channel_id=channel_id,
+        name=name,
+    )

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..op import OPS
+from .asynchronous import *
 from .collectives import *
 from .contraction import *
 from .control_flow import *

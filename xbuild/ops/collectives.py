@@ -6,7 +6,10 @@ from ..attributes import Region, ReplicaGroups, SourceTargetPairs
 from ..builder import Value, Values
 from ..op import op
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter"]
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "ragged_all_to_all",
+    "reduce_scatter",
+]  # fmt: skip
 
 
 @op
@@ -141,5 +144,63 @@ def collective_permute(
     [np.float32(0.0), np.float32(1.0), np.float32(2.0)]
 
     Source: StableHLO, collective_permute; xla_builder.h, CollectivePermute.
+    """
+    ...
+
+
+@op
+def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), channel_id: int | None = None) -> Value:
+    """The value of the first device of the group on all its members; zeros on a device that is in no group.
+
+    Shapes: any array. Groups: none means one group of all; they need not name every device.
+    Raises: not_array; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[()])
+    ... def from_two(x):
+    ...     return xb.collective_broadcast(x, [(2, 1)])
+    >>> execute(xb.Module("m", from_two, num_replicas=3), [[1.0], [2.0], [3.0]])
+    [np.float32(0.0), np.float32(3.0), np.float32(3.0)]
+
+    Source: StableHLO, collective_broadcast; xla_builder.h, CollectiveBroadcast.
+    """
+    ...
+
+
+@op
+def ragged_all_to_all(
+    operand: Value,
+    output: Value,
+    input_offsets: Value,
+    send_sizes: Value,
+    output_offsets: Value,
+    recv_sizes: Value,
+    *,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+) -> Value:
+    """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
+
+    Formula: send_sizes[j] rows of this member's operand, from input_offsets[j] on, go to member j, into its output from
+    output_offsets[j] of the sender on; recv_sizes[i] rows come from member i. Other rows of the output stay. Rows that
+    would come from, or go, beyond an end are left out.
+    Shapes: operand [n, ...], output [m, ...] of one element type; the others integers of one shape, [members] or
+    [members, updates of each]. Gives the shape of the output.
+    Raises: not_array; rank_too_small; rank_mismatch; dimension_mismatch; element_type_mismatch;
+    element_type_unsupported; invalid_group.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[3], xb.s32[2], xb.s32[2], xb.s32[2], xb.s32[2])
+    ... def pass_rows(x, start, sent, to, received):
+    ...     zeros = xb.broadcast(xb.constant(x.builder, 0.0), [4])
+    ...     return xb.ragged_all_to_all(x, zeros, start, sent, to, received)
+    >>> first = [[1.0, 2.0, 3.0], [0, 1], [1, 2], [0, 0], [1, 2]]
+    >>> second = [[4.0, 5.0, 6.0], [0, 2], [2, 1], [1, 2], [2, 1]]
+    >>> execute(xb.Module("m", pass_rows, num_replicas=2), [first, second])
+    [array([1., 4., 5., 0.], dtype=float32), array([2., 3., 6., 0.], dtype=float32)]
+
+    Source: hlo_opcode.h, ragged-all-to-all; jax.lax.ragged_all_to_all.
     """
     ...

@@ -61,3 +61,24 @@ def collective_permute(
     channel_id: int | None = None,
     name: str | None = None,
 ) -> Value: ...
+def collective_broadcast(
+    operand: Value,
+    /,
+    *,
+    replica_groups: Sequence[Sequence[int]] | None = (),
+    channel_id: int | None = None,
+    name: str | None = None,
+) -> Value: ...
+def ragged_all_to_all(
+    operand: Value,
+    output: Value,
+    input_offsets: Value,
+    send_sizes: Value,
+    output_offsets: Value,
+    recv_sizes: Value,
+    /,
+    *,
+    replica_groups: Sequence[Sequence[int]] | None = (),
+    channel_id: int | None = None,
+    name: str | None = None,
+) -> Value: ...

@@ -1,0 +1,84 @@
+"""Ops in two halves: a collective is started by a request and finished by one; all else is computed at its start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shape_inference import AnyShape, Shape, TupleShape, array_shape, u32
+from xbuild.graph import Instruction
+from xbuild.scheduling.analysis import spread
+from xbuild.scheduling.effects import collective_in, start_of
+
+from ..lines import Path
+from ..requests import asked
+from ..rules import planned
+from ..values import zeros
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
+
+_MEETING = array_shape(u32, ())  # one variable, whatever it holds
+
+
+def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """The meeting that the grid gives in hand stands for every leaf of what the start gives."""
+    collective = collective_in(instruction)
+    assert collective is not None
+    if collective is not instruction:  # the operands of the one op are parameters of what is called
+        operands = [operands[parameter.attributes.number] for parameter in collective.operands]
+    meeting = emitter.evaluated(_MEETING, asked(emitter, instruction, operands, path), path)
+    return spread(meeting, instruction.shape)  # type: ignore[no-any-return]
+
+
+def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    from ..emit import flat
+
+    if start_of(instruction) is None:
+        raise ValueError(f"%{instruction.name} completes nothing that was started")
+    meeting: list[Expr] = [*flat(operands[0])[:1]]
+    return emitter.evaluated(instruction.shape, asked(emitter, instruction, meeting, path), path)
+
+
+@planned
+def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    if collective_in(instruction) is not None:
+        return _started(emitter, instruction, operands, path)
+    attributes = instruction.attributes
+    contexts = [_context(emitter, shape) for shape in attributes.context_shapes]
+    return (tuple(operands), emitter.called(attributes.calls, operands, path), *contexts)
+
+
+@planned
+def async_update(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return operands[0]
+
+
+@planned
+def async_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    start = start_of(instruction)
+    if start is not None and collective_in(start) is None:
+        return operands[0][1]
+    return _finished(emitter, instruction, operands, path)
+
+
+@planned
+def copy_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return (operands[0], operands[0], _context(emitter, _MEETING))
+
+
+@planned
+def copy_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return operands[0][0]
+
+
+def _context(emitter: Emitter, shape: AnyShape) -> Expr:
+    """What an implementation would keep between the halves: zeros."""
+    if isinstance(shape, TupleShape):
+        return tuple(_context(emitter, element) for element in shape.elements)
+    return emitter.bind("k", zeros(shape)) if isinstance(shape, Shape) else "None"
+
+
+for _opcode in ("all_gather_start", "all_reduce_start", "collective_permute_start"):
+    planned.enter(_opcode, _started)
+for _opcode in ("all_gather_done", "all_reduce_done", "collective_permute_done"):
+    planned.enter(_opcode, _finished)

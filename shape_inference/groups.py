@@ -1,0 +1,89 @@
+"""Checks of the lists in which collectives name devices: groups of ids, pairs of a source and a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .rules import refuse
+from .types import Dims, Shape
+
+Groups = Sequence[Dims]
+Pairs = Sequence[tuple[int, int]]
+
+
+def positive(attribute: str, value: int) -> None:
+    if value <= 0:
+        refuse("non_positive", f"{attribute}={value}, and at least 1 is wanted")
+
+
+def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) -> None:
+    if operand.dims[dim] % parts:
+        refuse(
+            "divisibility",
+            f"{attribute}={dim} of operand {operand} has extent {operand.dims[dim]}, "
+            f"which {count}={parts} does not divide",
+        )
+
+
+def check_groups(
+    groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
+) -> None:
+    """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does."""
+    if global_ids and channel_id is None:
+        refuse(
+            "invalid_attribute",
+            "use_global_device_ids=True without channel_id; the ids of the groups would be replicas",
+        )
+    shown = [list(group) for group in groups]
+    seen: set[int] = set()
+    for number, group in enumerate(groups):
+        if not group:
+            refuse("invalid_group", f"replica_groups {shown}: group {number} is empty")
+        for replica in group:
+            if replica < 0 or replica in seen:
+                problem = "negative" if replica < 0 else "named twice"
+                refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
+            seen.add(replica)
+        if attribute and channel_id is None and len(group) != size:
+            refuse(
+                "invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}"
+            )
+        if attribute and len(group) != len(groups[0]):
+            refuse(
+                "invalid_group",
+                f"replica_groups {shown}: groups of {len(groups[0])} and {len(group)} members; all must be of one size",
+            )
+
+
+def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
+    """Pairs that can be: ids not negative, each source once, each target once."""
+    shown = [tuple(pair) for pair in pairs]
+    for place, role in ((0, "source"), (1, "target")):
+        seen: set[int] = set()
+        for pair in pairs:
+            device = pair[place]
+            if device < 0 or device in seen:
+                problem = "negative" if device < 0 else "named twice"
+                refuse("invalid_group", f"{attribute} {shown}: {role} {device} is {problem}")
+            seen.add(device)
+
+
+def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
+    """The groups that the ids of CrossReplicaSum spell, one id for each replica."""
+    if num_replicas is not None and len(ids) != num_replicas:
+        refuse(
+            "invalid_group",
+            f"replica_group_ids {list(ids)} has {len(ids)} ids, and there are {num_replicas} replicas; each has one",
+        )
+    return tuple(tuple(replica for replica, each in enumerate(ids) if each == group) for group in sorted(set(ids)))
+
+
+def check_equal_groups(groups: Groups) -> None:
+    """What CrossReplicaSum demands of its groups beyond all_reduce: one size."""
+    for group in groups[1:]:
+        if len(group) != len(groups[0]):
+            refuse(
+                "invalid_group",
+                f"replica_groups {[list(each) for each in groups]}: {list(groups[0])} has {len(groups[0])} members, "
+                f"{list(group)} has {len(group)}; all must be of one size",
+            )

@@ -1,0 +1,156 @@
+"""Shapes of ops in two halves: what a start gives its done, and what a done gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dims import array, called_with
+from ..groups import Groups, Pairs
+from ..rules import infer, refuse
+from ..types import AnyShape, ProgramShape, Shape, TupleShape, array_shape, compatible, leaves, u32
+from . import collectives
+
+Shapes = Sequence[AnyShape]
+_CONTEXT = array_shape(u32, ())
+
+
+@infer
+def all_reduce_start(
+    operands: Shapes,
+    *,
+    to_apply: ProgramShape,
+    replica_groups: Groups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+) -> AnyShape:
+    return collectives.all_reduce(
+        operands,
+        to_apply=to_apply,
+        replica_groups=replica_groups,
+        channel_id=channel_id,
+        use_global_device_ids=use_global_device_ids,
+    )
+
+
+@infer
+def all_reduce_done(start: AnyShape) -> AnyShape:
+    for leaf in leaves(start):
+        array("start", leaf)
+    return start
+
+
+@infer
+def all_gather_start(
+    operands: Shapes,
+    *,
+    all_gather_dimension: int,
+    shard_count: int,
+    replica_groups: Groups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+) -> TupleShape:
+    result = collectives.all_gather(
+        operands,
+        all_gather_dimension=all_gather_dimension,
+        shard_count=shard_count,
+        replica_groups=replica_groups,
+        channel_id=channel_id,
+        use_global_device_ids=use_global_device_ids,
+    )
+    whole = tuple(each.plain() for each in operands)
+    return TupleShape((whole[0] if len(whole) == 1 else TupleShape(whole), result))
+
+
+@infer
+def all_gather_done(start: AnyShape) -> AnyShape:
+    given, result = _halves(start, "an all_gather_start", "(operand, result)", 2)
+    if len([*leaves(given)]) != len([*leaves(result)]) or isinstance(given, TupleShape) != isinstance(
+        result, TupleShape
+    ):
+        refuse(
+            "signature_mismatch", f"start is {start}, and the (operand, result) that an all_gather_start gave is wanted"
+        )
+    return result
+
+
+@infer
+def collective_permute_start(
+    operand: AnyShape, *, source_target_pairs: Pairs, channel_id: int | None, context_shapes: Shapes
+) -> TupleShape:
+    found = collectives.collective_permute(operand, source_target_pairs=source_target_pairs, channel_id=channel_id)
+    return TupleShape((found, found, *context_shapes))
+
+
+@infer
+def collective_permute_done(start: AnyShape) -> AnyShape:
+    what = "(operand, result, contexts...)"
+    given, result, *_ = _halves(start, "a collective_permute_start", what)
+    _same(start, given, result, "a collective_permute_start", what)
+    return result
+
+
+@infer
+def copy_start(operand: AnyShape) -> TupleShape:
+    found = array("operand", operand)
+    return TupleShape((found, found, _CONTEXT))
+
+
+@infer
+def copy_done(start: AnyShape) -> AnyShape:
+    what = "(destination, source, u32[])"
+    destination, source, context = _halves(start, "a copy_start", what, 3)
+    _same(start, destination, source, "a copy_start", what)
+    if context != _CONTEXT:
+        refuse("signature_mismatch", f"start is {start}, and the {what} that a copy_start gave is wanted")
+    return destination
+
+
+@infer
+def async_start(
+    operands: Shapes, *, calls: ProgramShape, context_shapes: Shapes, async_execution_thread: str
+) -> TupleShape:
+    called_with("calls", calls, operands)
+    given = TupleShape(each.plain() for each in operands)
+    return TupleShape((given, calls.result, *context_shapes))
+
+
+@infer
+def async_update(start: AnyShape) -> AnyShape:
+    return _of_async(start)
+
+
+@infer
+def async_done(start: AnyShape) -> AnyShape:
+    return _of_async(start).elements[1]
+
+
+def _of_async(start: AnyShape) -> TupleShape:
+    what = "((operands...), result, contexts...)"
+    given, *_ = _halves(start, "an async_start", what)
+    assert isinstance(start, TupleShape)
+    if not isinstance(given, TupleShape):
+        refuse(
+            "signature_mismatch",
+            f"start is {start}, whose first element is {given}; {what} of an async_start is wanted",
+        )
+    return start
+
+
+def _halves(start: AnyShape, origin: str, what: str, count: int | None = None) -> tuple[AnyShape, ...]:
+    """The elements of what a start gave, at least two, or exactly so many."""
+    if not isinstance(start, TupleShape):
+        refuse("not_tuple", f"start is {start}; the {what} that {origin} gave is wanted")
+    if len(start) < 2 or (count is not None and len(start) != count):
+        refuse(
+            "signature_mismatch", f"start is {start}, a tuple of {len(start)}; the {what} that {origin} gave is wanted"
+        )
+    return start.elements
+
+
+def _same(start: AnyShape, first: AnyShape, second: AnyShape, origin: str, what: str) -> None:
+    if not isinstance(first, Shape) or not compatible(first, second):
+        refuse(
+            "signature_mismatch",
+            f"start is {start}, whose elements {first} and {second} are not two arrays alike; "
+            f"the {what} that {origin} gave is wanted",
+        )

@@ -1,0 +1,234 @@
+"""Ops in two halves: a start begins something and goes on, its done waits for the result."""
+
+from __future__ import annotations
+
+from ..attributes import Region, ReplicaGroups, Shapes, SourceTargetPairs
+from ..builder import Value, Values
+from ..op import op
+
+__all__ = [
+    "all_gather_done", "all_gather_start", "all_reduce_done", "all_reduce_start", "async_done", "async_start",
+    "async_update", "collective_permute_done", "collective_permute_start", "copy_done", "copy_start",
+]  # fmt: skip
+
+
+@op
+def all_reduce_start(
+    operands: Values,
+    *,
+    to_apply: Region,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+) -> Value:
+    """Begin an all_reduce: bring the operands and go on; its all_reduce_done waits for the other members.
+
+    Shapes: those of an all_reduce, whose result the start already is by its shape; for all_reduce_done alone.
+    Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.all_reduce_start(x, to_apply=xb.add, replica_groups=[[0, 1]]).shape
+    f32[4]
+
+    Source: hlo_opcode.h, all-reduce-start; shape_inference.cc, InferAllReduceStartShape.
+    """
+    ...
+
+
+@op
+def all_reduce_done(start: Value) -> Value:
+    """Wait until every member has started, and give the result.
+
+    Shapes: what an all_reduce_start gave.
+    Raises: not_array.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[2])
+    ... def total(x):
+    ...     started = xb.all_reduce_start(x, to_apply=xb.add)
+    ...     return xb.all_reduce_done(started)
+    >>> execute(xb.Module("m", total, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
+    array([4., 7.], dtype=float32)
+
+    Source: hlo_opcode.h, all-reduce-done; hlo_verifier.cc.
+    """
+    ...
+
+
+@op
+def all_gather_start(
+    operands: Values,
+    *,
+    all_gather_dimension: int,
+    shard_count: int,
+    replica_groups: ReplicaGroups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
+) -> Value:
+    """Begin an all_gather: bring the operands and go on; its all_gather_done waits for the other members.
+
+    Shapes: those of an all_gather; gives (operand, result), each a tuple where there are several, for all_gather_done
+    alone.
+    Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.all_gather_start(x, all_gather_dimension=0, shard_count=2).shape
+    (f32[2], f32[4])
+
+    Source: hlo_opcode.h, all-gather-start; shape_inference.cc, InferAllGatherStartShape.
+    """
+    ...
+
+
+@op
+def all_gather_done(start: Value) -> Value:
+    """Wait until every member has started, and give the result.
+
+    Shapes: the (operand, result) of an all_gather_start; gives the result.
+    Raises: not_tuple; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> started = xb.all_gather_start(x, all_gather_dimension=0, shard_count=2)
+    >>> xb.all_gather_done(started).shape
+    f32[4]
+
+    Source: hlo_opcode.h, all-gather-done; shape_inference.cc, InferAllGatherDoneShape.
+    """
+    ...
+
+
+@op
+def collective_permute_start(
+    operand: Value,
+    *,
+    source_target_pairs: SourceTargetPairs,
+    channel_id: int | None = None,
+    context_shapes: Shapes = (),
+) -> Value:
+    """Begin a collective_permute: bring the operand and go on; its collective_permute_done waits for the others.
+
+    Shapes: any array; gives (operand, result, contexts...) for collective_permute_done alone. The contexts mean nothing
+    here; XLA often has two of u32[].
+    Raises: not_array; invalid_group.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.ops.collective_permute_start(x, source_target_pairs=[(0, 1)], context_shapes=[xb.u32[()]] * 2).shape
+    (f32[4], f32[4], u32[], u32[])
+
+    Source: hlo_opcode.h, collective-permute-start; shape_inference.cc, InferCollectivePermuteStartShape.
+    """
+    ...
+
+
+@op
+def collective_permute_done(start: Value) -> Value:
+    """Wait until every member has started, and give the result.
+
+    Shapes: the (operand, result, contexts...) of a collective_permute_start; gives the result.
+    Raises: not_tuple; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.collective_permute_done(xb.collective_permute_start(x, [(0, 1)])).shape
+    f32[4]
+
+    Source: hlo_opcode.h, collective-permute-done; shape_inference.cc, InferCollectivePermuteDoneShape.
+    """
+    ...
+
+
+@op
+def copy_start(operand: Value) -> Value:
+    """Begin a copy, such as one to another memory.
+
+    Shapes: any array; gives (destination, source, u32[]) for copy_done alone.
+    Raises: not_array.
+
+    >>> import xbuild as xb
+    >>> xb.copy_start(xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])).shape
+    (f32[4], f32[4], u32[])
+
+    Source: hlo_opcode.h, copy-start; hlo_verifier.cc, HandleCopyStart.
+    """
+    ...
+
+
+@op
+def copy_done(start: Value) -> Value:
+    """The copy that a copy_start began.
+
+    Shapes: the (destination, source, u32[]) of a copy_start; gives the destination.
+    Raises: not_tuple; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> evaluate(xb.computation(xb.s32[2])(lambda x: xb.copy_done(xb.copy_start(x))), [1, 2])
+    array([1, 2], dtype=int32)
+
+    Source: hlo_opcode.h, copy-done; hlo_verifier.cc, HandleCopyDone.
+    """
+    ...
+
+
+@op
+def async_start(
+    operands: Values, *, calls: Region, context_shapes: Shapes = (), async_execution_thread: str = "main"
+) -> Value:
+    """Begin what `calls` computes, and go on; where that is a collective, its async_done waits for the other members.
+
+    A computation that communicates has one collective and nothing else.
+    Shapes: exactly the parameters of `calls`; gives ((operands...), result, contexts...), for async_update and
+    async_done alone. The contexts and the thread mean nothing here.
+    Raises: arity_mismatch; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.async_start(x, lambda y: -y, context_shapes=[xb.u32[()]]).shape
+    ((f32[4]), f32[4], u32[])
+
+    Source: hlo_opcode.h, async-start; hlo_verifier.cc, HandleAsyncStart; StableHLO, async_start.
+    """
+    ...
+
+
+@op
+def async_update(start: Value) -> Value:
+    """Go on with what an async_start began; the same value, for the next async_update or the async_done.
+
+    Shapes: the ((operands...), result, contexts...) of an async_start; gives the same.
+    Raises: not_tuple; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.async_update(xb.async_start(x, xb.negate)).shape
+    ((f32[4]), f32[4])
+
+    Source: hlo_opcode.h, async-update; hlo_verifier.cc, HandleAsyncUpdate.
+    """
+    ...
+
+
+@op
+def async_done(start: Value) -> Value:
+    """Wait for the result of what an async_start began.
+
+    Shapes: the ((operands...), result, contexts...) of an async_start; gives the result.
+    Raises: not_tuple; signature_mismatch.
+
+    >>> import xbuild as xb
+    >>> from interpreter import execute
+    >>> @xb.computation(xb.f32[2])
+    ... def share(x):
+    ...     started = xb.async_start(x, lambda y: xb.reduce_scatter(y, xb.add, 0, 2))
+    ...     return xb.async_done(started)
+    >>> execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
+    [array([11.], dtype=float32), array([22.], dtype=float32)]
+
+    Source: hlo_opcode.h, async-done; hlo_verifier.cc, HandleAsyncDone; StableHLO, async_done.
+    """
+    ...
