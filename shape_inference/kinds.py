@@ -17,16 +17,19 @@ BUILD_KINDS = frozenset({
 
 SCHEDULE_KINDS = frozenset({
     "bad_pairs", "bad_schedule", "channel_kind_mix", "companion_conflict", "cycle", "deadlock", "device_out_of_range",
-    "disallowed_computation", "done_channel_mismatch", "duplicate_channel", "duplicate_done", "group_disagreement",
+    "disallowed_computation", "done_channel_mismatch", "done_kind_mismatch", "duplicate_channel", "duplicate_done", "group_disagreement",
     "host_flag_mismatch", "invalid_group", "missing_done", "missing_participant", "missing_recv", "missing_send",
-    "missing_start", "nest_mismatch", "peer_mismatch", "self_send", "shape_mismatch", "trip_count_mismatch",
+    "missing_start", "nest_mismatch", "peer_mismatch", "self_send", "shape_mismatch", "start_misused",
+    "trip_count_mismatch",
     "data_dependent",
 })  # fmt: skip
 
 RUN_KINDS = frozenset({
     "argument_mismatch", "deadlock", "infeed_starved", "interrupted", "limit_bytes", "limit_seconds", "limit_trips",
-    "raised",
+    "raised", "unregistered_target",
 })  # fmt: skip
+
+ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra"})
 
 TEXT_KINDS = frozenset({
     "duplicate_attribute", "duplicate_name", "duplicate_parameter", "elided_constant", "invalid_attribute",
@@ -34,4 +37,11 @@ TEXT_KINDS = frozenset({
     "undefined_name", "unknown_attribute", "unknown_opcode",
 })  # fmt: skip
 
-KINDS = SHAPE_KINDS | BUILD_KINDS | SCHEDULE_KINDS | RUN_KINDS | TEXT_KINDS
+STRICT_KINDS = frozenset({
+    "division_by_zero", "division_overflow", "index_clamped", "inf_born", "nan_born", "nan_converted",
+    "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
+})  # fmt: skip
+
+EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
+
+KINDS = SHAPE_KINDS | BUILD_KINDS | EDIT_KINDS | SCHEDULE_KINDS | RUN_KINDS | ENGINE_KINDS | STRICT_KINDS | TEXT_KINDS

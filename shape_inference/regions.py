@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .ops.control_flow import sliced
 from .rules import region_parameters
 from .types import AnyShape, Shape
 
@@ -31,6 +32,19 @@ def conditional(
 
 
 @region_parameters
+def fusion(operands: Sequence[AnyShape], *, calls: Any, **attributes: Any) -> dict[str, Any]:
+    return {"calls": operands}
+
+
+@region_parameters
+def scan(
+    operands: Sequence[AnyShape], *, dimension: int, num_carries: int, to_apply: Any, **attributes: Any
+) -> dict[str, Any]:
+    inputs = max(len(operands) - num_carries, 0)
+    return {"to_apply": (*sliced(operands[:inputs], dimension), *operands[inputs:])}
+
+
+@region_parameters
 def reduce(
     operands: Sequence[AnyShape], init_values: Sequence[AnyShape], *, to_apply: Any, dimensions: Any
 ) -> dict[str, Any]:
@@ -40,6 +54,16 @@ def reduce(
 @region_parameters
 def all_reduce(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
     return {"to_apply": _scalars(operands[:1]) * 2}
+
+
+@region_parameters
+def all_reduce_start(operands: Sequence[AnyShape], *, to_apply: Any, **attributes: Any) -> dict[str, Any]:
+    return {"to_apply": _scalars(operands[:1]) * 2}
+
+
+@region_parameters
+def async_start(operands: Sequence[AnyShape], *, calls: Any, **attributes: Any) -> dict[str, Any]:
+    return {"calls": operands}
 
 
 @region_parameters

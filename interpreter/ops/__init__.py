@@ -1,5 +1,6 @@
 """The value rules, one file for each family of ops; importing them fills the table."""
 
+from . import asynchronous as asynchronous
 from . import collectives as collectives
 from . import contraction as contraction
 from . import control_flow as control_flow

@@ -1,19 +1,22 @@
-"""The value of dot: its dimensions are brought into order once, then one (batched) matrix product does the work."""
+"""Values of products: dimensions are brought into order once, then one (batched) matrix product does the work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from shape_inference import Dims, PrimitiveType
+from shape_inference import Dims, PrimitiveType, primitive_type
+from shape_inference.ops.contraction import renumbered
 from xbuild.attributes import Array
 
-from ..lifting import common
+from ..lifting import common, widened
 from ..products import DType, finished, working_type
+from ..ragged import Ragged
 from ..rules import compute
 
 
@@ -98,3 +101,73 @@ def _product(lhs: DType, rhs: DType, result: DType) -> Callable[[Array, Array], 
 def _widened(lhs: Array, rhs: Array, *, result: DType) -> Array:
     work = working_type(lhs.dtype, rhs.dtype, result, lhs.shape[-1])
     return finished(np.matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False)), result)
+
+
+@compute
+def ragged_dot(
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
+    *,
+    lhs_batch_dims: Dims,
+    lhs_contracting_dims: Dims,
+    rhs_batch_dims: Dims,
+    rhs_contracting_dims: Dims,
+    lhs_ragged_dims: Dims,
+    rhs_group_dims: Dims,
+    operand_precision: tuple[str, ...],
+    preferred_element_type: PrimitiveType | None,
+) -> Array:
+    paired = dict(zip(lhs_batch_dims + lhs_contracting_dims, rhs_batch_dims + rhs_contracting_dims, strict=True))
+    dtype = (preferred_element_type or primitive_type(common(lhs.dtype, rhs.dtype))).dtype
+    product = partial(
+        dot,
+        lhs_contracting_dims=lhs_contracting_dims,
+        rhs_contracting_dims=renumbered(rhs_contracting_dims, rhs_group_dims),
+        lhs_batch_dims=lhs_batch_dims,
+        rhs_batch_dims=renumbered(rhs_batch_dims, rhs_group_dims),
+        operand_precision=operand_precision,
+        preferred_element_type=preferred_element_type,
+    )
+    if lhs_ragged_dims[0] in lhs_batch_dims:
+        return product(lhs, rhs)
+    ragged = Ragged(lhs_ragged_dims[0], lhs_batch_dims, lhs_contracting_dims, paired, rhs_group_dims)
+    return ragged.products(lhs, rhs, group_sizes, product, dtype)
+
+
+@compute
+def scaled_dot(
+    lhs: Array,
+    rhs: Array,
+    lhs_scale: Array,
+    rhs_scale: Array,
+    *,
+    lhs_batch_dims: Dims,
+    lhs_contracting_dims: Dims,
+    rhs_batch_dims: Dims,
+    rhs_contracting_dims: Dims,
+    operand_precision: tuple[str, ...],
+    preferred_element_type: PrimitiveType | None,
+) -> Array:
+    found = dot(
+        _scaled(lhs, lhs_scale),
+        _scaled(rhs, rhs_scale),
+        lhs_contracting_dims=lhs_contracting_dims,
+        rhs_contracting_dims=rhs_contracting_dims,
+        lhs_batch_dims=lhs_batch_dims,
+        rhs_batch_dims=rhs_batch_dims,
+        operand_precision=(),
+        preferred_element_type=None,
+    )
+    dtype = preferred_element_type.dtype if preferred_element_type else common(lhs.dtype, rhs.dtype)
+    return found.astype(dtype, copy=False)
+
+
+def _scaled(operand: Array, scale: Array) -> Any:
+    """The operand, in 32 bits or more, with each of its blocks multiplied by its scale."""
+    wide = np.result_type(np.float32, widened(operand).dtype, widened(scale).dtype)
+    values, factors = operand.astype(wide), scale.astype(wide)
+    for axis, (extent, blocks) in enumerate(zip(values.shape, factors.shape, strict=False)):
+        if blocks not in (1, extent):
+            factors = np.repeat(factors, extent // blocks, axis)
+    return values * factors

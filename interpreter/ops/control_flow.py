@@ -1,4 +1,4 @@
-"""Control flow: a call is its callee's lines, a while a loop, a conditional an if; map applies a region to elements."""
+"""Control flow: a call is its callee's lines, a while or scan a loop, a conditional an if; map acts on elements."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from shape_inference import Dims
 from xbuild.attributes import Array
 from xbuild.graph import Computation, Instruction
 
+from ..applying import applied
 from ..lines import Path, Place
 from ..region import Region
 from ..rules import compute, planned
+from ..scanning import emit_scan
 
 if TYPE_CHECKING:
     from ..emit import Emitter, Expr
@@ -21,19 +23,17 @@ if TYPE_CHECKING:
 
 @compute
 def map(operands: Sequence[Array], *, to_apply: Region, dimensions: Dims) -> Any:
-    extents = np.shape(operands[0])
-    if to_apply.lifted is not None:
-        result = to_apply.lifted(*operands)
-        return result if np.shape(result) == extents else np.broadcast_to(result, extents)
-    result = np.empty(extents, to_apply.computation.root.shape.dtype.dtype)  # type: ignore[union-attr]
-    for place in np.ndindex(extents):
-        result[place] = to_apply.scalar(*(operand[place] for operand in operands))
-    return result
+    return applied(to_apply, [np.asarray(operand) for operand in operands])[0]
 
 
 @planned
 def call(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     return emitter.called(instruction.attributes.to_apply, operands, path)
+
+
+@planned
+def fusion(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    return emitter.called(instruction.attributes.calls, operands, path)
 
 
 @planned
@@ -75,3 +75,6 @@ def _test(index: str, instruction: Instruction, number: int, count: int) -> str:
         return "else:" if number else "if True:"
     holds = index if instruction.operands[0].shape.dtype.kind == "pred" else f"{index} == {number}"  # type: ignore[union-attr]
     return f"{'el' * bool(number)}if {holds}:"
+
+
+planned.enter("scan", emit_scan)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shape_inference import Dims, Shape
 from shape_inference.dims import limits
 from shape_inference.types import PrimitiveType, f8e8m0fnu, primitive_type
 from xbuild.attributes import Array
+from xbuild.graph import Instruction
 
 from ..lifting import narrowed, widened
-from ..rules import compute
+from ..lines import Path
+from ..rules import compute, planned
+
+if TYPE_CHECKING:
+    from ..emit import Emitter, Expr
 
 
 @compute
@@ -73,6 +79,29 @@ def _from_bits(bits: Array, width: int, to: PrimitiveType) -> Any:
         packed = packed.view(f"u{packed.shape[-1]}")
         return (packed.view(to.dtype) if to.is_native else packed.astype(to.dtype))[..., 0]
     return packed.view(to.dtype)[..., 0]
+
+
+@planned
+def bitcast(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """The one op that reads layouts, which the shapes of the instructions have."""
+    shapes = emitter.bind("k", (instruction.operands[0].shape, instruction.shape))
+    call = f"{emitter.bind('r', relaid)}({operands[0]}, *{shapes})"
+    return emitter.evaluated(instruction.shape, call if instruction.shape.dims else f"{call}[()]", path)  # type: ignore[union-attr]
+
+
+def relaid(operand: Array, source: Shape, target: Shape) -> Any:
+    """The bytes of an array as they lie in one layout, read as they lie in another."""
+    if source.is_dynamic:
+        return np.asarray(operand).view(target.dtype.dtype)
+    laid = np.ascontiguousarray(np.asarray(operand).transpose(_major_to_minor(source))).reshape(-1)
+    order = _major_to_minor(target)
+    read = laid.view(target.dtype.dtype).reshape([target.dims[dim] for dim in order])
+    return read.transpose(np.argsort(order)) if order else read
+
+
+def _major_to_minor(shape: Shape) -> Dims:
+    minor_to_major = shape.layout.minor_to_major if shape.layout else tuple(reversed(range(shape.rank)))
+    return minor_to_major[::-1]
 
 
 @compute

@@ -100,7 +100,7 @@ def real(operand: Array) -> Any:
 
 @compute
 def imag(operand: Array) -> Any:
-    return operand.imag if operand.dtype.kind == "c" else np.zeros_like(operand)
+    return operand.imag if operand.dtype.kind == "c" else narrowed(np.zeros_like(widened(operand)), operand.dtype)
 
 
 @compute

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from shape_inference import TupleShape
+
 from ..folds import Arrays, fold
 from ..region import Region
 from ..rules import compute
@@ -17,4 +19,4 @@ def reduce(operands: Arrays, init_values: Arrays, *, to_apply: Region, dimension
     arrays = tuple(np.asarray(o).astype(t, copy=False) for o, t in zip(operands, types, strict=True))
     inits = tuple(np.asarray(i).astype(t, copy=False) for i, t in zip(init_values, types, strict=True))
     results = fold(to_apply, arrays, inits, tuple(sorted(dimensions)))
-    return results if len(results) > 1 else results[0]
+    return results if isinstance(to_apply.computation.root.shape, TupleShape) else results[0]

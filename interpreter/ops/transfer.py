@@ -1,9 +1,9 @@
-"""Transfers: a plan asks the grid, which knows the other end."""
+"""Transfers and custom calls: a plan asks the grid, which knows the other end."""
 
 from __future__ import annotations
 
 from ..requests import emit_request
 from ..rules import planned
 
-for _opcode in ("send", "send_done", "recv", "recv_done", "infeed", "outfeed"):
+for _opcode in ("send", "send_done", "recv", "recv_done", "infeed", "outfeed", "custom_call"):
     planned.enter(_opcode, emit_request)

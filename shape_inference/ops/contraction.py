@@ -1,4 +1,4 @@
-"""Shapes of the op that sums products over pairs of dimensions."""
+"""Shapes of the ops that sum products over pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -101,11 +101,163 @@ def _pairs(role: str, lhs: Shape, rhs: Shape, pairs: tuple[Dims, Dims]) -> None:
             )
 
 
-def check_precision(words: tuple[str, ...]) -> None:
-    if len(words) != 2 or any(word not in _PRECISIONS for word in words):
+def check_precision(words: tuple[str, ...], count: int = 2) -> None:
+    if len(words) != count or any(word not in _PRECISIONS for word in words):
+        wanted = "two" if count == 2 else str(count)
         refuse(
-            "invalid_attribute", f"operand_precision {list(words)}; none, or two of {', '.join(_PRECISIONS)} are wanted"
+            "invalid_attribute",
+            f"operand_precision {list(words)}; none, or {wanted} of {', '.join(_PRECISIONS)} are wanted",
         )
+
+
+@infer
+def ragged_dot(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    group_sizes: AnyShape,
+    *,
+    lhs_batch_dims: Dims,
+    lhs_contracting_dims: Dims,
+    rhs_batch_dims: Dims,
+    rhs_contracting_dims: Dims,
+    lhs_ragged_dims: Dims,
+    rhs_group_dims: Dims,
+    operand_precision: tuple[str, ...],
+    preferred_element_type: PrimitiveType | None,
+) -> Shape:
+    if operand_precision:
+        check_precision(operand_precision)
+    left, right, groups = array("lhs", lhs), array("rhs", rhs), array("group_sizes", group_sizes)
+    if len(lhs_ragged_dims) != 1:
+        refuse(
+            "attribute_length_mismatch",
+            f"lhs_ragged_dims {list(lhs_ragged_dims)} has {len(lhs_ragged_dims)} entries; 1 is wanted",
+        )
+    ragged = dims.dimension("lhs_ragged_dims", lhs_ragged_dims[0], "lhs", left)
+    batch, contracting = (lhs_batch_dims, rhs_batch_dims), (lhs_contracting_dims, rhs_contracting_dims)
+    is_free = ragged not in lhs_batch_dims + lhs_contracting_dims
+    whole = _product(left, without(right, rhs_group_dims), *_renumbered(batch, contracting, right, rhs_group_dims),
+                     preferred_element_type)  # fmt: skip
+    count = _group_count(groups, left, before(left.rank, ragged, lhs_batch_dims, lhs_contracting_dims))
+    _check_group(right, rhs_group_dims, count, is_free)
+    if ragged not in lhs_contracting_dims:
+        return whole
+    return Shape(whole.dtype, (count, *whole.dims), (False, *whole.dynamic) if whole.dynamic else ())
+
+
+def before(rank: int, ragged: int, batch: Dims, contracting: Dims) -> Dims:
+    """The dimensions of lhs in which the runs of the ragged one may differ."""
+    if ragged in batch:
+        return batch[: batch.index(ragged)]
+    if ragged in contracting:
+        return batch + contracting[: contracting.index(ragged)]
+    return batch + tuple(dim for dim in range(ragged) if dim not in batch + contracting)
+
+
+def without(shape: Shape, removed: Dims) -> Shape:
+    """The shape without the dimensions of the list that it has."""
+    kept = [dim for dim in range(shape.rank) if dim not in removed]
+    return Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), dims.dynamic_of(len(kept), _flags(shape, kept)))
+
+
+def renumbered(paired: Dims, removed: Dims) -> Dims:
+    """Dimension numbers where the dimensions of a list are gone."""
+    return tuple(dim - sum(gone < dim for gone in removed) for dim in paired)
+
+
+def _renumbered(
+    batch: tuple[Dims, Dims], contracting: tuple[Dims, Dims], rhs: Shape, group: Dims
+) -> tuple[tuple[Dims, Dims], tuple[Dims, Dims]]:
+    """The pairs by the dimensions that rhs has without its group dimension, which is none of them."""
+    dims.dimensions("rhs_group_dims", group, "rhs", rhs)
+    for name, paired in (("rhs_batch_dims", batch[1]), ("rhs_contracting_dims", contracting[1])):
+        dims.dimensions(name, paired, "rhs", rhs)
+        if shared := set(group) & set(paired):
+            dim = min(shared)
+            refuse(
+                "duplicate_dimension",
+                f"rhs_group_dims {list(group)} and {name} {list(paired)} both name dimension {dim} of rhs {rhs}",
+            )
+    return (batch[0], renumbered(batch[1], group)), (contracting[0], renumbered(contracting[1], group))
+
+
+def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
+    """How many groups there are: the last extent of group_sizes, which may have lhs's dimensions before it."""
+    dims.integer("group_sizes", groups)
+    wanted = tuple(lhs.dims[dim] for dim in prefix)
+    if groups.rank not in (1, len(prefix) + 1):
+        ranks = "1" if not prefix else f"1 or {len(prefix) + 1}"
+        refuse(
+            "rank_mismatch", f"group_sizes is {groups} of rank {groups.rank}; rank {ranks} is wanted, the groups last"
+        )
+    if groups.rank > 1 and groups.dims[:-1] != wanted:
+        refuse(
+            "dimension_mismatch",
+            f"group_sizes is {groups}, and lhs {lhs} has the extents {list(wanted)} in its dimensions {list(prefix)} "
+            "before the ragged one",
+        )
+    return groups.dims[-1]
+
+
+def _check_group(rhs: Shape, group: Dims, count: int, is_free: bool) -> None:
+    """One group dimension of as many entries as there are groups, where the ragged one is free; else none."""
+    if len(group) != int(is_free):
+        role = "free" if is_free else "a batch or contracting one"
+        refuse(
+            "attribute_length_mismatch",
+            f"rhs_group_dims {list(group)} has {len(group)} entries, and the ragged dimension is {role}; "
+            f"{int(is_free)} is wanted",
+        )
+    if group and rhs.dims[group[0]] != count:
+        refuse(
+            "dimension_mismatch",
+            f"group_sizes has {count} groups, and dimension {group[0]} of rhs {rhs}, its group dimension, is "
+            f"{rhs.dims[group[0]]}",
+        )
+
+
+@infer
+def scaled_dot(
+    lhs: AnyShape,
+    rhs: AnyShape,
+    lhs_scale: AnyShape,
+    rhs_scale: AnyShape,
+    *,
+    lhs_batch_dims: Dims,
+    lhs_contracting_dims: Dims,
+    rhs_batch_dims: Dims,
+    rhs_contracting_dims: Dims,
+    operand_precision: tuple[str, ...],
+    preferred_element_type: PrimitiveType | None,
+) -> Shape:
+    if operand_precision:
+        check_precision(operand_precision, 4 if len(operand_precision) == 4 else 2)
+    left, right = array("lhs", lhs), array("rhs", rhs)
+    for name, operand, scale in (("lhs", left, lhs_scale), ("rhs", right, rhs_scale)):
+        _check_scale(name, operand, array(f"{name}_scale", scale))
+    batch, contracting = (lhs_batch_dims, rhs_batch_dims), (lhs_contracting_dims, rhs_contracting_dims)
+    return _product(left, right, batch, contracting, preferred_element_type)
+
+
+def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
+    """A scale for each block of an operand: floats, of a rank and extents that fit."""
+    for label, shape in ((name, operand), (f"{name}_scale", scale)):
+        if not shape.dtype.is_float:
+            refuse("element_type_unsupported", f"{label} is {shape}: element type {shape.dtype} is not floating point")
+    if scale.rank not in (0, operand.rank):
+        refuse(
+            "rank_mismatch",
+            f"{name}_scale is {scale}, {name} is {operand}; their ranks are the same, or the scale's is 0",
+        )
+    for dim, (blocks, extent) in enumerate(zip(scale.dims, operand.dims, strict=False)):
+        if (extent % blocks if blocks else extent) or (
+            operand.dynamic and operand.dynamic[dim] and blocks not in (1, extent)
+        ):
+            refuse(
+                "divisibility",
+                f"dimension {dim} of {name}_scale {scale} is {blocks}, which does not divide that of {name} {operand}, "
+                f"{operand.bound(dim)}",
+            )
 
 
 def check_dot_ranks(lhs: AnyShape, rhs: AnyShape) -> tuple[Shape, Shape]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import dims
+from ..aliasing import Aliases, check_aliases
 from ..dims import called_with, gives, scalar
 from ..rules import infer, refuse
-from ..types import AnyShape, Dims, ProgramShape, Shape, compatible, pred, s32
+from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, compatible, pred, s32
 
 
 @infer
@@ -65,3 +66,101 @@ def map(operands: Sequence[AnyShape], *, to_apply: ProgramShape, dimensions: Dim
     result = scalar("the result of to_apply", to_apply.result)
     dynamic = [any(flags) for flags in zip(*(each.dynamic for each in arrays if each.dynamic), strict=True)]
     return Shape(result.dtype, first.dims, dims.dynamic_of(first.rank, dynamic))
+
+
+@infer
+def fusion(
+    operands: Sequence[AnyShape], *, kind: str, output_to_operand_aliasing: Aliases, calls: ProgramShape
+) -> AnyShape:
+    called_with("calls", calls, operands)
+    check_aliases(output_to_operand_aliasing, operands)
+    return calls.result
+
+
+@infer
+def scan(
+    operands: Sequence[AnyShape],
+    *,
+    dimension: int,
+    num_carries: int,
+    is_reverse: bool,
+    is_associative: bool,
+    to_apply: ProgramShape,
+    length: int | None,
+) -> AnyShape:
+    if not 0 <= num_carries <= len(operands):
+        refuse("arity_mismatch", f"num_carries={num_carries} of {len(operands)} operands; 0..{len(operands)} are legal")
+    inputs, carries = operands[: len(operands) - num_carries], operands[len(operands) - num_carries :]
+    slices = sliced(inputs, dimension)
+    extent, is_dynamic = _scanned(inputs, dimension, length)
+    called_with("to_apply", to_apply, (*slices, *carries), "the slice or carry of operand")
+    results = to_apply.result.elements if isinstance(to_apply.result, TupleShape) else (to_apply.result,)
+    _carried(to_apply, results, carries)
+    outputs = results[: len(results) - num_carries]
+    stacked = [_stacked(number, each, dimension, extent, is_dynamic) for number, each in enumerate(outputs)]
+    found = (*stacked, *carries)
+    return TupleShape(found) if isinstance(to_apply.result, TupleShape) else found[0]
+
+
+def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
+    """The slices of the inputs along a dimension, which they lose."""
+    found = []
+    for number, each in enumerate(inputs):
+        shape = dims.array(f"operands[{number}]", each)
+        if not shape.dims:
+            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to be scanned along")
+        dims.dimension("dimension", dimension, f"operands[{number}]", shape)
+        kept = [dim for dim in range(shape.rank) if dim != dimension]
+        flags = dims.dynamic_of(len(kept), (shape.dynamic[dim] for dim in kept if shape.dynamic))
+        found.append(Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), flags))
+    return found
+
+
+def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> tuple[int, bool]:
+    """How many slices there are, and whether that is only a bound."""
+    arrays = [each for each in inputs if isinstance(each, Shape)]
+    if not arrays and (length is None or length < 0):
+        refuse("invalid_attribute", f"length={length}, and no input tells how many slices there are; give a length")
+    if not arrays:
+        return length or 0, False
+    extent = arrays[0].dims[dimension]
+    for number, each in enumerate(arrays):
+        if each.dims[dimension] != extent:
+            refuse(
+                "dimension_mismatch",
+                f"operands[0] is {arrays[0]}, operands[{number}] is {each}: dimension {dimension}, which is scanned, "
+                f"is {extent} and {each.dims[dimension]}",
+            )
+    if length not in (None, extent):
+        refuse(
+            "dimension_mismatch", f"length={length}, and dimension {dimension} of operands[0] {arrays[0]} is {extent}"
+        )
+    return extent, any(each.dynamic and each.dynamic[dimension] for each in arrays)
+
+
+def _carried(to_apply: ProgramShape, results: Sequence[AnyShape], carries: Sequence[AnyShape]) -> None:
+    """The last values that the computation gives are the next carries."""
+    if len(results) < len(carries):
+        refuse(
+            "signature_mismatch",
+            f"to_apply is {to_apply}, which gives {len(results)} values, and there are {len(carries)} carries",
+        )
+    for number, (given, carry) in enumerate(zip(results[len(results) - len(carries) :], carries, strict=True)):
+        if not compatible(given, carry):
+            refuse("signature_mismatch", f"to_apply is {to_apply}: carry {number} is {carry}, and it gives {given}")
+
+
+def _stacked(number: int, each: AnyShape, dimension: int, extent: int, is_dynamic: bool) -> Shape:
+    """An output with all slices: a new dimension at the scanned one's place."""
+    shape = dims.array(f"output {number} of to_apply", each)
+    if not 0 <= dimension <= shape.rank:
+        refuse(
+            "dimension_out_of_range",
+            f"dimension={dimension}, and output {number} of to_apply is {shape}: with one more dimension it has rank "
+            f"{shape.rank + 1}; legal are 0..{shape.rank}",
+        )
+    flags = [*(shape.dynamic or (False,) * shape.rank)]
+    flags.insert(dimension, is_dynamic)
+    sizes = (*shape.dims[:dimension], extent, *shape.dims[dimension:])
+    dims.sizes("the result", sizes)
+    return Shape(shape.dtype, sizes, dims.dynamic_of(len(sizes), flags))

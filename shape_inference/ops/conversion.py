@@ -48,6 +48,22 @@ def _joined(shape: Shape, new: PrimitiveType) -> Shape:
 
 
 @infer
+def bitcast(operand: AnyShape, *, shape: Shape) -> Shape:
+    source = array("operand", operand)
+    if source.bytes != shape.bytes:
+        refuse(
+            "element_count_mismatch",
+            f"operand {source} takes {source.bytes} bytes, shape {shape} takes {shape.bytes}; a bitcast keeps them all",
+        )
+    if (source.dynamic or shape.dynamic) and (source.dims, source.dynamic) != (shape.dims, shape.dynamic):
+        refuse(
+            "dimension_mismatch",
+            f"operand is {source}, shape is {shape}: the bytes of a dynamic dimension are not read as another",
+        )
+    return shape
+
+
+@infer
 def reduce_precision(operand: AnyShape, *, exponent_bits: int, mantissa_bits: int) -> Shape:
     shape = array("operand", operand)
     element_type("operand", shape, *FLOAT)

@@ -19,7 +19,7 @@ def reduce(
     dims.dimensions("dimensions", dimensions, "operand", first)
     types = accumulators(to_apply, arrays, init_values)
     results = [_kept(each, dtype, dimensions) for each, dtype in zip(arrays, types, strict=True)]
-    return results[0] if len(results) == 1 else TupleShape(results)
+    return TupleShape(results) if len(results) > 1 or isinstance(to_apply.result, TupleShape) else results[0]
 
 
 def _kept(operand: Shape, dtype: PrimitiveType, dimensions: Dims) -> Shape:
@@ -54,7 +54,7 @@ def _fitting(
     count = len(arrays)
     wanted = signature([array_shape(each.dtype, ()) for each in arrays])
     dims.arity(role, to_apply, 2 * count, f"{count} operands and init values")
-    results = to_apply.result.elements if count > 1 and isinstance(to_apply.result, TupleShape) else (to_apply.result,)
+    results = to_apply.result.elements if isinstance(to_apply.result, TupleShape) else (to_apply.result,)
     if len(results) != count:
         refuse(
             "signature_mismatch",

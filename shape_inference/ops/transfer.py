@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import dims
+from ..aliasing import Aliases, check_aliases
+from ..convolutions import ConvolutionDimensionNumbers
+from ..groups import Pairs, check_pairs
 from ..rules import infer, refuse
 from ..types import AnyShape, Shape, TokenShape, TupleShape, array_shape, compatible, leaves, u32
 from ..types import token as a_token
-from .collectives import check_pairs
-
-Pairs = Sequence[tuple[int, int]]
+from ..windows import Window
+from .contraction import check_precision
 
 
 @infer
@@ -64,6 +67,46 @@ def outfeed(operand: AnyShape, token: AnyShape, *, outfeed_shape: AnyShape, outf
     if not compatible(operand, outfeed_shape):
         refuse("signature_mismatch", f"operand is {operand}, outfeed_shape is {outfeed_shape}")
     return a_token
+
+
+@infer
+def custom_call(
+    operands: Sequence[AnyShape],
+    *,
+    custom_call_target: str,
+    shape: AnyShape,
+    custom_call_has_side_effect: bool,
+    backend_config: str,
+    api_version: str,
+    called_computations: Sequence[Any],
+    operand_layout_constraints: Sequence[AnyShape] | None,
+    output_to_operand_aliasing: Aliases,
+    schedule: str,
+    literal: Any,
+    window: Window | None,
+    dim_labels: ConvolutionDimensionNumbers | None,
+    feature_group_count: int,
+    batch_group_count: int,
+    operand_precision: tuple[str, ...],
+    padding_type: str,
+) -> AnyShape:
+    if operand_layout_constraints is not None:
+        _constrained(operands, operand_layout_constraints)
+    check_aliases(output_to_operand_aliasing, operands)
+    if operand_precision:
+        check_precision(operand_precision, len(operand_precision))
+    return shape
+
+
+def _constrained(operands: Sequence[AnyShape], constraints: Sequence[AnyShape]) -> None:
+    """A shape with its layout for each operand."""
+    dims.length("operand_layout_constraints", constraints, len(operands), "and the operands are")
+    for number, (operand, wanted) in enumerate(zip(operands, constraints, strict=True)):
+        if not compatible(operand, wanted):
+            refuse(
+                "signature_mismatch",
+                f"operand_layout_constraints[{number}] is {wanted}, operands[{number}] is {operand}",
+            )
 
 
 def _context(payload: AnyShape) -> TupleShape:

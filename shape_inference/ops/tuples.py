@@ -38,3 +38,9 @@ def opt_barrier(operand: AnyShape) -> AnyShape:
 @infer
 def domain(operand: AnyShape, *, kind: str, entry: str, exit: str) -> AnyShape:
     return operand
+
+
+@infer
+def add_dependency(operand: AnyShape, token: AnyShape) -> AnyShape:
+    dims.token("token", token)
+    return operand

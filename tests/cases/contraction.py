@@ -256,3 +256,295 @@ REFUSALS = [
         "no-pair", xb.dot_general, MATRICES, "invalid_attribute", ("dimension_numbers",), {"dimension_numbers": (1, 0)}
     ),
 ]
+
+
+RAGGED, SCALED = "xla_data.proto, RaggedDotDimensionNumbers", "xla/hlo/ir/hlo_instructions.h, HloScaledDotInstruction"
+OF = np.random.default_rng(7)
+
+
+def small(*sizes: int) -> np.ndarray[Any, Any]:
+    """Small integers in f32, of which every order of adding gives the same."""
+    return OF.integers(-4, 5, sizes).astype(np.float32)
+
+
+FREE = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (1,), "lhs_ragged_dims": (0,), "rhs_group_dims": (0,)}
+CONTRACTED = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,), "lhs_ragged_dims": (1,)}
+PAIRED = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (1,)}
+PAIRS = {"lhs_batch_dims": (0,), "rhs_batch_dims": (0,), "lhs_contracting_dims": (2,), "rhs_contracting_dims": (1,)}
+LHS, EXPERTS, RIGHT = small(6, 3), small(2, 3, 4), small(6, 4)
+LEFTS, RIGHTS = small(3, 6, 2), small(2, 3, 2, 4)
+
+
+def rows(counts: list[int], lhs: Any = LHS, experts: Any = EXPERTS) -> Any:
+    """Each row with the matrix of its group; 0 where it is in none."""
+    expert = [n for n, count in enumerate(counts) for _ in range(count)][: len(lhs)]
+    found = np.zeros((len(lhs), experts.shape[-1]), np.float32)
+    for row, number in enumerate(expert):
+        found[row] = lhs[row] @ experts[number]
+    return found
+
+
+def columns(counts: list[int], lhs: Any, rhs: Any) -> Any:
+    """For each group the product of its columns of lhs and its rows of rhs."""
+    ends = np.cumsum(counts)
+    return np.stack([lhs[:, e - n : e] @ rhs[e - n : e] for n, e in zip(counts, ends, strict=True)])
+
+
+def ragged(name: str, lhs: Any, rhs: Any, counts: Any, expected: Any, dims: Mapping[str, Any], **more: Any) -> Case:
+    sizes = counts if isinstance(counts, np.ndarray) else np.array(counts, np.int32)
+    return Case(
+        f"ragged-{name}", xb.ops.ragged_dot, (lhs, rhs, sizes), expected, {**dims, **more}, source=RAGGED, oracle=False
+    )
+
+
+def ragged_type(dtype: PrimitiveType) -> Case:
+    lhs, rhs = np.ones((3, 2), dtype.dtype), np.ones((2, 2, 1), dtype.dtype)
+    expected = np.array([[2], [2], [0]]) if dtype.name != "pred" else np.array([[1], [1], [0]])
+    return ragged(f"type-{dtype}", lhs, rhs, [1, 1], expected.astype(dtype.dtype), FREE)
+
+
+CASES += [
+    ragged("free", LHS, EXPERTS, [4, 2], rows([4, 2]), FREE),
+    ragged("free-too-few", LHS, EXPERTS, [1, 2], rows([1, 2]), FREE),
+    ragged("free-too-many", LHS, EXPERTS, [5, 4], rows([5, 4]), FREE),
+    ragged("free-empty-group", LHS, EXPERTS, [0, 6], rows([0, 6]), FREE),
+    ragged("free-u32", LHS, EXPERTS, np.uint32([4, 2]), rows([4, 2]), FREE),
+    ragged("free-s64", LHS, EXPERTS, np.int64([3, 3]), rows([3, 3]), FREE),
+    ragged("free-group-last", LHS, EXPERTS.transpose(2, 1, 0), [4, 2], rows([4, 2]), {**FREE, "rhs_group_dims": (2,)}),
+    ragged("contracted", RIGHT.T, LHS, [4, 2], columns([4, 2], RIGHT.T, LHS), CONTRACTED),
+    ragged("contracted-too-few", RIGHT.T, LHS, [4, 1], columns([4, 1], RIGHT.T, LHS), CONTRACTED),
+    ragged(
+        "batch",
+        LEFTS,
+        RIGHTS[0],
+        [1, 2],
+        LEFTS @ RIGHTS[0],
+        {**PAIRS, "lhs_ragged_dims": (0,)},
+    ),
+    ragged(
+        "batch-too-few",
+        LEFTS,
+        RIGHTS[0],
+        [1, 1],
+        LEFTS @ RIGHTS[0],
+        {**PAIRS, "lhs_ragged_dims": (0,)},
+    ),
+    ragged(
+        "free-in-batches",
+        LEFTS,
+        RIGHTS,
+        [[4, 2], [1, 2], [3, 3]],
+        np.stack([rows(c, LEFTS[b], RIGHTS[:, b]) for b, c in enumerate(([4, 2], [1, 2], [3, 3]))]),
+        {
+            "lhs_batch_dims": (0,),
+            "rhs_batch_dims": (1,),
+            "lhs_contracting_dims": (2,),
+            "rhs_contracting_dims": (2,),
+            "lhs_ragged_dims": (1,),
+            "rhs_group_dims": (0,),
+        },
+    ),
+    ragged(
+        "free-in-batches-alike",
+        LEFTS,
+        RIGHTS,
+        [4, 2],
+        np.stack([rows([4, 2], LEFTS[b], RIGHTS[:, b]) for b in range(3)]),
+        {
+            "lhs_batch_dims": (0,),
+            "rhs_batch_dims": (1,),
+            "lhs_contracting_dims": (2,),
+            "rhs_contracting_dims": (2,),
+            "lhs_ragged_dims": (1,),
+            "rhs_group_dims": (0,),
+        },
+    ),
+    ragged(
+        "free-after-free",
+        LEFTS,
+        RIGHTS[:, 0],
+        [[4, 2], [1, 2], [3, 3]],
+        np.stack([rows(c, LEFTS[m], RIGHTS[:, 0]) for m, c in enumerate(([4, 2], [1, 2], [3, 3]))]),
+        {"lhs_contracting_dims": (2,), "rhs_contracting_dims": (1,), "lhs_ragged_dims": (1,), "rhs_group_dims": (0,)},
+    ),
+    ragged(
+        "contracted-in-batches",
+        LEFTS.transpose(0, 2, 1),
+        LEFTS,
+        [[4, 2], [1, 2], [3, 3]],
+        np.stack([columns(c, LEFTS[b].T, LEFTS[b]) for b, c in enumerate(([4, 2], [1, 2], [3, 3]))], 1),
+        {**PAIRS, "lhs_ragged_dims": (2,)},
+    ),
+    ragged(
+        "outside-of-runs-nothing-is-read",
+        np.float32([[1], [np.inf]]),
+        np.float32([[[2]], [[np.nan]]]),
+        [1, 0],
+        np.float32([[2], [0]]),
+        FREE,
+    ),
+    ragged(
+        "to-f32",
+        np.full((2, 300), 1, BF16),
+        np.ones((1, 300, 1), BF16),
+        [2],
+        np.float32([[300]] * 2),
+        FREE,
+        preferred_element_type=xb.f32,
+    ),
+    ragged(
+        "bf16-rounds-once",
+        np.full((1, 1000), 0.01, BF16),
+        np.ones((1, 1000, 1), BF16),
+        [1],
+        np.array([[10]], BF16),
+        FREE,
+    ),
+    ragged(
+        "s8-to-s32",
+        np.int8([[100, 100]]),
+        np.int8([[[100], [100]]]),
+        [1],
+        np.int32([[20000]]),
+        FREE,
+        preferred_element_type=xb.s32,
+    ),
+    *(ragged_type(dtype) for dtype in PRIMITIVES.values() if dtype.bits > 2 and dtype.name != "f8e8m0fnu"),
+    Case("ragged-form", xb.ragged_dot, (LHS, EXPERTS, np.int32([4, 2])), rows([4, 2]), source=RAGGED, oracle=False),
+]
+
+
+def scaled(name: str, arrays: tuple[Any, ...], expected: Any, dims: Mapping[str, Any] = PAIRED, **more: Any) -> Case:
+    return Case(f"scaled-{name}", xb.ops.scaled_dot, arrays, expected, {**dims, **more}, source=SCALED, oracle=False)
+
+
+E8, F4 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float4_e2m1fn
+X8, Y8 = OF.integers(-4, 5, (2, 64)).astype(F8), OF.integers(-4, 5, (3, 64)).astype(F8)
+SX, SY = (2.0 ** OF.integers(-2, 3, (2, 2))).astype(E8), (2.0 ** OF.integers(-2, 3, (3, 2))).astype(E8)
+WIDE = (X8.astype(np.float32) * SX.astype(np.float32).repeat(32, 1)) @ (
+    Y8.astype(np.float32) * SY.astype(np.float32).repeat(32, 1)
+).T
+FOURS = np.float32([[1, 2, 3, 4], [5, 6, 7, 8]])
+
+CASES += [
+    scaled("mx", (X8, Y8, SX, SY), WIDE, preferred_element_type=xb.f32),
+    scaled("mx-bf16", (X8, Y8, SX, SY), WIDE.astype(BF16), preferred_element_type=xb.bf16),
+    scaled("mx-f8", (X8, Y8, SX, SY), WIDE.astype(F8)),
+    scaled(
+        "f4",
+        (np.array([[1, 2, 3, 4]], F4), np.array([[1, 1, 2, 2]], F4), np.array([[2, 0.5]], F8), np.array([[1, 4]], F8)),
+        np.float32([[34]]),
+        preferred_element_type=xb.f32,
+    ),
+    scaled(
+        "rows",
+        (FOURS, FOURS, np.float32([[1, 10]]), np.float32([[2], [3]])),
+        (FOURS * np.float32([1, 1, 10, 10])) @ (FOURS * np.float32([[2], [3]])).T,
+    ),
+    scaled("without-a-scale", (FOURS.astype(BF16), FOURS, BF16(1), np.float32(2)), FOURS @ FOURS.T * 2),
+    scaled(
+        "blocks-of-rows",
+        (FOURS, FOURS, np.float32([[1, 10]]), np.float32([[1, 1]])),
+        (FOURS * np.float32([1, 1, 10, 10])) @ FOURS.T,
+    ),
+    scaled(
+        "no-terms",
+        (FOURS[:, :0], FOURS[:, :0], np.ones((2, 0), np.float32), np.ones((2, 0), np.float32)),
+        np.zeros((2, 2), np.float32),
+    ),
+    Case(
+        "scaled-form",
+        lambda x, y, a, b: xb.scaled_dot(x, y, a, b, ((1,), (1,))),
+        (FOURS, FOURS, np.float32(2), np.float32(3)),
+        FOURS @ FOURS.T * 6,
+        source=SCALED,
+        oracle=False,
+    ),
+]
+
+
+def unfit(name: str, operands: tuple[str, ...], kind: str, *names: str, **dims: Any) -> Refusal:
+    return Refusal(f"ragged-{name}", xb.ops.ragged_dot, operands, kind, names, dims)
+
+
+def unscaled(name: str, operands: tuple[str, ...], kind: str, *names: str, **dims: Any) -> Refusal:
+    return Refusal(f"scaled-{name}", xb.ops.scaled_dot, operands, kind, names, {**PAIRED, **dims})
+
+
+THREE = ("f32[6,3]", "f32[2,3,4]", "s32[2]")
+REFUSALS += [
+    unfit("none", THREE, "attribute_length_mismatch", "lhs_ragged_dims", "0", **{**FREE, "lhs_ragged_dims": ()}),
+    unfit("two", THREE, "attribute_length_mismatch", "[0, 1]", "2", **{**FREE, "lhs_ragged_dims": (0, 1)}),
+    unfit("outside", THREE, "dimension_out_of_range", "2", "0..1", **{**FREE, "lhs_ragged_dims": (2,)}),
+    unfit("group-outside", THREE, "dimension_out_of_range", "5", "0..2", **{**FREE, "rhs_group_dims": (5,)}),
+    unfit("group-paired", THREE, "duplicate_dimension", "rhs_group_dims", "1", **{**FREE, "rhs_group_dims": (1,)}),
+    unfit(
+        "no-group",
+        ("f32[6,3]", "f32[3,4]", "s32[2]"),
+        "attribute_length_mismatch",
+        "rhs_group_dims",
+        "0",
+        "1",
+        **{**FREE, "rhs_contracting_dims": (0,), "rhs_group_dims": ()},
+    ),
+    unfit(
+        "group-of-contracted",
+        ("f32[6,3]", "f32[2,3,4]", "s32[2]"),
+        "attribute_length_mismatch",
+        "rhs_group_dims",
+        "1",
+        "0",
+        **{**FREE, "lhs_ragged_dims": (1,)},
+    ),
+    unfit("groups", ("f32[6,3]", "f32[2,3,4]", "s32[3]"), "dimension_mismatch", "3", "2", "group", **FREE),
+    unfit("sizes-rank", ("f32[6,3]", "f32[2,3,4]", "s32[6,2]"), "rank_mismatch", "s32[6,2]", "1", **FREE),
+    unfit("sizes-scalar", ("f32[6,3]", "f32[2,3,4]", "s32[]"), "rank_mismatch", "s32[]", "0", **FREE),
+    unfit(
+        "sizes-prefix",
+        ("f32[4,6,3]", "f32[2,3,4]", "s32[5,2]"),
+        "dimension_mismatch",
+        "s32[5,2]",
+        "[4]",
+        **{**FREE, "lhs_contracting_dims": (2,), "lhs_ragged_dims": (1,)},
+    ),
+    unfit(
+        "sizes-float", ("f32[6,3]", "f32[2,3,4]", "f32[2]"), "element_type_unsupported", "group_sizes", "f32", **FREE
+    ),
+    unfit("extent", ("f32[6,5]", "f32[2,3,4]", "s32[2]"), "dimension_mismatch", "5", "3", **FREE),
+    unfit("types", ("f32[6,3]", "s32[2,3,4]", "s32[2]"), "element_type_mismatch", "f32", "s32", **FREE),
+    unfit("precision", THREE, "invalid_attribute", "best", **FREE, operand_precision=("best",)),
+    unscaled("divides", ("f32[2,9]", "f32[3,9]", "f32[2,2]", "f32[3,3]"), "divisibility", "2", "9", "lhs_scale"),
+    unscaled(
+        "rank", ("f32[2,8]", "f32[3,8]", "f32[2]", "f32[3,2]"), "rank_mismatch", "lhs_scale", "f32[2]", "f32[2,8]"
+    ),
+    unscaled("integer", ("s8[2,8]", "f32[3,8]", "f32[2,2]", "f32[3,2]"), "element_type_unsupported", "lhs", "s8"),
+    unscaled(
+        "integer-scale",
+        ("f32[2,8]", "f32[3,8]", "f32[2,2]", "s32[3,2]"),
+        "element_type_unsupported",
+        "rhs_scale",
+        "s32",
+    ),
+    unscaled("extent", ("f32[2,8]", "f32[3,4]", "f32[]", "f32[]"), "dimension_mismatch", "8", "4"),
+    unscaled("none", ("f32[2,8]", "f32[3,8]", "f32[2,0]", "f32[3,1]"), "divisibility", "0", "8"),
+    unscaled(
+        "precisions",
+        ("f32[2,8]", "f32[3,8]", "f32[]", "f32[]"),
+        "invalid_attribute",
+        "operand_precision",
+        operand_precision=("high",),
+    ),
+]
+
+
+def cut(x: xb.Value, size: int) -> xb.Value:
+    return xb.set_dimension_size(x, xb.constant(x.builder, literal=np.int32(size)), 0)
+
+
+COUNT, TENS = np.arange(1, 6, dtype=np.float32), 10 * np.arange(1, 6, dtype=np.float32)
+CASES += [
+    Case(
+        "dynamic", lambda x, y: xb.dot(cut(x, 3), y), (COUNT, TENS), 140.0, source="real XLA cuts to the dynamic size"
+    ),
+    Case("dynamic-both", lambda x, y: xb.dot(cut(x, 3), cut(y, 1)), (COUNT, TENS), 10.0, source="real XLA, as before"),
+]

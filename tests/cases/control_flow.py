@@ -1,4 +1,4 @@
-"""Cases of call, while, conditional and map."""
+"""Cases of call, while, conditional, map, scan and fusion."""
 
 from __future__ import annotations
 
@@ -287,5 +287,190 @@ REFUSALS = [
         ("f32[]",),
         "arity_mismatch",
         ("0", "1"),
+    ),
+]
+
+
+SCAN, FUSION = (
+    "xla/hlo/ir/hlo_instructions.h, HloScanInstruction",
+    "xla/hlo/ir/hlo_instructions.h, HloFusionInstruction",
+)
+ROWS = np.arange(8, dtype=np.float32).reshape(4, 2)
+SUMS = np.cumsum(ROWS, 0, dtype=np.float32)
+FIVE = np.arange(5, dtype=np.float32)
+BF = ml_dtypes.bfloat16
+
+
+def sum_and_square(x: xb.Value, total: xb.Value) -> tuple[xb.Value, xb.Value]:
+    return xb.ops.multiply(s := xb.ops.add(x, total), s), s
+
+
+def twice(x: xb.Value, total: xb.Value) -> tuple[xb.Value, xb.Value]:
+    return (s := xb.ops.add(x, total)), s
+
+
+def running(opcode: Callable[..., xb.Value]) -> Callable[..., tuple[xb.Value, xb.Value]]:
+    return lambda x, total: ((s := opcode(x, total)), s)
+
+
+def along(
+    name: str,
+    operands: tuple[Any, ...],
+    body: Callable[..., Any],
+    expected: object,
+    oracle: bool = True,
+    **attributes: Any,
+) -> Case:
+    """A scan of all operands but the last, which is carried."""
+    attributes = {"dimension": 0, "num_carries": 1, **attributes}
+    return Case(
+        f"scan-{name}",
+        lambda *values: xb.ops.scan(values, to_apply=body, **attributes),
+        operands,
+        expected,
+        source=SCAN,
+        oracle=oracle,
+    )
+
+
+def each_type(dtype: Any) -> Case:
+    """A running sum, with its last value, in each kind of type."""
+    values, sums = np.array([1, 2, 3]).astype(dtype), np.array([2, 4, 7]).astype(dtype)
+    return along(f"type-{np.dtype(dtype)}", (values, np.dtype(dtype).type(1)), twice, (sums, sums[-1]))
+
+
+def fused(x: xb.Value, y: xb.Value) -> xb.Value:
+    return xb.fusion((x, y), lambda a, b: xb.ops.multiply(xb.ops.add(a, b), a))
+
+
+CASES += [
+    along("forward", (ROWS, np.zeros(2, np.float32)), sum_and_square, (SUMS**2, SUMS[-1])),
+    along(
+        "reverse",
+        (ROWS, np.zeros(2, np.float32)),
+        sum_and_square,
+        (np.float32([[144, 256], [144, 225], [100, 144], [36, 49]]), SUMS[-1]),
+        is_reverse=True,
+    ),
+    along(
+        "second-dimension",
+        (ROWS.reshape(2, 4), np.zeros(2, np.float32)),
+        sum_and_square,
+        (np.float32([[0, 1, 9, 36], [16, 81, 225, 484]]), np.float32([6, 22])),
+        dimension=1,
+    ),
+    along("associative", (FIVE, np.float32(10)), twice, ([10, 11, 13, 16, 20], 20), is_associative=True),
+    along("running-reverse", (FIVE, np.float32(1)), twice, ([11, 11, 10, 8, 5], 11), is_reverse=True),
+    along(
+        "running-second", (ROWS, np.ones(4, np.float32)), twice, (1 + np.cumsum(ROWS, 1), 1 + ROWS.sum(1)), dimension=1
+    ),
+    along("product", (np.int8([5, 6, 7]), np.int8(1)), running(xb.ops.multiply), (np.int8([5, 30, -46]), np.int8(-46))),
+    along("maximum", (np.int32([3, 1, 5]), np.int32(2)), running(xb.ops.maximum), ([3, 3, 5], 5)),
+    along(
+        "maximum-of-floats",
+        (np.float32([-0.0, 0.0, np.nan, 1]), np.float32(-0.0)),
+        running(xb.ops.maximum),
+        (np.float32([-0.0, 0.0, np.nan, np.nan]), np.float32(np.nan)),
+    ),
+    along("or", (np.array([False, True, False]), np.False_), running(xb.ops.or_), ([False, True, True], True)),
+    along("bf16-rounds-each-time", (np.full(4, 1, BF), BF(256)), twice, (np.full(4, 256, BF), BF(256))),
+    *(each_type(dtype) for dtype in (np.float16, np.float64, np.int8, np.uint32, np.int64, np.complex64)),
+    along("no-output", (FIVE, np.float32(10)), lambda x, t: (xb.ops.add(x, t),), (20.0,)),
+    along("bare-carry", (FIVE, np.float32(10)), xb.ops.add, 20.0),
+    along("no-carry", (FIVE,), lambda x: (xb.ops.add(x, x),), (2 * FIVE,), num_carries=0),
+    along("bare-output", (FIVE,), lambda x: xb.ops.add(x, x), 2 * FIVE, num_carries=0),
+    along(
+        "more-outputs", (FIVE, np.float32(10)), lambda x, t: (t, x, xb.ops.add(x, t)), ([10, 10, 11, 13, 16], FIVE, 20)
+    ),
+    along("no-input", (np.float32(1),), lambda t: (xb.ops.add(t, t), xb.ops.add(t, t)), ([2, 4, 8], 8), length=3),
+    along("no-slices", (FIVE[:0], np.float32(10)), sum_and_square, (FIVE[:0], 10), oracle=False),
+    along(
+        "two-carries-change-places",
+        (FIVE[:3], np.float32(1), np.int32(7), np.int32(8)),
+        lambda x, a, m, n: (xb.ops.add(x, a), xb.ops.add(x, a), n, m),
+        ([1, 2, 4], 4, 8, 7),
+        num_carries=3,
+    ),
+    along(
+        "outputs-of-more-dimensions",
+        (FIVE[:2], np.float32(0)),
+        lambda x, t: (xb.ops.broadcast(x, sizes=(3,), dimensions=()), t),
+        ([[0, 0, 0], [1, 1, 1]], 0),
+    ),
+    Case(
+        "scan-form",
+        lambda x: xb.scan(x, 1, lambda e, t: (t, xb.ops.add(e, t)))[0],
+        (FIVE,),
+        [1, 1, 2, 4, 7],
+        source=SCAN,
+    ),
+    Case("fusion", fused, (X, X), 2 * X * X, source=FUSION),
+    Case(
+        "fusion-in-fusion",
+        lambda x: xb.fusion(x, lambda y: xb.tuple_(xb.fusion((y, y), xb.add, "kInput"), y)),
+        (X,),
+        (2 * X, X),
+        source=FUSION,
+        oracle=False,  # which XLA:CPU makes itself, and of its own kinds
+    ),
+]
+
+
+def unscanned(
+    name: str, operands: tuple[str, ...], kind: str, *names: str, body: Any = first, **attributes: Any
+) -> Refusal:
+    attributes = {"dimension": 0, "num_carries": 1, **attributes}
+    call = lambda *values, **given: xb.ops.scan(values, to_apply=body, **given)  # noqa: E731
+    return Refusal(f"scan-{name}", call, operands, kind, names, attributes)
+
+
+REFUSALS += [
+    unscanned("carries", ("f32[3]",), "arity_mismatch", "num_carries=2", "1", num_carries=2),
+    unscanned("scalar", ("f32[]", "f32[]"), "rank_too_small", "operands[0]", "f32[]"),
+    unscanned("dimension", ("f32[3]", "f32[]"), "dimension_out_of_range", "1", "0..0", dimension=1),
+    unscanned("extents", ("f32[3]", "f32[4]", "f32[]"), "dimension_mismatch", "3", "4", body=lambda a, b, c: (a, c)),
+    unscanned("no-length", ("f32[]",), "invalid_attribute", "length", body=lambda t: (t, t)),
+    unscanned("length", ("f32[3]", "f32[]"), "dimension_mismatch", "length=4", "3", length=4),
+    unscanned("arity", ("f32[3]", "f32[]"), "arity_mismatch", "1", "2", body=computed("(f32[])", first)),
+    unscanned(
+        "kept-dimension", ("f32[3]", "f32[]"), "signature_mismatch", "f32[1]", body=computed("(f32[1], f32[])", first)
+    ),
+    unscanned("carry", ("f32[3]", "s32[]"), "signature_mismatch", "s32[]", "f32[]", body=lambda x, t: (x, x)),
+    unscanned(
+        "too-few", ("f32[3]", "s32[]", "s32[]"), "signature_mismatch", "2", body=lambda x, a, b: (x,), num_carries=2
+    ),
+    unscanned("output", ("f32[2,3]", "f32[]"), "signature_mismatch", "f32[2]", body=lambda x, t: (t, x), dimension=1),
+    unscanned(
+        "output-rank",
+        ("f32[2,3]", "f32[]"),
+        "dimension_out_of_range",
+        "2",
+        "0..1",
+        body=lambda x, t: (t, t),
+        dimension=2,
+    ),
+    Refusal(
+        "fusion-type",
+        lambda x: xb.fusion(x, computed("(s32[])", first)),
+        ("f32[]",),
+        "signature_mismatch",
+        ("calls", "s32[]", "f32[]"),
+    ),
+    Refusal(
+        "fusion-arity",
+        lambda x: xb.fusion((x, x), computed("(f32[])", first)),
+        ("f32[]",),
+        "arity_mismatch",
+        ("1", "2"),
+    ),
+    Refusal(
+        "fusion-alias",
+        lambda x: xb.fusion(x, lambda y: y, output_to_operand_aliasing=[((), 1, ())]),
+        ("f32[]",),
+        "index_out_of_range",
+        ("output_to_operand_aliasing", "1"),
+    ),
+    Refusal(
+        "fusion-kind", lambda x: xb.fusion(x, lambda y: y, "kBig"), ("f32[]",), "invalid_attribute", ("kBig", "kLoop")
     ),
 ]

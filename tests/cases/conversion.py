@@ -60,6 +60,7 @@ CONVERSIONS: list[tuple[str, str, Any, Any]] = [
     ("pred", "s4", [True, False], [1, 0]),
     ("f32", "c64", [1.5, -0.0], [1.5 + 0j, complex(-0.0, 0.0)]),
     ("c64", "f32", [1.5 + 2j, -3.0], [1.5, -3.0]),
+    ("s32", "f32", [0, 1, 2], [0.0, 1.0, 2.0]),
     ("c64", "c128", [1.5 + 2j], [1.5 + 2j]),
     ("c128", "s32", [2.9 + 1j], [2]),
     ("f32", "f32", [-0.0, NAN], [-0.0, NAN]),
@@ -189,4 +190,59 @@ REFUSALS: list[Refusal] = [
         ("f32[2] u32[]", "rank_mismatch", ("f32[2]", "u32[]")),
     ),
     *_refused(xb.stochastic_convert, _to("pred"), ("f32[2] u32[2]", FLOAT, ("pred",))),
+]
+
+
+LAYOUT = "HloOpcode, bitcast; xla/hlo/ir/hlo_instruction.h"
+SIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def laid(operand: np.ndarray[Any, Any], target: str, expected: Any, source: str = "") -> Case:
+    """A bitcast of the operand as laid out in `source` (by a bitcast of its own bytes from rows), if any."""
+
+    def call(x: xb.Value) -> xb.Value:
+        first = xb.bitcast(x, xb.parse_shape(source)) if source else x
+        return xb.bitcast(first, xb.parse_shape(target))
+
+    return Case(f"bitcast-{source}-{target}", call, (operand,), expected, source=LAYOUT, oracle=False)
+
+
+CASES += [
+    laid(SIX, "f32[3,2]{0,1}", SIX.T),
+    laid(SIX, "f32[3,2]{1,0}", SIX.reshape(3, 2)),
+    laid(SIX, "f32[6]{0}", SIX.ravel()),
+    laid(SIX, "s32[6]", SIX.ravel().view(np.int32)),
+    laid(SIX, "u8[2,12]", SIX.view(np.uint8)),
+    laid(SIX, "f64[3]", SIX.ravel().view(np.float64)),
+    laid(SIX, "f32[2,3]{1,0}", SIX),
+    laid(SIX, "f32[6]{0}", SIX.ravel(), source="f32[3,2]{0,1}"),
+    laid(SIX, "f32[3,2]{1,0}", SIX.reshape(3, 2), source="f32[3,2]{0,1}"),
+    laid(
+        np.arange(24, dtype=np.int16).reshape(2, 3, 4),
+        "s16[4,2,3]{0,2,1}",
+        np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1),
+    ),
+    laid(np.array([True, False]), "s8[2]", [1, 0]),
+    laid(np.float32(1), "s32[1]", [0x3F800000]),
+    laid(np.float32([1]), "s32[]", 0x3F800000),
+    laid(
+        np.array([1, 2, 3, 4], primitive_type("bf16").dtype),
+        "u16[2,2]",
+        np.array([1, 2, 3, 4], primitive_type("bf16").dtype).view(np.uint16).reshape(2, 2),
+    ),
+]
+REFUSALS += [
+    Refusal(
+        "bitcast-bytes", xb.ops.bitcast, ("f32[2,3]",), "element_count_mismatch", ("24", "28"), {"shape": xb.f32[7]}
+    ),
+    Refusal("bitcast-width", xb.ops.bitcast, ("f32[3]",), "element_count_mismatch", ("12", "24"), {"shape": xb.f64[3]}),
+    Refusal(
+        "bitcast-dynamic",
+        xb.ops.bitcast,
+        ("f32[<=6]",),
+        "dimension_mismatch",
+        ("f32[<=6]", "f32[2,3]"),
+        {"shape": xb.f32[2, 3]},
+    ),
+    Refusal("bitcast-tuple", xb.ops.bitcast, ("(f32[2])",), "not_array", ("(f32[2])",), {"shape": xb.f32[2]}),
 ]

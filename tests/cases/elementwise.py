@@ -114,6 +114,7 @@ UNARY: list[tuple[Any, ...]] = [
     ("floor", "f32", [1.8, -0.5, -0.0, -INF], [1.0, -1.0, -0.0, -INF]),
     ("imag", "c64", [1 + 2j, 3.0], [2.0, 0.0], {"gives": "f32"}),
     ("imag", "f32", [1.0, NAN], [0.0, 0.0]),
+    ("imag", "f8e8m0fnu", [1.0, 2.0], [NAN, NAN]),  # it has no zero
     ("is_finite", "f32", [1.0, INF, NAN, -0.0], FINITE, {"gives": "pred"}),
     ("is_finite", "f8e5m2", [1.0, -INF, NAN, -0.0], FINITE, {"gives": "pred"}),
     ("log", "f32", [1.0, 0.0, -0.0, -1.0, INF], [0.0, -INF, -INF, NAN, INF]),
@@ -331,3 +332,53 @@ REFUSALS: list[Refusal] = [
     Refusal("select-ranks", xb.select, ("pred[2]", "f32[2,3]", "f32[2,3]"), "rank_mismatch", ("pred[2]", "f32[2,3]")),
     Refusal("select-tuples", xb.select, ("pred[2]", "(f32[2])", "(f32[2])"), "non_scalar", ("pred[2]",)),
 ]  # fmt: skip
+
+
+DYNAMIC = "HloModule, dynamic dimensions: real XLA cuts to the dynamic size, and one of size 1 meets every other"
+COUNT, TENS = np.arange(1, 6, dtype=np.float32), 10 * np.arange(1, 6, dtype=np.float32)
+
+
+def cut(x: xb.Value, size: int) -> xb.Value:
+    return xb.set_dimension_size(x, xb.constant(x.builder, literal=np.int32(size)), 0)
+
+
+def measured(value: xb.Value) -> xb.Value:
+    """The real size of a dynamic vector, and the sum of its elements."""
+    return xb.tuple_(xb.get_dimension_size(value, 0), xb.reduce(value, 0.0, xb.add, 0))
+
+
+def sized(
+    name: str, call: Callable[[xb.Value, xb.Value], xb.Value], size: int, total: float, oracle: bool = True
+) -> Case:
+    """An op of 1, 2, 3, 4, 5 and 10, 20, 30, 40, 50, of which some are cut."""
+    return Case(
+        f"dynamic-{name}",
+        lambda x, y: measured(call(x, y)),
+        (COUNT, TENS),
+        (np.int32(size), np.float32(total)),
+        source=DYNAMIC,
+        oracle=oracle,
+    )
+
+
+def chosen(x: xb.Value, y: xb.Value) -> xb.Value:
+    which = xb.constant(x.builder, literal=np.array([False, True, False, True, True]))
+    return xb.select(which, cut(x, 3), y)
+
+
+CASES += [
+    *(
+        sized(f"{size}-{order}", lambda x, y, n=size, o=order: xb.ops.add(*((cut(x, n), y)[::o])), size, total)
+        for size, total in ((0, 0), (1, 11), (3, 66), (5, 165))
+        for order in (1, -1)
+    ),
+    *(
+        sized(f"{a}-and-{b}", lambda x, y, a=a, b=b: xb.ops.add(cut(x, a), cut(y, b)), size, total)
+        for a, b, size, total in ((3, 4, 3, 66), (4, 3, 3, 66), (1, 4, 4, 104), (4, 1, 4, 50), (1, 1, 1, 11))
+    ),
+    sized("maximum", lambda x, y: xb.ops.maximum(cut(x, 3), y), 3, 60),
+    sized("select", chosen, 3, 42),
+    sized("map", lambda x, y: xb.map((cut(x, 3), y), lambda a, b: a + b), 3, 66),
+    sized("clamp", lambda x, y: xb.ops.clamp(cut(x, 3), y, y), 3, 60, oracle=False),
+    sized("power", lambda x, y: xb.ops.power(y, cut(x, 2)), 2, 410),
+]

@@ -107,6 +107,17 @@ def of_type(dtype: Any) -> list[Case]:
     ]
 
 
+TWO_ROWS = np.array([[5, 1, 4, 2, 3], [0, 9, -1, 9, 7]], np.float32)
+COLUMNS = np.tile(np.arange(5, dtype=np.int32), (2, 1))
+APPROX = "XlaBuilder's library, ApproxTopK"
+
+
+def approx(x: xb.Value, *rest: xb.Value, **attributes: Any) -> xb.Value:
+    """The largest first, of which ties go to the first; without a value -1 and 99."""
+    inits = (-1.0, 99)[: 1 + len(rest)]
+    return xb.approx_top_k((x, *rest), inits, comparator=by("GT"), **attributes)
+
+
 CASES = [
     ordered("keys", by("LT"), (np.array([3, 1, 2], np.float32),), [1, 2, 3]),
     ordered(
@@ -182,6 +193,15 @@ CASES = [
     Case("sort-comfortable-comparator", lambda x: xb.sort([x], lambda a, b: a > b, 0), (KEYS,), [2, 2, 2, 1, 1, 0],
          source=SORT),
     Case("topk", xb.ops.topk, (ODD,), (ODD[[1, 5, 0]], np.array([1, 5, 0], np.int32)), {"k": 3}, source=NUMERICS),
+    Case("approx", approx, (TWO_ROWS, COLUMNS), ([[5, 4], [9, 9]], [[0, 2], [1, 3]]), {"top_k": 2, "reduction_dim": 1},
+         source=APPROX),
+    Case("approx-columns", approx, (TWO_ROWS,), ([[5, 9, 4, 9, 7]],), {"top_k": 1, "reduction_dim": 0}, source=APPROX),
+    Case("approx-all", approx, (TWO_ROWS[0],), ([5, 4, 3, 2, 1],),
+         {"top_k": 2, "reduction_dim": 0, "aggregate_to_topk": False}, source=APPROX),
+    Case("approx-more-than-there-are", approx, (np.arange(129, dtype=np.float32)[None],),
+         ([[*range(128, -1, -1), *[-1] * 127]],),
+         {"top_k": 82, "reduction_dim": 1, "aggregate_to_topk": False, "reduction_input_size_override": 4096 * 4},
+         source=APPROX),
     Case("topk-all", xb.ops.topk, (ODD,), (ODD[[1, 5, 0, 3, 4, 2, 7, 6]], np.array([1, 5, 0, 3, 4, 2, 7, 6], np.int32)),
          {"k": 8}, source=NUMERICS),
     Case("topk-smallest", xb.ops.topk, (ODD,), (ODD[[6, 7, 2]], np.array([6, 7, 2], np.int32)),
@@ -249,6 +269,11 @@ REFUSALS = [
         ("f32[]",), "arity_mismatch", ("0", "1"),
     ),
     Refusal("sort-comfortable-dimension", xb.sort, ("f32[3,4]",), "dimension_out_of_range", ("-3",), {"dimension": -3}),
+    Refusal("approx-large", approx, ("f32[4]",), "index_out_of_range", ("5", "4"), {"top_k": 5, "reduction_dim": 0}),
+    Refusal("approx-dimension", approx, ("f32[4]",), "dimension_out_of_range", ("1",),
+            {"top_k": 1, "reduction_dim": 1}),
+    Refusal("approx-recall", approx, ("f32[4]",), "invalid_attribute", ("recall_target", "1.5"),
+            {"top_k": 1, "reduction_dim": 0, "recall_target": 1.5}),
     Refusal("topk-large", xb.top_k, ("f32[4,10]",), "index_out_of_range", ("11", "10"), {"k": 11}),
     Refusal("topk-negative", xb.top_k, ("f32[4]",), "negative_size", ("-1",), {"k": -1}),
     Refusal("topk-scalar", xb.top_k, ("f32[]",), "rank_too_small", ("f32[]", "0", "1"), {"k": 0}),

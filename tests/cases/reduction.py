@@ -328,3 +328,28 @@ REFUSALS = [
     ),
     refused("no-function", ONE, "not_a_computation", "3", to_apply=3),
 ]
+
+
+def summed_together(x: xb.Value, y: xb.Value) -> xb.Value:
+    """One of two operands is cut; each is summed for itself."""
+    size = xb.constant(x.builder, literal=np.int32(3))
+    zero = xb.constant(x.builder, literal=np.float32(0))
+    both = (xb.set_dimension_size(x, size, 0), y)
+    return xb.ops.reduce(both, (zero, zero), to_apply=lambda a, b, c, d: (a + c, b + d), dimensions=(0,))
+
+
+FIVE = np.arange(1, 6, dtype=np.float32)
+ONE_TUPLE = "real XLA takes a reducer that gives a tuple of one, and gives one"
+CASES += [
+    Case(
+        "dynamic-beside-static", summed_together, (FIVE, 10 * FIVE), (6.0, 150.0), source="real XLA pads with the init"
+    ),
+    Case("tuple-of-one", lambda x: xb.reduce(x, 0.0, lambda a, b: (a + b,), 0), (FIVE,), (15.0,), source=ONE_TUPLE),
+    Case(
+        "tuple-of-one-lifted",
+        lambda x: xb.reduce(x, 0.0, lambda a, b: (a + b + 0.0,), 0),
+        (FIVE,),
+        (15.0,),
+        source=ONE_TUPLE,
+    ),
+]

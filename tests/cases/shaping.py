@@ -182,7 +182,43 @@ DIMENSION_SIZES = [
     ),
 ]
 
+
+def whole_again(x: xb.Value, rows: xb.Value, dimension: int) -> xb.Value:
+    """Both dimensions cut, and one of them made whole."""
+    return xb.remove_dynamic_dimension(cut_twice(x, rows), dimension)
+
+
+def cut_twice(x: xb.Value, rows: xb.Value) -> xb.Value:
+    return xb.set_dimension_size(xb.set_dimension_size(x, rows, 0), 2, 1)
+
+
 CASES = [
+    Case(
+        "whole-rows",
+        whole_again,
+        (SIX, np.int32(1)),
+        np.array([[0, 1], [0, 0]], np.int32),
+        {"dimension": 0},
+        source="xla_builder.h, RemoveDynamicDimension",
+        oracle=False,
+    ),
+    Case(
+        "whole-columns",
+        whole_again,
+        (SIX, np.int32(1)),
+        np.array([[0, 1, 0]], np.int32),
+        {"dimension": 1},
+        source="xla_builder.h, RemoveDynamicDimension",
+        oracle=False,
+    ),
+    Case(
+        "whole-already",
+        xb.remove_dynamic_dimension,
+        (SIX,),
+        SIX,
+        {"dimension": 1},
+        source="xla_builder.h, RemoveDynamicDimension",
+    ),
     reshape("reshape-012-24", (0, 1, 2), (24,), V.reshape(24)),
     reshape("reshape-012-83", (0, 1, 2), (8, 3), V.reshape(8, 3)),
     reshape("reshape-120-24", (1, 2, 0), (24,), BY_COLUMNS),

@@ -100,3 +100,24 @@ REFUSALS = [
         ("other",),
     ),
 ]
+
+
+def after_outfeed(x: xb.Value) -> xb.Value:
+    return xb.add_dependency(x, xb.outfeed(x))
+
+
+DEPENDENCY = "HloOpcode, add-dependency"
+CASES += [
+    Case(
+        "dependency",
+        lambda x: xb.add_dependency(x, xb.create_token(x.builder)),
+        (V,),
+        V,
+        source=DEPENDENCY,
+        oracle=False,
+    ),
+    Case("dependency-on-outfeed", after_outfeed, (V,), V, source=DEPENDENCY, oracle=False),
+]
+REFUSALS += [
+    Refusal("dependency-token", xb.add_dependency, ("f32[2]", "f32[2]"), "token_expected", ("token", "f32[2]")),
+]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import xbuild as xb
-from xbuild.op import OPS
 
 if TYPE_CHECKING:
     from tests.conformance.deadlock_data import Item
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 TARGET = "deadlock_case_host_callback"
 
 
+@xb.custom_call_target(TARGET)
 def callback(data: Any) -> Any:
     """Return, unless the last number of the data says that this device hangs."""
     while data[-1]:
@@ -26,13 +25,7 @@ def callback(data: Any) -> Any:
 
 
 def host_callback(writer: Writer, item: Item) -> xb.Value:
-    """The custom call; made by hand as long as xbuild has no such op."""
-    if hasattr(xb, "custom_call_target"):
-        xb.custom_call_target(TARGET)(callback)
-    attributes = {"shape": xb.f32[()], "custom_call_target": TARGET, "custom_call_has_side_effect": True}
-    if "custom_call" in OPS:
-        return writer.named(item, xb.ops.custom_call, (writer.data,), **attributes)
-    assert writer.data is not None
-    operands = (writer.data.instruction,)
-    made = xb.Instruction("custom_call", item["name"], xb.f32[()], operands, None, SimpleNamespace(**attributes))
-    return writer.keep(made)
+    """The custom call."""
+    return writer.named(
+        item, xb.custom_call, (writer.data,), custom_call_target=TARGET, shape=xb.f32[()], has_side_effect=True
+    )

@@ -36,12 +36,17 @@ def _lapack(entry: Entry) -> list[str]:
 def _judged(folder: Path, entry: Entry) -> str | None:
     text = (folder / entry["file"]).read_text(encoding="utf-8")
     module = xb.parse_hlo(text, entry["file"])
+    if found := _printed(module):
+        return found
+    return None if entry["kind"] == "parse-only" else _counted(entry, module) or _run(folder, entry, module)
+
+
+def _counted(entry: Entry, module: xb.Module) -> str | None:
+    """The devices that a program runs on are those of its header; before partitioning, none are written there."""
     counts = (module.num_replicas, module.num_partitions)
     if counts != (entry["num_replicas"], entry["num_partitions"]):
         return f"{counts} replicas and partitions came, {entry['num_replicas'], entry['num_partitions']} are expected"
-    if found := _printed(module):
-        return found
-    return None if entry["kind"] == "parse-only" else _run(folder, entry, module)
+    return None
 
 
 def _printed(module: xb.Module) -> str | None:
@@ -58,7 +63,7 @@ def _run(folder: Path, entry: Entry, module: xb.Module) -> str | None:
         inputs = dict(stored)
     with np.load(folder / entry["outputs_file"]) as stored:
         outputs = dict(stored)
-    rows = [_arguments(inputs, device, module.entry) for device in range(module.num_devices)]
+    rows = [stored_arguments(inputs, device, module.entry) for device in range(module.num_devices)]
     for device, result in enumerate(execute(module, rows)):
         found = _differs(entry, device, result, module.entry.root.shape, outputs)
         if found:
@@ -66,7 +71,7 @@ def _run(folder: Path, entry: Entry, module: xb.Module) -> str | None:
     return None
 
 
-def _arguments(inputs: dict[str, Any], device: int, computation: xb.Computation) -> list[Any]:
+def stored_arguments(inputs: dict[str, Any], device: int, computation: xb.Computation) -> list[Any]:
     """The arguments of one device, tuples put together from their leaves."""
     numbers = iter(range(len(inputs)))
     return [_argument(inputs, device, numbers, parameter.shape) for parameter in computation.parameters]

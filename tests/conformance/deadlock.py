@@ -15,6 +15,7 @@ from tests.conformance.deadlock_programs import Prepared, prepared
 
 _BRACKETS = str.maketrans("[{]}", "(())")
 SECONDS = 10.0
+HANGING = 1.0  # where a callback never returns, nothing but the limit ends the run
 
 
 def failure(case: Case) -> str | None:
@@ -69,8 +70,9 @@ def _run_failure(case: Case, made: Prepared) -> str | None:
     """How the run differs from what the case says: to the end where it is ok, else a stop that explains itself."""
     from interpreter import Limits, Stopped, execute
 
+    seconds = HANGING if case.get("callback_hangs") else SECONDS
     try:
-        execute(made.program, made.inputs, infeed=made.infeed, limits=Limits(seconds=SECONDS))
+        execute(made.program, made.inputs, infeed=made.infeed, limits=Limits(seconds=seconds))
     except Stopped as stopped:
         return _stop_failure(case, stopped) if _stops(case) else f"it must run to its end: {_line(stopped)}"
     return "it must stop, and ran to its end" if _stops(case) else None

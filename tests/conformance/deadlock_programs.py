@@ -156,10 +156,8 @@ class Writer:
         except XbuildError:
             return self.by_hand(item, function.__name__.strip("_"), arguments, keywords)
 
-    def by_hand(
-        self, item: Item, opcode: str, arguments: Sequence[Any], keywords: Mapping[str, Any], like: str = ""
-    ) -> xb.Value:
-        schema = OPS[like or opcode]
+    def by_hand(self, item: Item, opcode: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> xb.Value:
+        schema = OPS[opcode]
         operands, segments = schema.flatten(tuple(arguments))
         attributes = schema.attributes(**keywords) if schema.attributes else None
         shape = operands[0].shape if operands else TupleShape((parse_shape(item.get("shape", SHAPE)), TokenShape()))
@@ -219,6 +217,7 @@ class Writer:
         """What a done completes: of what it comes after, that which is its start."""
         wanted = item["op"].replace("-", "_").replace("_done", "_start")
         wanted = wanted.removesuffix("_start") if wanted in ("send_start", "recv_start") else wanted
+        wanted = wanted if wanted in OPS else "async_start"
         starts = [dep for dep in item["deps"] if self.values[dep].instruction.opcode == wanted]
         number = item.get("channel", item.get("collective"))
         same = [dep for dep in starts if number == self.items[dep].get("channel", self.items[dep].get("collective"))]
@@ -227,19 +226,21 @@ class Writer:
     def _collective(self, item: Item) -> xb.Value:
         opcode = item["op"].replace("-", "_")
         if opcode.endswith("_done"):
-            return self.asynchronous(item, opcode, tuple(self._starts(item)), {})
+            return self.named(item, getattr(xb.ops, opcode if opcode in OPS else "async_done"), *self._starts(item))
         base = opcode.removesuffix("_start")
         keywords = self._collective_attributes(item, base)
-        arguments = (self.payload(item),)
-        if base != opcode:
-            return self.asynchronous(item, opcode, arguments, keywords)
-        return self.named(item, getattr(xb.ops, base), *arguments, **keywords)
+        if opcode not in OPS:
+            return self.wrapped(item, base, keywords)
+        return self.named(item, getattr(xb.ops, opcode), self.payload(item), **keywords)
 
-    def asynchronous(self, item: Item, opcode: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> xb.Value:
-        if opcode in OPS:
-            return self.named(item, getattr(xb.ops, opcode), *arguments, **keywords)
-        like = opcode.removesuffix("_start") if opcode.endswith("_start") else "negate"
-        return self.by_hand(item, opcode, arguments, keywords, like)
+    def wrapped(self, item: Item, opcode: str, keywords: dict[str, Any]) -> xb.Value:
+        """An op that HLO starts by an async-start, in the computation that this calls."""
+        payload = self.payload(item)
+        inner = self.inner(f"{item['name']}_wrapped")
+        parameter = inner.record(xb.ops.parameter, inner.builder, number=0, shape=payload.shape)
+        root = inner.named({**item, "deps": ()}, getattr(xb.ops, opcode), parameter, **keywords).instruction
+        calls = xb.Computation(inner.builder.name, [parameter.instruction, root], root)
+        return self.named(item, xb.ops.async_start, payload, calls=calls)
 
     def _collective_attributes(self, item: Item, opcode: str) -> dict[str, Any]:
         groups = item.get("groups") or ()

@@ -152,6 +152,8 @@ def _grouped(case: Case, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _read(name: str, value: Any) -> Any:
     if name in SHAPES and isinstance(value, str):
         return parse_shape(value)
+    if name == "context_shapes":
+        return [parse_shape(each) for each in value]
     return value.lower() if name == "algorithm" else value
 
 

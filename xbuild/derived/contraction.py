@@ -1,4 +1,4 @@
-"""Comfortable forms of dot: XlaBuilder's Dot by ranks, and DotGeneral."""
+"""Comfortable forms of dot: XlaBuilder's Dot by ranks, DotGeneral, and the products by groups and by scales."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..builder import Value
 from .arguments import as_values, operand_precisions, shape_of
 from .dressing import dressed
 
-__all__ = ["dot", "dot_general"]
+__all__ = ["dot", "dot_general", "ragged_dot", "scaled_dot"]
 
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
@@ -93,6 +93,98 @@ def dot_general(
         rhs_contracting_dims=contracting[1],
         lhs_batch_dims=batch[0],
         rhs_batch_dims=batch[1],
+        operand_precision=operand_precisions(precision),
+        preferred_element_type=preferred_element_type,
+        name=name,
+    )
+
+
+@dressed
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    dimension_numbers: tuple[Pair, Pair] = (((1,), (1,)), ((), ())),
+    lhs_ragged_dims: Sequence[int] = (0,),
+    rhs_group_dims: Sequence[int] | None = None,
+    *,
+    precision: str | Sequence[str] | None = None,
+    preferred_element_type: PrimitiveType | None = None,
+    name: str | None = None,
+) -> Value:
+    """The product group by group; as it stands rows of lhs [m, k], in runs of `group_sizes`, with rhs [groups, k, n].
+
+    `dimension_numbers`: ((lhs, rhs contracting), (lhs, rhs batch)). `rhs_group_dims`: (0,) where nothing is said and
+    the ragged dimension is neither. `precision` as for `dot`.
+    Raises: as xb.ops.ragged_dot.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f32[5, 2])
+    >>> y = xb.parameter(builder, number=1, shape=xb.f32[3, 2, 4])
+    >>> import numpy as np
+    >>> xb.ragged_dot(x, y, np.array([2, 0, 3], np.int32)).shape
+    f32[5,4]
+
+    Source: xla_builder.h, RaggedDot.
+    """
+    left, right = as_values((lhs, rhs))
+    (groups,) = as_values((group_sizes,), builder=left.builder)
+    contracting, batch = _numbers(dimension_numbers, (((), ()), ((), ())))
+    paired = {*contracting[0], *batch[0]}
+    if rhs_group_dims is None:
+        rhs_group_dims = () if paired & {*lhs_ragged_dims} else (0,)
+    return ops.ragged_dot(
+        left,
+        right,
+        groups,
+        lhs_contracting_dims=contracting[0],
+        rhs_contracting_dims=contracting[1],
+        lhs_batch_dims=batch[0],
+        rhs_batch_dims=batch[1],
+        lhs_ragged_dims=lhs_ragged_dims,
+        rhs_group_dims=rhs_group_dims,
+        operand_precision=operand_precisions(precision),
+        preferred_element_type=preferred_element_type,
+        name=name,
+    )
+
+
+@dressed
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    lhs_scale: Any,
+    rhs_scale: Any,
+    contracting_dims: Pair,
+    batch_dims: Pair = ((), ()),
+    *,
+    precision: str | Sequence[str] | None = None,
+    preferred_element_type: PrimitiveType | None = None,
+    name: str | None = None,
+) -> Value:
+    """The product of operands that are multiplied by scales, block by block; pairs are (of lhs, of rhs).
+
+    One and more of the four may be a number or a NumPy array. `precision` as for `dot`.
+    Raises: as xb.ops.scaled_dot.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(builder := xb.Builder("b"), number=0, shape=xb.f8e4m3fn[2, 64])
+    >>> s = xb.parameter(builder, number=1, shape=xb.f8e8m0fnu[2, 2])
+    >>> xb.scaled_dot(x, x, s, s, ((1,), (1,)), preferred_element_type=xb.bf16).shape
+    bf16[2,2]
+
+    Source: HloOpcode, scaled-dot.
+    """
+    left, right, left_scale, right_scale = as_values((lhs, rhs, lhs_scale, rhs_scale))
+    return ops.scaled_dot(
+        left,
+        right,
+        left_scale,
+        right_scale,
+        lhs_contracting_dims=contracting_dims[0],
+        rhs_contracting_dims=contracting_dims[1],
+        lhs_batch_dims=batch_dims[0],
+        rhs_batch_dims=batch_dims[1],
         operand_precision=operand_precisions(precision),
         preferred_element_type=preferred_element_type,
         name=name,

@@ -1,9 +1,9 @@
-"""Comfortable forms of call, while, conditional and map: states and operands may be Python tuples."""
+"""Comfortable forms of call, while, conditional, map, scan and fusion: operands may be Python tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from shape_inference import Shape, refuse
 from shape_inference.dims import array
@@ -11,10 +11,10 @@ from shape_inference.dims import array
 from .. import ops
 from ..builder import Builder, Value
 from ..graph import Computation
-from .arguments import as_list, as_values, builder_among, packed, shape_of
+from .arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
 from .dressing import dressed
 
-__all__ = ["call", "conditional", "map", "while_"]
+__all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
 Function: TypeAlias = Computation | Callable[..., Any]
 
@@ -129,3 +129,82 @@ def map(
     if values and dimensions is None:
         dimensions = range(array("operand", shape_of(values[0])).rank)
     return ops.map(values, to_apply=to_apply, dimensions=() if dimensions is None else dimensions, name=name)
+
+
+@dressed
+def fusion(
+    operands: Any,
+    calls: Function,
+    kind: Literal["kLoop", "kInput", "kOutput", "kCustom"] = "kLoop",
+    *,
+    output_to_operand_aliasing: Sequence[tuple[Sequence[int], int, Sequence[int]]] = (),
+    builder: Builder | None = None,
+    name: str | None = None,
+) -> Value:
+    """The result of `calls` on the operands (one, or a list), marked as one kernel; means the same as `call`.
+
+    Raises: as xb.ops.fusion.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> xb.fusion((x, x), xb.add).shape
+    f32[2]
+
+    Source: HloOpcode, fusion.
+    """
+    aliases: Any = output_to_operand_aliasing
+    return ops.fusion(
+        tuple(as_list(operands)),
+        kind=kind,
+        calls=calls,
+        output_to_operand_aliasing=aliases,
+        builder=builder,
+        name=name,
+    )
+
+
+@dressed
+def scan(
+    inputs: Any,
+    init_values: Any,
+    to_apply: Function,
+    dimension: int = 0,
+    *,
+    is_reverse: bool = False,
+    is_associative: bool = False,
+    length: int | None = None,
+    builder: Builder | None = None,
+    name: str | None = None,
+) -> Value:
+    """Apply `to_apply` to each slice of the inputs along `dimension`, and to the carries, which `init_values` begins.
+
+    `inputs` and `init_values`: one, or a list of values, numbers and arrays. `to_apply` gets the slices, then the
+    carries, and returns the outputs, then the next carries. The result: all outputs, then the last carries.
+    Raises: as xb.ops.scan.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3])
+    ... def total(x):
+    ...     return xb.scan(x, 0.0, lambda each, total: each + total)
+    >>> evaluate(total, [1.0, 2.0, 3.0])
+    np.float32(6.0)
+
+    Source: xla_builder.h, Scan.
+    """
+    slices, carries = as_list(inputs), as_list(init_values)
+    given = (*slices, *carries)
+    owner = builder_among(given, builder)
+    dtype = next((found for found in [dtype_of(each) for each in given] if found), None)
+    values = as_values(given, [None if isinstance(each, Value) else dtype for each in given], owner)
+    return ops.scan(
+        tuple(values),
+        dimension=dimension,
+        num_carries=len(carries),
+        is_reverse=is_reverse,
+        is_associative=is_associative,
+        to_apply=to_apply,
+        length=length,
+        builder=owner,
+        name=name,
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from shape_inference import PrimitiveType
+from shape_inference import PrimitiveType, Shape
 
 from .. import ops
 from ..builder import Value
 
 __all__ = [
-    "bitcast_convert", "bitcast_convert_type", "convert", "convert_element_type", "reduce_precision",
+    "bitcast", "bitcast_convert", "bitcast_convert_type", "convert", "convert_element_type", "reduce_precision",
     "stochastic_convert",
 ]  # fmt: skip
 
@@ -39,6 +39,20 @@ def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: st
     Source: Operation Semantics, BitcastConvertType.
     """
     return ops.bitcast_convert(operand, new_element_type=new_element_type, name=name)
+
+
+def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = None) -> Value:
+    """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
+
+    Raises: as xb.ops.bitcast.
+
+    >>> import xbuild as xb
+    >>> xb.bitcast(xb.constant(xb.Builder("b"), [1.0, 2.0]), xb.s32[2, 1]).shape
+    s32[2,1]
+
+    Source: HloOpcode, bitcast.
+    """
+    return ops.bitcast(operand, shape=shape, name=name)
 
 
 def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, name: str | None = None) -> Value:

@@ -1,19 +1,30 @@
-"""Comfortable forms of channels, infeed and outfeed: fresh tokens where none matter, and transfers in one call."""
+"""Comfortable forms of channels, infeed, outfeed and custom calls: fresh tokens, and transfers in one call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from shape_inference import AnyShape
+from shape_inference import AnyShape, PrimitiveType, TupleShape
 
 from .. import ops
 from ..builder import Builder, Value
 from ..diagnostics import BuildError
-from .arguments import known, shape_of
+from .arguments import as_list, as_values, known, shape_of
 from .dressing import dressed
 
-__all__ = ["infeed", "infeed_data", "outfeed", "recv", "recv_done", "recv_sync", "send", "send_done", "send_sync"]
+__all__ = [
+    "custom_call",
+    "infeed",
+    "infeed_data",
+    "outfeed",
+    "recv",
+    "recv_done",
+    "recv_sync",
+    "send",
+    "send_done",
+    "send_sync",
+]
 
 Pairs: TypeAlias = Sequence[tuple[int, int]] | Mapping[int, int]
 
@@ -239,3 +250,44 @@ def _token(token: Value | Builder | None, builder: Builder | None = None) -> Val
     if found is None:
         raise BuildError("no_builder", "neither a token nor a builder is given; pass builder=")
     return ops.after_all((), builder=found)
+
+
+@dressed
+def custom_call(
+    operands: Any,
+    custom_call_target: str,
+    shape: AnyShape | PrimitiveType | Sequence[AnyShape | PrimitiveType],
+    *,
+    has_side_effect: bool = False,
+    backend_config: str = "",
+    builder: Builder | None = None,
+    name: str | None = None,
+    **attributes: Any,
+) -> Value:
+    """What the function that is registered for the target gives for the operands (one, or a list).
+
+    `shape` is that of the result, or a list for a tuple. `attributes` are the others of xb.ops.custom_call.
+    Raises: as xb.ops.custom_call.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[4])
+    >>> xb.custom_call(x, "halves", [xb.f32[2], xb.f32[2]]).shape
+    (f32[2], f32[2])
+
+    Source: Operation Semantics, CustomCall.
+    """
+    declared: Any = TupleShape(_shapes(shape)) if isinstance(shape, tuple | list) else shape
+    attributes.setdefault("custom_call_has_side_effect", has_side_effect)
+    return ops.custom_call(
+        tuple(as_values(as_list(operands), (None,) * len(as_list(operands)), builder)) if as_list(operands) else (),
+        custom_call_target=custom_call_target,
+        shape=declared,
+        backend_config=backend_config,
+        builder=builder,
+        name=name,
+        **attributes,
+    )
+
+
+def _shapes(listed: Sequence[Any]) -> list[AnyShape]:
+    return [each[()] if isinstance(each, PrimitiveType) else each for each in listed]

@@ -1,4 +1,4 @@
-"""The op that sums products of two arrays over pairs of dimensions."""
+"""The ops that sum products of two arrays over pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from shape_inference import Dims, PrimitiveType
 
 from ..builder import Value
 from ..op import op
+
+__all__ = ["dot", "ragged_dot", "scaled_dot"]
 
 
 @op
@@ -39,5 +41,79 @@ def dot(
            [15., 30.]], dtype=float32)
 
     Source: Operation Semantics, DotGeneral; StableHLO, dot_general.
+    """
+    ...
+
+
+@op
+def ragged_dot(
+    lhs: Value,
+    rhs: Value,
+    group_sizes: Value,
+    *,
+    lhs_batch_dims: Dims = (),
+    lhs_contracting_dims: Dims = (),
+    rhs_batch_dims: Dims = (),
+    rhs_contracting_dims: Dims = (),
+    lhs_ragged_dims: Dims,
+    rhs_group_dims: Dims = (),
+    operand_precision: tuple[str, ...] = (),
+    preferred_element_type: PrimitiveType | None = None,
+) -> Value:
+    """`dot` group by group: one dimension of lhs falls into runs of the lengths `group_sizes`, one after the other.
+
+    The ragged dimension is free: a run meets its own entry of rhs's group dimension; result [batch, m, n], 0 outside of
+    all runs. It is contracted: each run is summed for itself; result [group, batch, m, n]. It is a batch dimension: the
+    result is dot's, whatever the runs, which only share out the work.
+    Shapes: one ragged dimension; one group dimension where it is free, else none. group_sizes: integers [groups], or
+    [the batch and (free or contracted) dimensions before the ragged one, groups] for runs of their own in each.
+    Types: as dot.
+    Raises: as dot; attribute_length_mismatch; rank_mismatch; element_type_unsupported.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3, 1], xb.f32[2, 1, 1], xb.s32[2])
+    ... def experts(tokens, weights, counts):
+    ...     return xb.ragged_dot(tokens, weights, counts)
+    >>> evaluate(experts, [[1.0], [2.0], [3.0]], [[[10.0]], [[100.0]]], [2, 1])
+    array([[ 10.],
+           [ 20.],
+           [300.]], dtype=float32)
+
+    Source: HloOpcode, ragged-dot; xla_data.proto, RaggedDotDimensionNumbers.
+    """
+    ...
+
+
+@op
+def scaled_dot(
+    lhs: Value,
+    rhs: Value,
+    lhs_scale: Value,
+    rhs_scale: Value,
+    *,
+    lhs_batch_dims: Dims = (),
+    lhs_contracting_dims: Dims = (),
+    rhs_batch_dims: Dims = (),
+    rhs_contracting_dims: Dims = (),
+    operand_precision: tuple[str, ...] = (),
+    preferred_element_type: PrimitiveType | None = None,
+) -> Value:
+    """`dot` of operands each of which is multiplied by a scale, one for each block of elements.
+
+    Shapes: a scale has its operand's rank, and in each dimension an extent that divides the operand's (a block has the
+    quotient), or rank 0. Result: as dot.
+    Types: floats, the four of any precision; products and sums are of 32 bits and more, rounded once.
+    Raises: as dot; element_type_unsupported; rank_mismatch; divisibility.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f8e4m3fn[1, 4], xb.f8e4m3fn[1, 4], xb.f8e8m0fnu[1, 2], xb.f8e8m0fnu[1, 2])
+    ... def product(x, y, x_scale, y_scale):
+    ...     return xb.scaled_dot(x, y, x_scale, y_scale, ((1,), (1,)), preferred_element_type=xb.f32)
+    >>> evaluate(product, [[1.0, 1.0, 1.0, 1.0]], [[1.0, 2.0, 3.0, 4.0]], [[1.0, 2.0]], [[1.0, 1.0]])
+    array([[17.]], dtype=float32)
+
+    Source: HloOpcode, scaled-dot; xla/hlo/ir/hlo_instructions.h, HloScaledDotInstruction.
     """
     ...

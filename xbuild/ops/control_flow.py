@@ -1,14 +1,16 @@
-"""Ops that call computations: call, while, conditional."""
+"""Ops that call computations: call, while, conditional, map, scan, fusion."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from shape_inference import Dims
 
-from ..attributes import Region, Regions
+from ..attributes import Aliases, Region, Regions
 from ..builder import Value, Values
 from ..op import op
 
-__all__ = ["call", "conditional", "map", "while_"]
+__all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
 
 @op
@@ -90,5 +92,65 @@ def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     array([9., 4., 1.], dtype=float32)
 
     Source: Operation Semantics, Map.
+    """
+    ...
+
+
+@op
+def fusion(
+    operands: Values,
+    *,
+    kind: Literal["kLoop", "kInput", "kOutput", "kCustom"],
+    output_to_operand_aliasing: Aliases = (),
+    calls: Region,
+) -> Value:
+    """The result of `calls` on the operands, which a compiler has put into one kernel; means the same as `call`.
+
+    Shapes: exactly the parameters of `calls`. `kind` and the aliasing are the compiler's, and change no value.
+    Raises: arity_mismatch; signature_mismatch; index_out_of_range for an alias of no operand.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2])
+    ... def fused(x):
+    ...     return xb.fusion(x, lambda y: xb.exp(y) * 0.0 + y)
+    >>> evaluate(fused, [1.0, 2.5])
+    array([1. , 2.5], dtype=float32)
+
+    Source: HloOpcode, fusion; xla/hlo/ir/hlo_instructions.h, HloFusionInstruction.
+    """
+    ...
+
+
+@op
+def scan(
+    operands: Values,
+    *,
+    dimension: int,
+    num_carries: int,
+    is_reverse: bool = False,
+    is_associative: bool = False,
+    to_apply: Region,
+    length: int | None = None,
+) -> Value:
+    """Apply `to_apply` to each slice along a dimension, in order, and to what the slice before handed on.
+
+    Formula: (outputs[i], carries) = to_apply(inputs[i], carries) for i = 0, 1, ... (from the last, if `is_reverse`).
+    Shapes: the inputs, of one extent in `dimension`, then `num_carries` values that the first slice is given; to_apply:
+    (slices without that dimension, carries) -> (outputs, carries), a tuple or the one value. Result: the outputs, each
+    with all slices along `dimension`, and the last carries. `length` counts the slices where there is no input.
+    `is_associative` lets a compiler regroup; the result here is that of the plain order.
+    Raises: arity_mismatch; not_array; rank_too_small; dimension_out_of_range; dimension_mismatch; signature_mismatch;
+    invalid_attribute.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4])
+    ... def running_sum(x):
+    ...     return xb.scan(x, 0.0, lambda each, total: (total + each, total + each))[0]
+    >>> evaluate(running_sum, [1.0, 2.0, 3.0, 4.0])
+    array([ 1.,  3.,  6., 10.], dtype=float32)
+
+    Source: HloOpcode, scan; xla/hlo/ir/hlo_instructions.h, HloScanInstruction.
     """
     ...

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shape_inference import PrimitiveType
+from shape_inference import PrimitiveType, Shape
 
 from ..builder import Value
 from ..op import op
 
-__all__ = ["bitcast_convert", "convert", "reduce_precision", "stochastic_convert"]
+__all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochastic_convert"]
 
 
 @op
@@ -48,6 +48,28 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
     array([[  0,   0, 128,  63]], dtype=uint8)
 
     Source: Operation Semantics, BitcastConvertType; StableHLO, bitcast_convert.
+    """
+
+
+@op
+def bitcast(operand: Value, *, shape: Shape) -> Value:
+    """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
+
+    Shapes: any array; `shape` takes as many bytes (types of under 8 bits one an element). A shape without a layout is
+    laid out row by row. Nothing else in HLO depends on a layout.
+    Raises: not_array; element_count_mismatch for other bytes; dimension_mismatch for a dynamic dimension that changes.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2, 3])
+    ... def turned(x):
+    ...     return xb.bitcast(x, xb.parse_shape("f32[3,2]{0,1}"))
+    >>> evaluate(turned, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    array([[1., 4.],
+           [2., 5.],
+           [3., 6.]], dtype=float32)
+
+    Source: HloOpcode, bitcast; xla/hlo/ir/hlo_instruction.h.
     """
 
 

@@ -2,7 +2,7 @@
 
 from numpy.typing import DTypeLike
 
-from shape_inference import PrimitiveType
+from shape_inference import PrimitiveType, Shape
 
 from ..builder import Value
 
@@ -14,6 +14,7 @@ def bitcast_convert(
     new_element_type: PrimitiveType | DTypeLike,
     name: str | None = None,
 ) -> Value: ...
+def bitcast(operand: Value, /, *, shape: Shape | PrimitiveType, name: str | None = None) -> Value: ...
 def reduce_precision(
     operand: Value,
     /,

@@ -1,14 +1,18 @@
-"""Ops in which one device passes a value to another, or to the host: channels, infeed, outfeed."""
+"""Ops in which one device passes a value to another, or to the host: channels, infeed, outfeed, custom calls."""
 
 from __future__ import annotations
 
-from shape_inference import AnyShape
+from typing import Literal
 
-from ..attributes import SourceTargetPairs
-from ..builder import Value
+from shape_inference import AnyShape
+from shape_inference.convolutions import ConvolutionDimensionNumbers
+from shape_inference.windows import Window
+
+from ..attributes import Aliases, Array, Called, Shapes, SourceTargetPairs
+from ..builder import Value, Values
 from ..op import op
 
-__all__ = ["infeed", "outfeed", "recv", "recv_done", "send", "send_done"]
+__all__ = ["custom_call", "infeed", "outfeed", "recv", "recv_done", "send", "send_done"]
 
 
 @op
@@ -127,5 +131,55 @@ def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_co
     token[]
 
     Source: StableHLO, outfeed; xla_builder.h, OutfeedWithToken.
+    """
+    ...
+
+
+@op
+def custom_call(
+    operands: Values,
+    *,
+    custom_call_target: str,
+    shape: AnyShape,
+    custom_call_has_side_effect: bool = False,
+    backend_config: str = "",
+    api_version: Literal[
+        "API_VERSION_ORIGINAL",
+        "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED",
+        "API_VERSION_TYPED_FFI",
+    ] = "API_VERSION_ORIGINAL",
+    called_computations: Called = (),
+    operand_layout_constraints: Shapes | None = None,
+    output_to_operand_aliasing: Aliases = (),
+    schedule: Literal["SCHEDULE_NONE", "SCHEDULE_EARLIEST", "SCHEDULE_LATEST"] = "SCHEDULE_NONE",
+    literal: Array | None = None,
+    window: Window | None = None,
+    dim_labels: ConvolutionDimensionNumbers | None = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    operand_precision: tuple[str, ...] = (),
+    padding_type: Literal["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"] = "PADDING_INVALID",
+) -> Value:
+    """What the function that is registered for a target gives for the operands: xb.custom_call_target registers it.
+
+    Shapes: any operands; the result is of the declared shape, and a run in which the function gives another stops.
+    With a side effect it runs, in its recorded order, though nobody uses its result. `backend_config` is handed to the
+    function; layouts, aliasing, schedule and the rest are a compiler's: kept, and printed back.
+    Raises: attribute_length_mismatch; signature_mismatch for constraints that are not the operands' shapes;
+    index_out_of_range for an alias of no operand; invalid_attribute for a precision that there is not.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.custom_call_target("reversed")
+    ... def _(x):
+    ...     return x[::-1]
+    >>> @xb.computation(xb.f32[3])
+    ... def turned(x):
+    ...     return xb.custom_call(x, "reversed", xb.f32[3])
+    >>> evaluate(turned, [1.0, 2.0, 3.0])
+    array([3., 2., 1.], dtype=float32)
+
+    Source: Operation Semantics, CustomCall; StableHLO, custom_call.
     """
     ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..builder import Value, Values
 from ..op import op
 
-__all__ = ["after_all", "domain", "get_tuple_element", "opt_barrier", "tuple_"]
+__all__ = ["add_dependency", "after_all", "domain", "get_tuple_element", "opt_barrier", "tuple_"]
 
 
 @op
@@ -88,5 +88,25 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
     array([1. , 2.5], dtype=float32)
 
     Source: HloOpcode, domain.
+    """
+    ...
+
+
+@op
+def add_dependency(operand: Value, token: Value) -> Value:
+    """The operand itself, once what `token` comes after is done.
+
+    Shapes: any value and a token; the operand's.
+    Raises: token_expected.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2])
+    ... def printed(x):
+    ...     return xb.add_dependency(x, xb.outfeed(x))
+    >>> evaluate(printed, [1.0, 2.5])
+    array([1. , 2.5], dtype=float32)
+
+    Source: HloOpcode, add-dependency.
     """
     ...

@@ -1,0 +1,86 @@
+"""Custom calls by their targets: functions that users have registered, then those that stand here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from shape_inference import XbuildError
+from xbuild.callbacks import CALLBACKS
+from xbuild.graph import Computation, Instruction, Module
+
+from ..facts import asks_grid
+from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
+from . import lapack as _lapack  # noqa: F401
+from . import placement as _placement  # noqa: F401
+from .table import BUILT_IN
+
+__all__ = ["CustomCallError", "check_targets", "function_of"]
+
+# What runs a computation as a part of the program; every other op applies it to elements.
+_FOLLOWED = frozenset({"async_start", "call", "conditional", "custom_call", "fusion", "scan", "while"})
+
+
+class CustomCallError(XbuildError):
+    """A custom call cannot be run: nothing is registered for its target, or it stands where nothing can wait."""
+
+
+def function_of(instruction: Instruction) -> Callable[..., Any]:
+    """The function of a custom call, of its operands alone."""
+    a = instruction.attributes
+    callback = CALLBACKS.get(a.custom_call_target)
+    if callback is None:
+        return partial(BUILT_IN[a.custom_call_target], instruction)
+    return partial(callback.function, backend_config=a.backend_config) if callback.takes_config else callback.function
+
+
+def check_targets(modules: Iterable[Module]) -> None:
+    """Refuse, before anything runs, a target that is not registered, and a call in a computation of elements."""
+    for module in dict.fromkeys(modules):
+        for computation in module.entry.reachable():
+            for instruction in computation.instructions:
+                if instruction.opcode == "custom_call":
+                    _check_target(instruction)
+                elif instruction.opcode not in _FOLLOWED:
+                    _check_called(instruction)
+
+
+def _check_target(instruction: Instruction) -> None:
+    target = instruction.attributes.custom_call_target
+    if target in CALLBACKS or target in BUILT_IN:
+        return
+    close = difflib.get_close_matches(target, [*CALLBACKS, *BUILT_IN], 1)
+    raise _refusal(
+        "unregistered_target",
+        instruction,
+        f"no function is registered for custom_call_target {target!r}",
+        f"@xb.custom_call_target({target!r}) over a function registers it",
+        *(f"did you mean {guess!r}?" for guess in close),
+    )
+
+
+def _check_called(instruction: Instruction) -> None:
+    for called in instruction.called:
+        inner = next(_calls_in(called), None) if asks_grid(called) else None
+        if inner is not None:
+            raise _refusal(
+                "disallowed_computation",
+                inner,
+                f"it stands in %{called.name}, which %{instruction.name} applies to elements; only the entry, call, "
+                "fusion, while, conditional and scan may hold a custom call",
+            )
+
+
+def _calls_in(computation: Computation) -> Iterator[Instruction]:
+    return (i for c in computation.reachable() for i in c.instructions if i.opcode == "custom_call")
+
+
+def _refusal(kind: str, instruction: Instruction, message: str, *hints: str) -> CustomCallError:
+    lines = [
+        f"custom-call %{instruction.name}: {message} [{kind}]",
+        *([f"  at {instruction.source}"] if instruction.source else []),
+        *(f"  hint: {hint}" for hint in hints),
+    ]
+    return CustomCallError(kind, "\n".join(lines), hints)

@@ -1,0 +1,26 @@
+"""Targets between dynamic and static dimensions: an array is cut to sizes, or padded to its bounds with zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xbuild.attributes import Array
+from xbuild.graph import Instruction
+
+from .table import target
+
+
+@target("SliceToDynamic")
+def slice_to_dynamic(instruction: Instruction, operand: Array, *sizes: Any) -> Array:
+    """The operand cut to these sizes, one for each dimension."""
+    return operand[tuple(slice(int(size)) for size in sizes)]
+
+
+@target("PadToStatic")
+def pad_to_static(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
+    """The operand padded to its bounds, and the size of each dimension."""
+    whole = np.zeros(instruction.shape.elements[0].dims, operand.dtype)  # type: ignore[union-attr]
+    whole[tuple(slice(size) for size in operand.shape)] = operand
+    return whole, *(np.int32(size) for size in operand.shape)

@@ -1,0 +1,29 @@
+"""Targets that place or partition values: on devices that hold them whole, the operands themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shape_inference import TupleShape
+from xbuild.graph import Instruction
+
+from ..rules import compute
+from .table import target
+
+
+@target(
+    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "MoveToHost",
+    "MoveToDevice", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
+)  # fmt: skip
+def same(instruction: Instruction, *operands: Any) -> Any:
+    """The operands; where the declared shape is another, only a partitioner could run the program."""
+    return operands if isinstance(instruction.shape, TupleShape) else operands[0]
+
+
+@target("TopK")
+def top_k(instruction: Instruction, operand: Any) -> Any:
+    """The largest elements along the last dimension, and where they stood."""
+    k = instruction.shape.elements[0].dims[-1]  # type: ignore[union-attr]
+    return compute["topk"](np.asarray(operand), k=k, largest=True)

@@ -1,0 +1,37 @@
+"""The table of the targets that are known without being registered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from xbuild.graph import Instruction
+
+Target: TypeAlias = Callable[..., Any]
+"""A function of the instruction and its operands."""
+
+BUILT_IN: dict[str, Target] = {}
+
+_ENTRY = re.compile(r"(\w+)\s*=\s*(-?\d+)")
+
+
+def target(*names: str) -> Callable[[Target], Target]:
+    """A decorator: enter a function under these names."""
+
+    def enter(function: Target) -> Target:
+        BUILT_IN.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def numbers(instruction: Instruction) -> dict[str, int]:
+    """The integers of a backend_config such as `{mode = 83 : ui8, uplo = 76 : ui8}`."""
+    found = _ENTRY.findall(instruction.attributes.backend_config)
+    return {key: int(value) for key, value in found}
+
+
+def letter(instruction: Instruction, key: str, default: str) -> str:
+    """A letter of LAPACK's among them."""
+    return chr(numbers(instruction).get(key, ord(default)))

@@ -1,0 +1,284 @@
+"""LAPACK's custom calls with NumPy: what JAX lowers, against what each factorization is, and against real XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter import evaluate
+from interpreter.custom_calls.table import BUILT_IN
+from shape_inference import parse_shape
+
+TYPES = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
+DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
+EPS = {"s": 2e-5, "d": 1e-12, "c": 2e-5, "z": 1e-12}
+
+
+def matrices(kind: str, *sizes: int, seed: int = 0) -> Any:
+    draw = np.random.default_rng(seed)
+    found = draw.normal(size=sizes)
+    return (found + 1j * draw.normal(size=sizes) if kind in "cz" else found).astype(DTYPES[kind])
+
+
+def adjoint(matrix: Any) -> Any:
+    return np.conj(np.swapaxes(matrix, -1, -2))
+
+
+def positive(kind: str, *sizes: int) -> Any:
+    root = matrices(kind, *sizes)
+    return (root @ adjoint(root) + 4 * np.eye(sizes[-1])).astype(root.dtype)
+
+
+def call(target: str, shapes: list[str], *arguments: Any, config: str = "") -> Any:
+    """What the target gives: a tuple, but of one shape the value."""
+    builder = xb.Builder("call")
+    parameters = [
+        xb.parameter(builder, number=n, shape=xb.primitive_type(np.asarray(a).dtype)[np.shape(a)])
+        for n, a in enumerate(arguments)
+    ]
+    declared = list(map(parse_shape, shapes))
+    shape: Any = declared if len(declared) > 1 else declared[0]
+    return evaluate(builder.build(xb.custom_call(parameters, target, shape, backend_config=config)), *arguments)
+
+
+def assert_close(got: Any, wanted: Any, kind: str) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=EPS[kind] * max(1.0, float(np.abs(wanted).max(initial=0))))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_cholesky(kind: str, uplo: str) -> None:
+    t, a = TYPES[kind], positive(kind, 2, 3, 3)
+    junk = np.triu(a, 1) if uplo == "L" else np.tril(a, -1)
+    found, info = call(
+        f"lapack_{kind}potrf_ffi", [f"{t}[2,3,3]", "s32[2]"], a + junk, config=f"{{uplo = {ord(uplo)} : ui8}}"
+    )
+    factor = np.tril(found) if uplo == "L" else np.triu(found)
+    assert_close(factor @ adjoint(factor) if uplo == "L" else adjoint(factor) @ factor, a, kind)
+    np.testing.assert_array_equal(found - factor, 2 * junk)
+    assert info.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("bad", [1, 2, 3, 4])
+def test_cholesky_tells_the_first_bad_minor(bad: int) -> None:
+    a = np.eye(4, dtype=np.float32)
+    a[bad - 1, bad - 1] = -1
+    assert call("lapack_spotrf_ffi", ["f32[4,4]", "s32[]"], a)[1] == bad
+    a[bad - 1, bad - 1] = np.nan
+    assert call("lapack_spotrf_ffi", ["f32[4,4]", "s32[]"], a)[1] == bad
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("sizes", [(4, 3), (3, 4), (3, 3), (0, 3)])
+def test_lu(kind: str, sizes: tuple[int, int]) -> None:
+    t, a, k = TYPES[kind], matrices(kind, 2, *sizes), min(sizes)
+    m, n = sizes
+    lu, pivots, info = call(f"lapack_{kind}getrf_ffi", [f"{t}[2,{m},{n}]", f"s32[2,{k}]", "s32[2]"], a)
+    assert info.tolist() == [0, 0]
+    for packed, swaps, of in zip(lu, pivots, a, strict=True):
+        lower, upper = np.tril(packed[:, :k], -1) + np.eye(m, k), np.triu(packed[:k])
+        rows = list(range(m))
+        for here, there in enumerate(swaps):
+            rows[here], rows[there - 1] = rows[there - 1], rows[here]
+        assert_close(lower @ upper, of[rows], kind)
+        assert (np.abs(np.tril(packed[:, :k], -1)) <= (1.5 if kind in "cz" else 1 + EPS[kind])).all()
+
+
+def test_lu_of_a_singular_matrix() -> None:
+    lu, pivots, info = call("lapack_dgetrf_ffi", ["f64[2,2]", "s32[2]", "s32[]"], np.float64([[1, 2], [2, 4]]))
+    assert (lu.tolist(), pivots.tolist(), info) == ([[2, 4], [0.5, 0]], [2, 2], 2)
+    assert call("lapack_dgetrf_ffi", ["f64[2,2]", "s32[2]", "s32[]"], np.zeros((2, 2)))[2] == 1
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("sizes", [(4, 3), (3, 3), (3, 4)])
+def test_qr(kind: str, sizes: tuple[int, int]) -> None:
+    (m, n), k, t = sizes, min(sizes), TYPES[kind]
+    a = matrices(kind, 2, m, n)
+    packed, factors = call(f"lapack_{kind}geqrf_ffi", [f"{t}[2,{m},{n}]", f"{t}[2,{k}]"], a)
+    name = f"lapack_{kind}{'ungqr' if kind in 'cz' else 'orgqr'}_ffi"
+    q = call(name, [f"{t}[2,{m},{k}]"], np.ascontiguousarray(packed[..., :k]), factors)
+    assert_close(q @ np.triu(packed[..., :k, :]), a, kind)
+    assert_close(adjoint(q) @ q, np.broadcast_to(np.eye(k), (2, k, k)), kind)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("routine", ["gesdd", "gesvd"])
+@pytest.mark.parametrize("mode", ["A", "S", "N"])
+def test_svd(kind: str, routine: str, mode: str) -> None:
+    t, real, a = TYPES[kind], TYPES[{"c": "s", "z": "d"}.get(kind, kind)], matrices(kind, 2, 4, 3)
+    columns = 3 if mode == "S" else 4
+    shapes = [f"{t}[2,4,3]", f"{real}[2,3]", f"{t}[2,4,{columns}]", f"{t}[2,3,3]", "s32[2]"]
+    _, values, left, right, info = call(
+        f"lapack_{kind}{routine}_ffi", shapes, a, config=f"{{mode = {ord(mode)} : ui8}}"
+    )
+    assert info.tolist() == [0, 0]
+    assert_close(values, np.linalg.svd(a, compute_uv=False), kind)
+    if mode != "N":
+        assert_close(left[..., :3] * values[:, None] @ right, a, kind)
+        assert_close(adjoint(left) @ left, np.broadcast_to(np.eye(columns), (2, columns, columns)), kind)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_symmetric_eigenvectors(kind: str, uplo: str) -> None:
+    t, real, a = TYPES[kind], TYPES[{"c": "s", "z": "d"}.get(kind, kind)], positive(kind, 2, 3, 3)
+    junk = np.triu(a, 1) if uplo == "L" else np.tril(a, -1)
+    name = f"lapack_{kind}{'heevd' if kind in 'cz' else 'syevd'}_ffi"
+    config = f"{{mode = 86 : ui8, uplo = {ord(uplo)} : ui8}}"
+    vectors, values, info = call(name, [f"{t}[2,3,3]", f"{real}[2,3]", "s32[2]"], a + junk, config=config)
+    assert info.tolist() == [0, 0]
+    assert_close(a @ vectors, vectors * values[:, None], kind)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_eigenvectors(kind: str) -> None:
+    t, a = TYPES[kind], matrices(kind, 2, 4, 4)
+    of = {"f32": "c64", "f64": "c128"}.get(t, t)
+    values = [f"{t}[2,4]"] * (1 if kind in "cz" else 2)
+    config = "{compute_left = 86 : ui8, compute_right = 86 : ui8}"
+    shapes = [*values, f"{of}[2,4,4]", f"{of}[2,4,4]", "s32[2]"]
+    *parts, left, right, info = call(f"lapack_{kind}geev_ffi", shapes, a, config=config)
+    found = parts[0] if kind in "cz" else parts[0] + 1j * parts[1]
+    assert info.tolist() == [0, 0]
+    assert_close(a @ right, right * found[:, None], kind)
+    assert_close(adjoint(a) @ left, left * np.conj(found)[:, None], kind)
+    for vectors in (left, right):
+        assert_close(np.linalg.norm(vectors, axis=-2), np.ones((2, 4)), kind)
+    none = call(f"lapack_{kind}geev_ffi", shapes, a, config=config.replace("86", "78"))
+    assert not none[-2].any()
+    assert not none[-3].any()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("side", ["L", "R"])
+@pytest.mark.parametrize("trans", ["N", "T", "C"])
+def test_triangular_solve(kind: str, side: str, trans: str) -> None:
+    a = matrices(kind, 3, 3) + 3 * np.eye(3, dtype=DTYPES[kind])
+    b = matrices(kind, 3, 2) if side == "L" else matrices(kind, 2, 3)
+    config = f"{{diag = 78 : ui8, side = {ord(side)} : ui8, trans_x = {ord(trans)} : ui8, uplo = 85 : ui8}}"
+    x = call(f"lapack_{kind}trsm_ffi", [f"{TYPES[kind]}[{b.shape[0]},{b.shape[1]}]"], a, b, config=config)
+    upper = {"N": np.triu(a), "T": np.triu(a).T, "C": adjoint(np.triu(a))}[trans]
+    assert_close(upper @ x if side == "L" else x @ upper, b, kind)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_tridiagonal_solve(kind: str) -> None:
+    t = TYPES[kind]
+    below, diagonal, above = (matrices(kind, 5, seed=n) for n in range(3))
+    b = matrices(kind, 5, 2)
+    *_, x, info = call(
+        f"lapack_{kind}gtsv_ffi", [f"{t}[5]"] * 3 + [f"{t}[5,2]", "s32[]"], below, diagonal, above, b
+    )  # fmt: skip
+    matrix = np.diag(diagonal) + np.diag(below[1:], -1) + np.diag(above[:-1], 1)
+    assert info == 0
+    assert_close(matrix @ x, b, kind)
+
+
+def test_what_cannot_be_decomposed() -> None:
+    bad = np.full((2, 2), np.nan, np.float32)
+    assert call("lapack_ssyevd_ffi", ["f32[2,2]", "f32[2]", "s32[]"], bad)[2] in (0, 1)
+    assert call("lapack_sgeev_ffi", ["f32[2]", "f32[2]", "c64[2,2]", "c64[2,2]", "s32[]"], bad)[4] == 1
+    assert (
+        call(
+            "lapack_sgtsv_ffi",
+            ["f32[2]"] * 3 + ["f32[2,1]", "s32[]"],
+            *np.zeros((3, 2), np.float32),
+            np.ones((2, 1), np.float32),
+        )[4]
+        == 1
+    )
+
+
+def test_other_targets() -> None:
+    x = np.float32([3, 1, 2])
+    values, places = call("TopK", ["f32[2]", "s32[2]"], x)
+    assert (values.tolist(), places.tolist()) == ([3, 2], [0, 2])
+    for target in ("Sharding", "MoveToHost", "SPMDFullToShardShape", "annotate_device_placement"):
+        assert call(target, ["f32[3]"], x).tolist() == x.tolist()
+    assert call("SliceToDynamic", ["f32[<=3]"], x, np.int32(2)).tolist() == [3, 1]
+
+    @xb.computation(xb.f32[3], xb.s32[()])
+    def padded(x: xb.Value, n: xb.Value) -> xb.Value:
+        return xb.custom_call(xb.set_dimension_size(x, n, 0), "PadToStatic", [xb.f32[3], xb.s32[()]])
+
+    whole, size = evaluate(padded, x, 2)
+    assert (whole.tolist(), size) == ([3, 1, 0], 2)
+
+
+def test_each_target_is_entered_for_each_type() -> None:
+    routines = ("potrf", "getrf", "geqrf", "gesdd", "gesvd", "geev", "trsm", "gtsv")
+    assert {f"lapack_{kind}{routine}_ffi" for kind in "sdcz" for routine in routines} <= set(BUILT_IN)
+
+
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[str], Any]]] = {}
+
+
+def lowered(make: Callable[[str], Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    def enter(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        PROGRAMS[function.__name__] = function, make
+        return function
+
+    return enter
+
+
+@lowered(lambda kind: positive(kind, 2, 3, 3))
+def cholesky(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.cholesky(a)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 3))
+def reduced_qr(a: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.linalg.qr(a)
+
+
+@lowered(lambda kind: matrices(kind, 4, 3))
+def lu(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.lu(a)
+
+
+@lowered(lambda kind: matrices(kind, 4, 4))
+def determinant(a: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.linalg.det(a)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 4))
+def inverse(a: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.linalg.inv(a)
+
+
+@lowered(lambda kind: positive(kind, 3, 3))
+def eigenvalues(a: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.linalg.eigvalsh(a)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", list(PROGRAMS))
+@pytest.mark.parametrize("kind", ["s", "z"])
+def test_real_xla_gives_the_same(name: str, kind: str) -> None:
+    jax = pytest.importorskip("jax")
+    function, make = PROGRAMS[name]
+    a = make(kind)
+    with jax.enable_x64(True):
+        text = jax.jit(function).lower(a).compiler_ir("hlo").as_hlo_text(True)
+        wanted = list(map(np.asarray, jax.tree.leaves(jax.jit(function)(a))))
+    found = evaluate(xb.parse_hlo(text).entry, a)
+    for got, want in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        assert got.dtype == want.dtype
+        assert_close(got, want, kind)

@@ -1,0 +1,74 @@
+"""The functions that stand behind custom calls: registered under the name of a target, and only so."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Pending:
+    """What PENDING is."""
+
+    def __repr__(self) -> str:
+        return "xb.PENDING"
+
+
+PENDING = _Pending()
+"""What a registered function returns that has no answer yet: it is called again, with the same operands."""
+
+
+@frozen
+class Callback:
+    """A registered function, and whether it takes the `backend_config` of the call."""
+
+    function: Callable[..., Any]
+    takes_config: bool
+
+
+CALLBACKS: dict[str, Callback] = {}
+
+
+def custom_call_target(name: str) -> Callable[[Function], Function]:
+    """A decorator: register a function under the name of a target, for every run from now on.
+
+    The function is given the operands as read-only arrays (a rank-0 one as a NumPy scalar, a tuple as a tuple, a token
+    as None), and the call's `backend_config` as a string where it has a parameter of that name. It returns an array, or
+    a tuple where the declared shape is one; Python numbers and lists take the declared element type. `xb.PENDING` asks
+    to be called again later. With a limit of seconds it runs in a thread of its own, which is left behind at the limit.
+    Raises TypeError where the name is no string, or nothing that can be called is decorated.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.custom_call_target("clipped")
+    ... def clipped(x, *, backend_config):
+    ...     return x.clip(max=float(backend_config))
+    >>> @xb.computation(xb.f32[3])
+    ... def program(x):
+    ...     return xb.custom_call(x, "clipped", xb.f32[3], backend_config="2.5")
+    >>> evaluate(program, [1.0, 2.0, 3.0])
+    array([1. , 2. , 2.5], dtype=float32)
+
+    Source: Operation Semantics, CustomCall.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"custom_call_target: the name of a target is a string, and {name!r} is given")
+
+    def register(function: Function) -> Function:
+        if not callable(function):
+            raise TypeError(f"custom_call_target({name!r}): a function is wanted, and {function!r} is given")
+        CALLBACKS[name] = Callback(function, _takes_config(function))
+        return function
+
+    return register
+
+
+def _takes_config(function: Callable[..., Any]) -> bool:
+    try:
+        return "backend_config" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a function of C that does not tell
+        return False
