@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from .asynchronous import *
 from .collectives import *
 from .contraction import *
 from .control_flow import *
 from .conversion import *
+from .decompositions import *
 from .elementwise import *
 from .gather import *
 from .leaves import *
@@ -17,6 +19,7 @@ from .reduction import *
 from .scatter import *
 from .shaping import *
 from .slicing import *
+from .special import *
 from .transfer import *
 from .tuples import *
 from .windows import *

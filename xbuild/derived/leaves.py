@@ -1,4 +1,4 @@
-"""Comfortable forms of constant and iota."""
+"""Comfortable forms of constant and iota; whether a value is constant."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from shape_inference import PrimitiveType, Shape, primitive_type
 
 from .. import ops
 from ..builder import Builder, Value
+from ..graph import Instruction
+from .arguments import known
 from .dressing import dressed
 from .operands import in_type
 from .operands import literal as literal_of
 
-__all__ = ["constant", "iota"]
+__all__ = ["constant", "iota", "is_constant"]
 
 
 @dressed
@@ -50,3 +52,41 @@ def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0
     if isinstance(shape, PrimitiveType):
         shape, iota_dimension = shape[iota_dimension], 0
     return ops.iota(builder, shape=shape, iota_dimension=iota_dimension, name=name)
+
+
+_OF_THE_RUN = frozenset({
+    "custom_call", "partition_id", "replica_id", "rng", "rng_get_and_update_state",
+})  # fmt: skip
+
+
+def is_constant(operand: Value) -> bool:
+    """Whether a value is the same in every run: it needs no parameter, no other device, no host and no chance.
+
+    Raises: invalid_operand (BuildError) for what is no value.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
+    >>> ones = xb.broadcast(xb.constant(x.builder, 1.0), (2,))
+    >>> xb.is_constant(ones), xb.is_constant(x + ones)
+    (True, False)
+
+    Source: xla_builder.h, IsConstant.
+    """
+    todo, seen = [known(operand).instruction], set()
+    while todo:
+        instruction = todo.pop()
+        if instruction in seen:
+            continue
+        seen.add(instruction)
+        if instruction.opcode == "parameter" or _depends_on_the_run(instruction):
+            return False
+        todo.extend(instruction.operands)
+    return True
+
+
+def _depends_on_the_run(instruction: Instruction) -> bool:
+    """Whether it, or anything that it calls, asks for more than its operands."""
+    from ..scheduling.effects import acts
+
+    inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)
+    return any(each.opcode in _OF_THE_RUN or acts(each) for each in (instruction, *inside))

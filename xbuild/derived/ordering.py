@@ -1,19 +1,24 @@
-"""Comfortable forms of sort and topk."""
+"""Comfortable forms of sort and topk, and XlaBuilder's approx_top_k."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from shape_inference import refuse
 from shape_inference.dims import array
+from shape_inference.dims import dimension as check_dimension
 
 from .. import ops
 from ..builder import Value
 from ..graph import Computation
-from .arguments import as_list, dtype_of, shape_of
+from .arguments import as_list, as_values, builder_among, dtype_of, shape_of
 from .dressing import dressed
+from .shaping import pad
+from .slicing import slice_in_dim
 
-__all__ = ["sort", "top_k"]
+__all__ = ["approx_top_k", "approx_top_k_fallback", "approx_top_k_reduction_output_size", "sort", "top_k"]
 
 
 @dressed
@@ -79,3 +84,98 @@ def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = No
     Source: xla_builder.h, TopK.
     """
     return ops.topk(operand, k=k, largest=largest, name=name)
+
+
+@dressed
+def approx_top_k(
+    operands: Any,
+    init_values: Any,
+    top_k: int,
+    reduction_dim: int,
+    comparator: Computation | Callable[..., Any],
+    recall_target: float = 0.9,
+    aggregate_to_topk: bool = True,
+    reduction_input_size_override: int = -1,
+    *,
+    name: str | None = None,
+) -> Value:
+    """The `top_k` elements along a dimension that come first by `comparator`, all operands (one, or a list) alike.
+
+    A tuple with a result for each operand. All of them are found, whatever `recall_target` would allow; without
+    `aggregate_to_topk` there are as many as xb.approx_top_k_reduction_output_size says, and where the operand has not
+    so many, the init values (one, or a list) follow. `xb.approx_top_k_fallback` is another name.
+    Raises: dimension_out_of_range; index_out_of_range for a top_k beyond the extent; as xb.sort, xb.pad.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[4], xb.s32[4])
+    ... def best(x, i):
+    ...     return xb.approx_top_k((x, i), (float("-inf"), -1), 2, 0, lambda a, b, *_: a > b)
+    >>> evaluate(best, [1.0, 3.0, 2.0, 4.0], [0, 1, 2, 3])
+    (array([4., 3.], dtype=float32), array([3, 1], dtype=int32))
+
+    Source: XlaBuilder's library, ApproxTopK.
+    """
+    values = tuple(as_list(operands))
+    inits = as_values(as_list(init_values), [dtype_of(value) for value in values], builder_among(values))
+    shape = array("operand", shape_of(values[0]))
+    extent = shape.dims[check_dimension(f"reduction_dim={reduction_dim}", reduction_dim, "operand", shape)]
+    if not 0 <= top_k <= extent:
+        refuse("index_out_of_range", f"top_k={top_k} of {extent} elements along dimension {reduction_dim} of {shape}")
+    count, _ = approx_top_k_reduction_output_size(
+        extent, shape.rank, top_k, recall_target, aggregate_to_topk, reduction_input_size_override
+    )
+    ordered = ops.sort(values, to_apply=comparator, dimension=reduction_dim, is_stable=True)
+    rows = list(ordered) if len(values) > 1 else [ordered]
+    found = [_first(row, init, count, extent, reduction_dim) for row, init in zip(rows, inits, strict=True)]
+    return ops.tuple_(found, name=name)
+
+
+approx_top_k_fallback = approx_top_k
+
+
+def _first(row: Value, init: Value, count: int, extent: int, dim: int) -> Value:
+    """The first `count` along a dimension, init values after the last."""
+    row = slice_in_dim(row, 0, min(count, extent), dimno=dim)
+    rank = array("operand", row.shape).rank
+    return pad(row, init, [(0, max(count - extent, 0) if n == dim else 0) for n in range(rank)])
+
+
+def approx_top_k_reduction_output_size(
+    input_size: int,
+    rank: int,
+    top_k: int,
+    recall_target: float,
+    aggregate_to_topk: bool = True,
+    input_size_override: int = -1,
+) -> tuple[int, int]:
+    """How many elements approx_top_k keeps, and the logarithm of how many it makes one of (-1 where that is top_k).
+
+    Formula: each of so many bins keeps its best; with (1 - k) / log(recall) bins or more, this share is expected to be
+    among them. Their number is a power of two below the input's, in whole tiles of 128 (1024 for rank 1).
+    Raises: invalid_attribute for a recall_target outside of (0, 1].
+
+    >>> import xbuild as xb
+    >>> xb.approx_top_k_reduction_output_size(100_000, 2, 10, 0.95, aggregate_to_topk=False)
+    (256, 9)
+
+    Source: XlaBuilder's library, ApproxTopKReductionOutputSize; Chern et al., TPU-KNN (2022).
+    """
+    if not 0 < recall_target <= 1:
+        refuse("invalid_attribute", f"recall_target={recall_target}; a number above 0 and at most 1 is wanted")
+    if aggregate_to_topk:
+        return top_k, -1
+    tile = 1024 if rank == 1 else 128
+    if input_size <= tile:
+        return input_size, 0
+    size = input_size_override if input_size_override >= 0 else input_size
+    if top_k == 1:
+        return tile, (-(-size // tile) - 1).bit_length()
+    if recall_target == 1:
+        return input_size, 0
+    bins = min(max(int((1 - top_k) / math.log(recall_target)), tile), size)
+    halvings = (size // max(bins, 1)).bit_length() - 1
+    if halvings <= 0:
+        return input_size, 0
+    halvings = min(halvings, (input_size // tile - 1).bit_length())
+    return -(-input_size // (tile << halvings)) * tile, halvings

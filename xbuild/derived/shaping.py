@@ -7,6 +7,7 @@ from typing import Any
 
 from shape_inference import Dims, Shape, s32
 from shape_inference.dims import array
+from shape_inference.dims import dimension as check_dimension
 from shape_inference.dims import permutation as check_permutation
 from shape_inference.ops.shaping import check_broadcast_in_dim, check_collapse
 
@@ -19,7 +20,8 @@ from .operands import as_value
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "dynamic_reshape",
-    "get_dimension_size", "pad", "reshape", "rev", "reverse", "set_dimension_size", "transpose",
+    "get_dimension_size", "pad", "remove_dynamic_dimension", "reshape", "rev", "reverse", "set_dimension_size",
+    "transpose",
 ]  # fmt: skip
 
 _sizes, _new_sizes = reader("shape", Dims), reader("new_sizes", Dims)
@@ -237,6 +239,34 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
     """
     count = as_value(known(operand).builder, size, s32)
     return ops.set_dimension_size(operand, count, dimension=dimension, name=name)
+
+
+@dressed
+def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None = None) -> Value:
+    """The operand with the whole bound for its extent along `dimension`; what it does not reach is zero.
+
+    Records a dynamic_update_slice of an array of zeros; a dimension that is not dynamic is left as it is.
+    Raises: not_array; dimension_out_of_range.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[3])
+    ... def whole(x):
+    ...     return xb.remove_dynamic_dimension(xb.set_dimension_size(x, 2, 0), 0)
+    >>> evaluate(whole, [1.0, 2.0, 3.0])
+    array([1., 2., 0.], dtype=float32)
+
+    Source: xla_builder.h, RemoveDynamicDimension.
+    """
+    shape = array("operand", shape_of(operand))
+    check_dimension(f"dimension={dimension}", dimension, "operand", shape)
+    whole = ops.broadcast(as_value(operand.builder, 0, shape.dtype), sizes=shape.dims, dimensions=())
+    for dim, is_dynamic in enumerate(shape.dynamic):
+        if is_dynamic and dim != dimension:
+            size = ops.get_dimension_size(operand, dimension=dim)
+            whole = ops.set_dimension_size(whole, size, dimension=dim)
+    starts = [as_value(operand.builder, 0, s32)] * shape.rank
+    return ops.dynamic_update_slice(whole, operand, starts, name=name)
 
 
 @dressed

@@ -9,7 +9,7 @@ from ..builder import Builder, Value
 from .arguments import packed
 from .dressing import dressed
 
-__all__ = ["after_all", "create_token", "get_tuple_element", "optimization_barrier", "tuple_"]
+__all__ = ["add_dependency", "after_all", "create_token", "get_tuple_element", "optimization_barrier", "tuple_"]
 
 
 @dressed
@@ -43,6 +43,21 @@ def get_tuple_element(operand: Value, index: int, *, name: str | None = None) ->
     Source: Operation Semantics, GetTupleElement.
     """
     return ops.get_tuple_element(operand, index=index, name=name)
+
+
+def add_dependency(operand: Value, token: Value, *, name: str | None = None) -> Value:
+    """The operand itself, once what `token` comes after is done.
+
+    Raises: as xb.ops.add_dependency.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10])
+    >>> xb.add_dependency(x, xb.outfeed(x)).shape
+    f32[10]
+
+    Source: xla_builder.h, AddDependency.
+    """
+    return ops.add_dependency(operand, token, name=name)
 
 
 @dressed
