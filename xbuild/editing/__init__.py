@@ -1,0 +1,11 @@
+"""Programs as objects to work on: each edit gives a new program, and refuses what the ops refuse."""
+
+from .canonical import canonical as canonical
+from .dead import eliminate_dead_code as eliminate_dead_code
+from .difference import Diff as Diff
+from .difference import diff as diff
+from .editor import Editor as Editor
+from .editor import edit as edit
+from .extraction import extract as extract
+from .structure import fingerprint as fingerprint
+from .structure import same_structure as same_structure

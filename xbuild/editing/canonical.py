@@ -1,0 +1,64 @@
+"""Names that follow from structure, so that programs of one structure have one text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from ..graph import Computation, Instruction, Module
+from .programs import Program, applied
+from .renewal import Unchanged, called_by, callees_first, renewed
+from .structure import Structure, structure_of
+
+
+class _Named(Unchanged):
+    """A computation in another order, its instructions under other names."""
+
+    def __init__(self, computation: Computation, order: tuple[Instruction, ...], count: Iterator[int]) -> None:
+        super().__init__(computation)
+        self.instructions = order
+        self.names = {each: f"{each.opcode.replace('_', '-')}.{next(count)}" for each in order}
+
+    def now(self, key: Instruction) -> Instruction:
+        return evolve(key, name=self.names[key])
+
+
+def canonical(program: Program) -> Program:
+    """The program with the names and the order that follow from its structure alone.
+
+    Instructions are called `opcode.N`, the entry `main`, what it calls `computation.N`; a schedule keeps its order.
+    Programs of one structure (see `same_structure`) get the same names in the same order.
+
+    >>> import xbuild as xb
+    >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) b = negate(x) a = tanh(x) ROOT c = add(a, b) }")
+    >>> print(xb.canonical(module).entry)
+    ENTRY main {
+      parameter.1 = f32[2] parameter(0)
+      tanh.2 = f32[2] tanh(parameter.1)
+      negate.3 = f32[2] negate(parameter.1)
+      ROOT add.4 = f32[2] add(tanh.2, negate.3)
+    }
+    """
+    return applied(_named, program)
+
+
+def _named(module: Module) -> Module:
+    structure = structure_of(module)
+    count = itertools.count(1)
+    called = _callers_first(module, structure)
+    revisions = {each: _Named(each, structure.order(each), count) for each in called}
+    names = {each: f"computation.{n}" for n, each in enumerate(called)} | {module.entry: "main"}
+    renamed = renewed(module, revisions, names=names)
+    place = {name: n for n, name in enumerate(names.values())}
+    ordered = sorted(renamed.computations, key=lambda each: place[each.name], reverse=True)
+    return evolve(renamed, computations=ordered)
+
+
+def _callers_first(module: Module, structure: Structure) -> list[Computation]:
+    """The entry and what it calls, callers first; then computations that nothing calls."""
+    uncalled = sorted({*module.computations} - {*module.entry.reachable()}, key=structure.of)
+    found = list(callees_first((module.entry, *uncalled), lambda each: called_by(structure.order(each))))
+    split = found.index(module.entry) + 1
+    return [*reversed(found[:split]), *reversed(found[split:])]

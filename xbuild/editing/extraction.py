@@ -1,0 +1,181 @@
+"""A part of a program as a module of its own: a computation, or what stands around an instruction."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from shape_inference import Shape, TokenShape, TupleShape, leaves
+
+from ..graph import NOTHING, Computation, Instruction, Module
+from ..op import OPS
+from ..scheduling.effects import DONE_OF, START_OF
+from .draft import Draft
+from .editor import Place
+from .programs import module_of
+from .renewal import Unchanged, revised
+from .rooms import Rooms
+
+_ALONE = frozenset({"constant", "iota"})  # these come along wherever they are used
+_ENDS = _ALONE | {"parameter"}  # what else uses one of these is no neighbour
+_KEPT = ("frontend_attributes", "stack_tables")
+
+
+def extract(
+    program: Module | Computation, around: Place | None = None, radius: int = 2, *, computation: str | None = None
+) -> Module:
+    """A computation (the entry where none is named), or the neighbourhood of an instruction in it, as a module.
+
+    Neighbours are operands, users and control predecessors, `radius` steps far; from a constant or a parameter no step
+    goes on. Operands that are cut off become parameters under their names, tokens an after-all; constants come along,
+    and so do the other halves of transfers and asynchronous ops that stand in the same computation. The root is what
+    is used outside: one value, or a tuple of them. Raises BuildError where there is no such instruction.
+
+    >>> import xbuild as xb
+    >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(a) c = add(b, a) d = abs(c) }")
+    >>> print(xb.extract(module, around="b", radius=1).entry)
+    ENTRY e {
+      x = f32[2] parameter(0)
+      a = f32[2] tanh(x)
+      b = f32[2] negate(a)
+      ROOT c = f32[2] add(b, a)
+    }
+    """
+    module = module_of(program)
+    rooms = Rooms(module)
+    draft = rooms.named(computation)
+    if around is None:
+        return _module(module, draft.computation.name, draft.computation)
+    draft, centre = rooms.find(around, draft)
+    members = _with_halves(draft, _neighbours(draft, centre, radius))
+    part = _Part(draft, centre, _without_elements(draft, centre, members))
+    return _module(module, centre.name, revised(draft.computation.name, part, {}))
+
+
+def _module(module: Module, name: str, entry: Computation) -> Module:
+    return Module(
+        name,
+        entry,
+        num_replicas=module.num_replicas,
+        num_partitions=module.num_partitions,
+        is_scheduled=module.is_scheduled,
+        annotations={key: module.annotations[key] for key in _KEPT if key in module.annotations},
+    )
+
+
+def _near(draft: Draft, key: Instruction) -> Iterator[Instruction]:
+    yield from key.operands
+    yield from key.control
+    yield from draft.users(key)
+
+
+def _neighbours(draft: Draft, centre: Instruction, radius: int) -> set[Instruction]:
+    steps = {centre: 0}
+    queue = deque([centre])
+    while queue:
+        each = queue.popleft()
+        if steps[each] == radius or (each.opcode in _ENDS and each is not centre):
+            continue
+        for near in _near(draft, each):
+            if near not in steps:
+                steps[near] = steps[each] + 1
+                queue.append(near)
+    return set(steps)
+
+
+def _with_halves(draft: Draft, members: set[Instruction]) -> set[Instruction]:
+    """With the start of each done, the done of each start, and all transfers of one channel."""
+    transfers: dict[int, list[Instruction]] = {}
+    for each in draft.computation.instructions:
+        if each.opcode.startswith(("send", "recv")):
+            transfers.setdefault(each.attributes.channel_id, []).append(each)
+    found: set[Instruction] = set()
+    stack = list(members)
+    while stack:
+        each = stack.pop()
+        if each in found:
+            continue
+        found.add(each)
+        if _is_end(each):
+            stack += filter(_is_begun, each.operands[:1])
+        if _is_begun(each):
+            stack += filter(_is_end, draft.users(each))
+        if each.opcode.startswith(("send", "recv")):
+            stack += transfers.get(each.attributes.channel_id, [])
+    return found
+
+
+def _is_begun(instruction: Instruction) -> bool:
+    return instruction.opcode in DONE_OF or instruction.opcode == "async_update"
+
+
+def _is_end(instruction: Instruction) -> bool:
+    return instruction.opcode in START_OF or instruction.opcode == "async_update"
+
+
+def _without_elements(draft: Draft, centre: Instruction, members: set[Instruction]) -> set[Instruction]:
+    """An element of a tuple that is cut off is cut off itself, so that a parameter has no more than is used."""
+    kept = set(members)
+    for each in draft.computation.instructions:
+        if each in kept and each.opcode == "get_tuple_element" and each is not centre and each.operands[0] not in kept:
+            kept.remove(each)
+    return kept
+
+
+class _Part(Unchanged):
+    """The members, what stands for the operands that are cut off, and the root."""
+
+    def __init__(self, draft: Draft, centre: Instruction, members: set[Instruction]) -> None:
+        super().__init__(draft.computation)
+        needed = {operand for each in members for operand in each.operands}
+        given = [each for each in self.instructions if each in members or each in needed]
+        self.stand_ins: dict[Instruction, Instruction] = {}
+        cut = [each for each in given if each.opcode == "parameter" or not (each in members or each.opcode in _ALONE)]
+        for each in cut:
+            self.stand_ins[each] = _stand_in(each, sum(i.opcode == "parameter" for i in self.stand_ins.values()))
+        self.members = {each for each in given if each not in self.stand_ins}
+        results = self._results(draft, members) or [centre]
+        whole = [*cut, *(each for each in given if each in self.members)]
+        self.root = results[0] if len(results) == 1 else _tuple(results, {each.name for each in whole})
+        self.instructions = tuple(dict.fromkeys((*whole, self.root)))
+
+    def _results(self, draft: Draft, members: set[Instruction]) -> list[Instruction]:
+        """The members whose values are used outside."""
+        return [
+            each
+            for each in draft.computation.instructions
+            if each in members
+            and each.opcode not in _ENDS
+            and any(isinstance(leaf, Shape) for leaf in leaves(each.shape))
+            and (each is self.root or any(user not in members and each in user.operands for user in draft.users(each)))
+        ]
+
+    def now(self, key: Instruction) -> Instruction:
+        return self.stand_ins.get(key, key)
+
+    def operands(self, key: Instruction) -> tuple[Instruction, ...]:
+        return () if key in self.stand_ins else key.operands
+
+    def control(self, key: Instruction) -> tuple[Instruction, ...]:
+        return () if key in self.stand_ins else tuple([each for each in key.control if each in self.members])
+
+
+def _stand_in(cut: Instruction, number: int) -> Instruction:
+    """A parameter of the name and shape of an operand that is cut off; a token is made anew."""
+    if isinstance(cut.shape, TokenShape) and cut.opcode != "parameter":
+        return Instruction(opcode="after_all", name=cut.name, shape=cut.shape, segments=(0,), where=cut.where)
+    notes = {"sharding": cut.annotations["sharding"]} if "sharding" in cut.annotations else NOTHING
+    return Instruction(
+        opcode="parameter",
+        name=cut.name,
+        shape=cut.shape,
+        attributes=OPS["parameter"].record({"number": number, "shape": cut.shape.plain()}),
+        where=cut.where,
+        annotations=cut.annotations if cut.opcode == "parameter" else notes,
+    )
+
+
+def _tuple(results: list[Instruction], taken: set[str]) -> Instruction:
+    shape = TupleShape(each.shape for each in results)
+    name = next(name for name in ("tuple", *(f"tuple.{n}" for n in range(1, len(taken) + 2))) if name not in taken)
+    return Instruction(opcode="tuple", name=name, shape=shape, operands=tuple(results), segments=(len(results),))

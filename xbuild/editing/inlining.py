@@ -1,0 +1,60 @@
+"""A call dissolved: the instructions of the computation that it calls stand in its place."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ..graph import Instruction
+from .draft import Draft
+from .refusals import refusal, shown
+
+
+def inline(draft: Draft, key: Instruction) -> None:
+    """Replace a call, or a fusion, by what it calls, names kept where they are free; others stay as they are."""
+    call = draft.now(key)
+    if call.opcode not in ("call", "fusion"):
+        raise refusal("not_a_call", f"inline: {shown(call)} is a {call.opcode.replace('_', '-')}, and no call")
+    (called,) = call.called
+    stand_ins = dict(zip(called.parameters, draft.operands(key), strict=True))
+    added: list[Instruction] = []
+    for instruction in called.instructions:
+        if instruction.opcode != "parameter":
+            added.append(_copy(draft, key, instruction, stand_ins, set(added)))
+            stand_ins[instruction] = added[-1]
+    draft.add(added, key)
+    _hand_over(draft, key, stand_ins[called.root], added)
+    draft.remove([key])
+
+
+def _copy(
+    draft: Draft,
+    key: Instruction,
+    instruction: Instruction,
+    stand_ins: dict[Instruction, Instruction],
+    added: set[Instruction],
+) -> Instruction:
+    """An instruction of the callee with operands of the caller; the first ones run after what the call ran after."""
+    operands = tuple(stand_ins[each] for each in instruction.operands)
+    control = tuple(stand_ins[each] for each in instruction.control)
+    if added.isdisjoint((*operands, *control)):
+        control = tuple(dict.fromkeys((*control, *draft.control(key))))
+    name = instruction.name
+    if name in draft.names or any(each.name == name for each in added):
+        name = draft.builder._names.unique(name)
+    return evolve(instruction, name=name, operands=operands, control=control)
+
+
+def _hand_over(draft: Draft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
+    """Who used the call uses the result; who ran after the call runs after the last of what it ran."""
+    used = {before for each in added for before in (*each.operands, *each.control)}
+    last = [each for each in added if each not in used] or [*draft.control(key)]
+    changes = {}
+    for user in draft.users(key):
+        operands = tuple(result if each is key else each for each in draft.operands(user))
+        control = draft.control(user)
+        if key in control:
+            control = tuple(dict.fromkeys((*(each for each in control if each is not key), *last)))
+        changes[user] = evolve(draft.now(user), operands=operands, control=control)
+    draft.revise(changes, f"{shown(draft.now(result))} would stand for {shown(draft.now(key))}")
+    if draft.root is key:
+        draft.root = result

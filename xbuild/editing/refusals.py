@@ -1,0 +1,66 @@
+"""How an edit is refused: what the op says, with the edit beside it, or one sentence that names both instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import AnyShape, XbuildError
+
+from ..builder import _caller, infer_shape
+from ..diagnostics import BuildError, explain, operand_labels
+from ..graph import Instruction, resolve, short_path
+from ..op import OPS
+
+SHOWN = 4
+
+
+def refusal(kind: str, message: str, *hints: str) -> BuildError:
+    """A refusal of the edit itself, with the user's line."""
+    where = _caller()
+    source = resolve(*where) if where else None
+    at = f"\n  at {short_path(source.file)}:{source.line} in {source.function}" if source else ""
+    error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
+    error.message, error.explained = message, True
+    return error
+
+
+def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: str) -> AnyShape:
+    """The shape of an instruction with these operands; a refusal is that of the op, with the edit as a hint."""
+    schema = OPS[instruction.opcode]
+    shapes = tuple(operand.shape.plain() for operand in operands)
+    try:
+        return infer_shape(schema, shapes, instruction.segments, instruction.attributes)
+    except XbuildError as error:
+        given = type(error)(error.kind, error.message, (*error.hints, f"%{instruction.name}: {edit}"))
+        values = instruction.attribute_values()
+        raise explain(given, schema, tuple(operands), instruction.segments, values, _caller()) from None
+
+
+def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruction:
+    """The instruction with some attributes other than they were."""
+    schema = OPS[instruction.opcode]
+    try:
+        record = schema.record({**instruction.attribute_values(), **given})
+    except XbuildError as error:
+        raise explain(error, schema, instruction.operands, instruction.segments, given, _caller()) from None
+    return evolve(instruction, attributes=record)
+
+
+def listed(instructions: Iterable[Instruction]) -> str:
+    """`%a, %b and 3 more`"""
+    names = [f"%{instruction.name}" for instruction in instructions]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def label_of(instruction: Instruction, index: int) -> str:
+    """An operand as the op calls it."""
+    return operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)[index]
+
+
+def shown(value: Any) -> str:
+    """An instruction as a message names it: `%x: f32[4]`."""
+    return f"%{value.name}: {value.shape}"
