@@ -1,33 +1,67 @@
-"""What it costs to read and to print HLO text of 100,000 instructions, against XLA's own reader and printer."""
+"""How fast HLO text is read and printed, in thousands of instructions a second, against XLA's own reader and printer."""
 
 from __future__ import annotations
 
+import functools
+import tracemalloc
 from typing import Any
 
 import pytest
 
 import xbuild as xb
 
-INSTRUCTIONS = 100_000
+from .conftest import Row, SideBySide
+
+SIZES = [1_000, 10_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
 
 
-@pytest.fixture(scope="module")
-def text() -> str:
+@functools.lru_cache(maxsize=1)
+def text(count: int) -> str:
+    """Five kinds of instruction in turns, each with the result of the one before."""
     builder = xb.Builder("long")
     x = xb.ops.parameter(builder, number=0, shape=xb.f32[4, 4])
-    for _ in range(INSTRUCTIONS // 4):
+    for _ in range(count // 5):
         y = xb.ops.transpose(xb.ops.add(x, x), permutation=(1, 0))
         x = xb.ops.get_tuple_element(xb.ops.tuple_([xb.ops.negate(y)]), index=0)
     return xb.Module("long", builder.build(x)).to_hlo()
 
 
-def test_read(side_by_side: Any, text: str) -> None:
-    hlo = pytest.importorskip("jaxlib._hlo")
-    what = "read, infer and verify an instruction of 100,000"
-    side_by_side(what, lambda: xb.parse_hlo(text), lambda: hlo.hlo_module_from_text(text), units=INSTRUCTIONS, rounds=3)
+def rounds(count: int) -> int:
+    return max(1, min(15, 300_000 // count))
 
 
-def test_print(side_by_side: Any, text: str) -> None:
-    hlo = pytest.importorskip("jaxlib._hlo")
-    ours, reference = xb.parse_hlo(text), hlo.hlo_module_from_text(text)
-    side_by_side("print an instruction of 100,000", ours.to_hlo, reference.to_string, units=INSTRUCTIONS, rounds=3)
+@pytest.mark.parametrize("count", SIZES)
+def test_read(side_by_side: SideBySide, count: int) -> None:
+    """With all shapes inferred again and compared, which XLA's reader leaves to later passes."""
+    hlo, source = pytest.importorskip("jaxlib._hlo"), text(count)
+    side_by_side.rate(
+        f"read and infer, of {count:,}",
+        lambda: xb.parse_hlo(source),
+        lambda: hlo.hlo_module_from_text(source),
+        units=count,
+        rounds=rounds(count),
+    )
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_print(side_by_side: SideBySide, count: int) -> None:
+    hlo, source = pytest.importorskip("jaxlib._hlo"), text(count)
+    ours, reference = xb.parse_hlo(source), hlo.hlo_module_from_text(source)
+    side_by_side.rate(f"print, of {count:,}", ours.to_hlo, reference.to_string, units=count, rounds=rounds(count))
+
+
+def test_memory_of_reading(benchmark: Any, rows: list[Row]) -> None:
+    """Beyond the text itself; what stays is the module."""
+    count = 100_000
+    source = text(count)
+
+    def read() -> None:
+        tracemalloc.start()
+        module = xb.parse_hlo(source)
+        kept, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(module.entry.instructions) > count // 2
+        rows.append(Row("most memory while an instruction is read", most / count, unit="bytes"))
+        rows.append(Row("memory of an instruction that was read", kept / count, unit="bytes"))
+
+    benchmark.pedantic(read, rounds=1)

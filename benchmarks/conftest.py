@@ -54,6 +54,15 @@ class SideBySide:
         self.benchmark.pedantic(ours, setup=before, rounds=rounds)
         self.rows.append(Row(what, self.benchmark.stats.stats.median / units, statistics.median(seconds) / units))
 
+    def rate(
+        self, what: str, ours: Callable[[], Any], reference: Callable[[], Any], *, units: int, rounds: int
+    ) -> None:
+        """The same as thousands of units a second, so that the ratio is the part of the reference's speed."""
+        self(what, ours, reference, units=units, rounds=rounds)
+        row = self.rows.pop()
+        assert row.reference is not None
+        self.rows.append(Row(what, 1e-3 / row.ours, 1e-3 / row.reference, "k/s"))
+
     def alone(self, what: str, ours: Callable[[], Any], *, units: int = 1, rounds: int = 5) -> None:
         """Ours, where nothing else does the same."""
         self.benchmark.pedantic(ours, rounds=rounds, warmup_rounds=1)

@@ -1,0 +1,26 @@
+"""One of the processes: it joins the others, runs the program with the arguments of its own devices, prints results."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import jax
+
+from examples.two_processes.model import DEVICES_EACH, PROCESSES, inputs, program
+from interpreter.engines import execute_here
+
+
+def main(address: str, process: int) -> dict[int, list[float]]:
+    """The new weights of this process's devices, by their numbers in the program."""
+    jax.config.update("jax_num_cpu_devices", DEVICES_EACH)
+    jax.distributed.initialize(address, num_processes=PROCESSES, process_id=process)
+    mine = {replica: row for replica, row in inputs().items() if replica // DEVICES_EACH == process}
+    try:
+        return {replica: result.tolist() for replica, result in execute_here(program(), mine).items()}
+    finally:
+        jax.distributed.shutdown()
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], int(sys.argv[2]))))

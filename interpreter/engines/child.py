@@ -1,0 +1,54 @@
+"""The child process of the XLA engine: reads jobs from stdin, runs each on JAX's runtime, answers on stdout."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+import time
+from typing import IO, Any
+
+from .client import ready_lapack, run_text
+
+READY = "ready"
+
+
+def main() -> None:
+    parent = os.getppid()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    # What XLA prints must not stand between the pickles.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    ready_lapack()
+    _answer(answers, READY)
+    while True:
+        try:
+            job = pickle.load(sys.stdin.buffer)
+        except (EOFError, KeyboardInterrupt):
+            return
+        _answer(answers, _attempt(*job))
+
+
+def _answer(answers: IO[bytes], answer: Any) -> None:
+    pickle.dump(answer, answers)
+    answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    """A program that never ends must not outlive who asked for it."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _attempt(text: str, arguments: Any, num_replicas: int, num_partitions: int, platform: str | None) -> Any:
+    """The results by device, or the message of what XLA refuses."""
+    try:
+        return run_text(text, arguments, num_replicas, num_partitions, platform)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""HLO text on the devices of JAX's runtime, in this process: compiled by jaxlib, fed and read device by device."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+# By device (replica * num_partitions + partition), the arrays of its arguments or results, tuples as their leaves.
+Leaves = Mapping[int, Sequence[Any]]
+
+
+def run_text(
+    text: str, arguments: Leaves, num_replicas: int = 1, num_partitions: int = 1, platform: str | None = None
+) -> dict[int, list[Any]]:
+    """Compile the text and run it; the results of those devices that this process holds.
+
+    `arguments` has the arguments of the same devices. Raises what jaxlib raises; some bad programs end the process.
+    """
+    import jax
+
+    ready_lapack()  # at once where it is so already
+    with jax.enable_x64(True):
+        results: dict[int, list[Any]] = _run(text, arguments, num_replicas, num_partitions, platform)
+    return results
+
+
+def ready_lapack() -> None:
+    """LAPACK's kernels crash where they are called before they are set up."""
+    with contextlib.suppress(ImportError, AttributeError):
+        import jax._src.lax.linalg  # noqa: F401
+        from jaxlib import lapack
+
+        lapack._lapack.initialize()
+
+
+def _text_module(text: str) -> Any:
+    from jaxlib import _hlo
+
+    return _hlo.hlo_module_from_text(text)
+
+
+def _run(text: str, arguments: Leaves, num_replicas: int, num_partitions: int, platform: str | None) -> Any:
+    devices = _devices(num_replicas * num_partitions, platform)
+    mine = {number: each for number, each in enumerate(devices) if each.process_index == each.client.process_index()}
+    if set(arguments) != set(mine):
+        raise ValueError(f"arguments for devices {sorted(arguments)}, and this process holds {sorted(mine)}")
+    module, executable = _compiled(text, num_replicas, num_partitions, platform)
+    results = executable.execute_sharded(_shards(module, arguments, devices, mine))
+    outputs = results.disassemble_into_single_device_arrays()
+    leaves = _leaves(_computation(module).program_shape().result_shape())
+    # A token has no value, and is not among the results.
+    arrays = [output for output, leaf in zip(outputs, leaves, strict=True) if not leaf.is_token()]
+    return {device: [np.asarray(array[place]) for array in arrays] for place, device in enumerate(mine)}
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(text: str, num_replicas: int, num_partitions: int, platform: str | None) -> tuple[Any, Any]:
+    """The module and its executable, which is kept for the next run of the same program."""
+    from jax._src.lib import xla_client
+
+    module, devices = _text_module(text), _devices(num_replicas * num_partitions, platform)
+    program = _lowered(module)
+    if num_partitions > 1:
+        program = _by_hand(program)
+    options = _options(devices, num_replicas, num_partitions)
+    return module, devices[0].client.compile_and_load(program, xla_client.DeviceList(tuple(devices)), options)
+
+
+def _devices(count: int, platform: str | None) -> list[Any]:
+    import jax
+
+    found = jax.devices(platform)
+    if len(found) < count:
+        raise ValueError(f"the program has {count} devices, and JAX has {len(found)} of platform {found[0].platform!r}")
+    return found[:count]  # type: ignore[no-any-return]
+
+
+def _shards(module: Any, arguments: Leaves, devices: Sequence[Any], mine: Mapping[int, Any]) -> list[Any]:
+    """For each leaf of each parameter one array, of which every device holds its own version in full."""
+    import jax
+
+    signature = _computation(module).program_shape()
+    leaves = [leaf for parameter in signature.parameter_shapes() for leaf in _leaves(parameter)]
+    mesh = jax.sharding.Mesh(np.array(devices), ("device",))
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    shards = []
+    for number, leaf in enumerate(leaves):
+        own = {d: np.asarray(row[number]).astype(leaf.numpy_dtype(), copy=False) for d, row in arguments.items()}
+        placed = [jax.device_put(own[d].reshape(leaf.dimensions()), device) for d, device in mine.items()]
+        shards.append(jax.make_array_from_single_device_arrays(leaf.dimensions(), whole, placed))
+    return shards
+
+
+def _leaves(shape: Any) -> list[Any]:
+    if not shape.is_tuple():
+        return [shape]
+    return [leaf for each in shape.tuple_shapes() for leaf in _leaves(each)]
+
+
+def _computation(module: Any) -> Any:
+    from jaxlib import _hlo
+
+    return _hlo.XlaComputation(module.as_serialized_hlo_module_proto())
+
+
+def _lowered(module: Any) -> bytes:
+    """The module in the form that the client compiles."""
+    from jaxlib import _jax
+
+    try:
+        return _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())  # type: ignore[no-any-return]
+    except Exception as error:
+        try:
+            program = _jax.mlir.xla_computation_to_mlir_module(_computation(module))
+        except Exception:
+            raise error from None
+        return program if isinstance(program, bytes) else program.encode()
+
+
+def _options(devices: Sequence[Any], num_replicas: int, num_partitions: int) -> Any:
+    from jax._src.lib import xla_client
+
+    ids = np.array([each.id for each in devices], np.int32).reshape(num_replicas, num_partitions)
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    for each in (options, build):
+        each.num_replicas, each.num_partitions = num_replicas, num_partitions
+        each.device_assignment = xla_client.DeviceAssignment.create(ids)
+    build.use_spmd_partitioning = num_partitions > 1
+    build.use_shardy_partitioner = False
+    return options
+
+
+def _by_hand(program: bytes) -> bytes:
+    """The program marked as partitioned already, so that the partitioner leaves its shapes alone."""
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+    from jax._src.lib.mlir.dialects import func  # noqa: F401
+
+    with mlir.make_ir_context():
+        module = ir.Module.parse(program)
+        manual = ir.StringAttr.get("{manual}")
+        for function in module.body.operations:
+            if function.operation.name == "func.func":
+                _mark(function.operation, manual)
+                if ir.StringAttr(function.attributes["sym_name"]).value == "main":
+                    _mark_signature(function, manual, ir)
+        return mlir.module_to_bytecode(module)  # type: ignore[no-any-return]
+
+
+def _mark(operation: Any, manual: Any) -> None:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if not inner.operation.name.endswith(".return"):
+                    inner.operation.attributes["mhlo.sharding"] = manual
+                _mark(inner.operation, manual)
+
+
+def _mark_signature(function: Any, manual: Any, ir: Any) -> None:
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    marked = ir.DictAttr.get({"mhlo.sharding": manual})
+    for key, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
+        if len(types):
+            function.attributes[key] = ir.ArrayAttr.get([marked] * len(types))

@@ -1,0 +1,87 @@
+"""One program on two engines: each output of each device, how far apart it is, and where first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from shape_inference import AnyShape, Shape
+from xbuild.archive import leaf_values
+
+from .distance import allowed, beyond, distance
+
+
+@frozen
+class Compared:
+    """One output of one device: the most units in the last place between two elements, and where they first differ.
+
+    `place` is the first index beyond the tolerance (in eps of the element type), None where there is none.
+    """
+
+    device: int
+    output: int
+    shape: Shape
+    ulps: float
+    eps: float
+    place: tuple[int, ...] | None = None
+    ours: Any = None
+    theirs: Any = None
+
+    @property
+    def same(self) -> bool:
+        """Whether the two agree within the tolerance."""
+        return self.place is None
+
+    def __str__(self) -> str:
+        head = f"device {self.device}  out{self.output}  {self.shape}  max {self.ulps:g} ulp"
+        if self.same:
+            return f"{head}  {'the same' if not self.ulps else f'within {self.eps:g} eps'}"
+        where = ", ".join(map(str, self.place or ()))
+        values = f"interpreter {self.ours}, xla {self.theirs}"
+        return f"{head}  differs at [{where}]: {values} (within {self.eps:g} eps wanted)"
+
+
+def compare(
+    ours: Sequence[Any], theirs: Sequence[Any], shapes: Sequence[AnyShape], eps: float | None = None
+) -> list[Compared]:
+    """The outputs of a program on two engines, by device, tuples as their leaves.
+
+    Floats agree where they are at most `eps` eps of their type apart, as parts of the largest magnitude of the output;
+    without it, 64 for types of 32 and 64 bits (or two such parts), 4 of 16, 1 of fewer. Others agree where equal.
+
+    >>> import xbuild as xb
+    >>> one, other = np.float32([1.0, 2.0]), np.float32([1.0, 2.5])
+    >>> print(*compare([one], [other], [xb.f32[2]]))
+    device 0  out0  f32[2]  max 2.09715e+06 ulp  differs at [1]: interpreter 2.0, xla 2.5 (within 64 eps wanted)
+    """
+    found = []
+    for device, (one, other, shape) in enumerate(zip(ours, theirs, shapes, strict=True)):
+        pairs = zip(leaf_values(one, shape), leaf_values(other, shape), strict=True)
+        found += [
+            _compared(device, number, leaf, np.asarray(a), np.asarray(b), eps)
+            for number, ((a, leaf), (b, _)) in enumerate(pairs)
+        ]
+    return found
+
+
+def _compared(device: int, number: int, shape: Shape, a: Any, b: Any, eps: float | None) -> Compared:
+    within = allowed(shape.dtype) if eps is None else eps
+    ulps = float(distance(a, b).max(initial=0.0))
+    wrong = beyond(a, b, eps)
+    if not wrong.any():
+        return Compared(device, number, shape, ulps, within)
+    place = tuple(int(each) for each in np.unravel_index(int(wrong.argmax()), wrong.shape))
+    return Compared(device, number, shape, ulps, within, place, a[place], b[place])
+
+
+def lines(compared: Sequence[Compared]) -> Iterator[str]:
+    """A line for each output; devices that agree bit for bit share one."""
+    for output in sorted({each.output for each in compared}):
+        rows = [each for each in compared if each.output == output]
+        if len(rows) > 1 and not any(each.ulps for each in rows):
+            yield f"devices {rows[0].device}-{rows[-1].device}  {str(rows[0]).partition('  ')[2]}"
+        else:
+            yield from map(str, rows)

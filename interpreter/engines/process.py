@@ -1,0 +1,158 @@
+"""Programs in a child process, which real XLA may end: a refusal, a death and an endless run are told apart."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attrs import field, frozen
+
+STARTING = 120.0
+_LINES, _WIDTH = 12, 300
+_FORCED = "--xla_force_host_platform_device_count"
+
+
+@frozen
+class Job:
+    """A program as HLO text and, for each device (replica * num_partitions + partition), the leaves of its arguments.
+
+    `platform` is one of JAX's, None for the one that it prefers.
+    """
+
+    text: str
+    arguments: Sequence[Sequence[Any]] = field(default=((),))
+    num_replicas: int = 1
+    num_partitions: int = 1
+    platform: str | None = "cpu"
+
+
+@frozen
+class Failure:
+    """What came instead of results: `kind` is refused, died or late."""
+
+    kind: str
+    message: str
+
+
+Outcome = list[list[Any]] | Failure
+
+
+class Child:
+    """A process that runs one job after the other, for as long as it lives; to be stopped at the end, as by `with`."""
+
+    def __init__(self, devices: int, platform: str | None = "cpu") -> None:
+        self.is_dead = self._is_ready = False
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "interpreter.engines.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env=_environment(devices, platform),
+        )
+        self._answers: queue.Queue[Any] = queue.Queue()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._answers.put(pickle.load(self.process.stdout))  # type: ignore[arg-type]
+        except (EOFError, pickle.UnpicklingError, OSError, ValueError):
+            self._answers.put(None)
+
+    def run(self, job: Job, seconds: float | None = None) -> Outcome:
+        """The leaves of the results by device; after a death, or an answer that does not come, the child is dead.
+
+        The seconds begin when the child has started.
+        """
+        try:
+            answer = self._asked(job, seconds) if self._has_started() else None
+        except queue.Empty:
+            self.stop()
+            return Failure("late", f"no answer within {seconds:g} s")
+        except BaseException:
+            self.stop()
+            raise
+        if answer is None:
+            return self._death()
+        return Failure("refused", answer) if isinstance(answer, str) else [answer[each] for each in sorted(answer)]
+
+    def _has_started(self) -> bool:
+        """Whether JAX is imported there, as the child says first."""
+        if not self._is_ready:
+            with contextlib.suppress(queue.Empty):
+                self._is_ready = self._answers.get(timeout=STARTING) is not None
+        return self._is_ready
+
+    def _asked(self, job: Job, seconds: float | None) -> Any:
+        """What the child says to a job; queue.Empty where it takes too long, None where it has died."""
+        assert self.process.stdin is not None
+        arguments = dict(enumerate(job.arguments))
+        told = job.text, arguments, job.num_replicas, job.num_partitions, job.platform
+        with contextlib.suppress(BrokenPipeError):
+            pickle.dump(told, self.process.stdin)
+            self.process.stdin.flush()
+        return self._answers.get(timeout=seconds)
+
+    def _death(self) -> Failure:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        status = self.process.poll()
+        message = f"the process died with {_status(status)}" if status is not None else "the process does not start"
+        last = self._last_words()
+        self.stop()
+        return Failure("died", "\n  ".join([message, *last]))
+
+    def _last_words(self) -> list[str]:
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").splitlines()
+        return [line[:_WIDTH].rstrip() for line in lines if line.strip()][-_LINES:]
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self.is_dead = True
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._listener.join()
+        for pipe in (self.process.stdin, self.process.stdout, self._said):
+            with contextlib.suppress(OSError):  # what was not sent cannot be flushed
+                if pipe:
+                    pipe.close()
+
+
+def _status(code: int) -> str:
+    if code >= 0:
+        return f"status {code}"
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"
+
+
+def _environment(devices: int, platform: str | None) -> dict[str, str]:
+    """The child imports these packages from where they are, and has as many host devices as the program wants."""
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {_FORCED}={devices}".strip()
+    platforms = {"JAX_PLATFORMS": platform} if platform else {}
+    return {**os.environ, **platforms, "XLA_FLAGS": flags, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -1,0 +1,129 @@
+"""Programs on real XLA: compiled by jaxlib and run on the devices that JAX has, or that it is made to have."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shape_inference import AnyShape, TokenShape, TupleShape
+from xbuild.archive import leaf_values
+from xbuild.graph import Module, ModuleGroup
+
+from ..limits import Limits
+from ..report import Report, Stopped
+from ..run import checked, read_all
+from ..values import ArgumentError, by_device
+from .process import Child, Failure, Job
+from .refusal import EngineError, refuse_unsupported
+
+
+def execute_on_xla(
+    program: Module | ModuleGroup,
+    inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
+    *,
+    platform: str | None = "cpu",
+    limits: Limits | None = None,
+) -> list[Any]:
+    """Check a program, then run it on real XLA in a process of its own; the results by device, as `execute` has them.
+
+    `platform` is one of JAX's: of the CPU there are as many devices as the program wants, of others those that there
+    are; None is the platform that JAX prefers. Of the limits, the seconds count: compiling is in them, starting JAX is
+    not.
+
+    Raises Refused where the scheduler refuses, before XLA is started; Stopped where the seconds are over or the user
+    interrupts; EngineError where XLA cannot run the program or its process dies; ArgumentError.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+    >>> execute_on_xla(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
+    [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
+    """
+    checked(program, 0)
+    module = refuse_unsupported(program, platform)
+    require_jaxlib()
+    rows = _leaves(module, by_device(inputs, module.num_devices))
+    job = Job(module.to_hlo(), rows, module.num_replicas, module.num_partitions, platform)
+    outcome = _run(job, module.num_devices, limits or Limits())
+    return [_value(module.entry.root.shape, iter(device)) for device in outcome]
+
+
+def execute_here(module: Module, inputs: Mapping[int, Iterable[Any]], *, platform: str | None = None) -> dict[int, Any]:
+    """Check a program, then run it on the JAX runtime of this process; the results of the devices that it holds.
+
+    For programs that span machines: after `jax.distributed.initialize(...)` every process calls this with the same
+    module and with the arguments of its own devices, by their numbers in the program. What ends XLA ends the process.
+    Raises Refused, EngineError, ArgumentError, and what jaxlib raises.
+
+    >>> import jax
+    >>> import xbuild as xb
+    >>> twice = xb.Module("twice", xb.computation(xb.f32[2])(lambda x: x + x))
+    >>> execute_here(twice, {0: [[1.0, 2.5]]})
+    {0: array([2., 5.], dtype=float32)}
+    """
+    checked(module, 0)
+    refuse_unsupported(module, platform or "cpu")
+    require_jaxlib()
+    from .client import run_text
+
+    numbers = sorted(inputs)
+    if numbers and not 0 <= numbers[0] <= numbers[-1] < module.num_devices:
+        raise ArgumentError(
+            "argument_mismatch",
+            f"inputs for devices {numbers}, and the program has 0..{module.num_devices - 1} [argument_mismatch]",
+        )
+    leaves = dict(zip(numbers, _leaves(module, [tuple(inputs[n]) for n in numbers], numbers), strict=True))
+    outcome = run_text(module.to_hlo(), leaves, module.num_replicas, module.num_partitions, platform)
+    return {device: _value(module.entry.root.shape, iter(outcome[device])) for device in sorted(outcome)}
+
+
+def require_jaxlib() -> None:
+    """Refuse with what to install where jaxlib is missing."""
+    if any(importlib.util.find_spec(name) is None for name in ("jax", "jaxlib")):
+        raise EngineError(
+            "missing_extra",
+            "real XLA comes with JAX, which is not installed: pip install 'xbuild-hlo[xla]' [missing_extra]",
+        )
+
+
+def _leaves(module: Module, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int] | None = None) -> list[list[Any]]:
+    """The arguments of each device, read as the interpreter reads them, as their leaves."""
+    shapes = [parameter.shape for parameter in module.entry.parameters]
+    found = read_all([module] * len(rows), list(rows), numbers)
+    return [
+        [np.asarray(leaf) for value, shape in zip(row, shapes, strict=True) for leaf, _ in leaf_values(value, shape)]
+        for row in found
+    ]
+
+
+def _run(job: Job, devices: int, limits: Limits) -> list[list[Any]]:
+    try:
+        with Child(devices, job.platform) as child:
+            outcome = child.run(job, limits.seconds)
+    except KeyboardInterrupt:
+        raise Stopped(Report("interrupted", "interrupted from outside, while real XLA ran")) from None
+    if isinstance(outcome, Failure):
+        raise _failed(outcome, limits)
+    return outcome
+
+
+def _failed(failure: Failure, limits: Limits) -> Exception:
+    if failure.kind == "late":
+        return Stopped(Report("limit_seconds", f"the limit of {limits.seconds} seconds is over, while real XLA ran"))
+    if failure.kind == "died":
+        return EngineError("engine_failed", f"real XLA failed: {failure.message} [engine_failed]")
+    return EngineError("engine_unsupported", f"real XLA refuses this: {failure.message} [engine_unsupported]")
+
+
+def _value(shape: AnyShape, leaves: Iterator[Any]) -> Any:
+    """The leaves put together as the interpreter gives a value of this shape."""
+    if isinstance(shape, TupleShape):
+        return tuple(_value(element, leaves) for element in shape.elements)
+    if isinstance(shape, TokenShape):
+        return None
+    array = np.asarray(next(leaves))
+    if not array.ndim:
+        return array[()]
+    return array if array.flags.writeable and array.base is None else array.copy()
