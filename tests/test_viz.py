@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,18 +17,20 @@ import xbuild as xb
 from tests.golden import programs
 from tests.golden.kept import FOLDER, TEXTS
 from xbuild.op import OPS
-from xbuild.viz import Drawing, engine
+from xbuild.viz import Drawing, engine, form_of
 from xbuild.viz.drawing import draw, short_shape
 from xbuild.viz.engine import DrawingError, render
 from xbuild.viz.kinds import COLLECTIVE, ELEMENTWISE, FLOW, KINDS, OTHER, PARAMETER, kind_of
+from xbuild.viz.layout import lay_out
 from xbuild.viz.picture import Box, Picture
+from xbuild.viz.themes import DARK, LIGHT, theme_of
 
 o = xb.ops
 
 
 def has_engine() -> bool:
     try:
-        render("digraph { a }", "svg")
+        render("digraph { a }", "svg", 30, engine="dot")
     except DrawingError:
         return False
     return True
@@ -130,6 +133,17 @@ def test_equal_names_of_computations_do_not_meet() -> None:
     assert {edge.tail for edge in picture.edges} | {edge.head for edge in picture.edges} <= set(ids)
 
 
+def test_what_a_computation_uses_and_does_not_hold_is_said() -> None:
+    x = o.parameter(xb.Builder("main"), number=0, shape=xb.f32[2], name="x")
+    y = o.negate(x).instruction
+    picture = draw(xb.Computation("raw", [y], y))
+    assert [(each.name, each.title) for each in picture.all_boxes()] == [
+        ("x", "not in this computation"),
+        ("negate.1", "negate"),
+    ]
+    assert "not in this computation" in xb.Computation("raw", [], y)._repr_svg_()
+
+
 def test_long_tuples_are_counted() -> None:
     text = short_shape(xb.TupleShape([xb.f32[128, 128]] * 20))
     assert re.fullmatch(r"\(f32\[128,128\], .*… \d+ more\)", text)
@@ -149,43 +163,65 @@ def test_the_same_program_gives_the_same_text() -> None:
     assert xb.viz(programs.ring(), "dot") == xb.viz(programs.ring(), "dot")
 
 
-@needs_engine
-@pytest.mark.parametrize("program", ["attributes", "devices", "training_step", "loop", "ring"])
-def test_every_program_is_laid_out(program: str, tmp_path: Path) -> None:
+PROGRAMS = ["attributes", "devices", "training_step", "loop", "ring"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_svg_has_every_box_with_its_words_and_stands_alone(program: str) -> None:
     drawn = getattr(programs, program)()
-    svg = xb.viz(drawn, "svg")
-    assert isinstance(svg, str)
+    svg = str(xb.viz(drawn, "svg"))
+    ids = {element.get("id") for element in ElementTree.fromstring(svg).iter()}
     for each in draw(drawn).all_boxes():
-        assert f'id="{each.id}"' in html.unescape(svg)
-    png = xb.viz(drawn, tmp_path / "out.PNG")
+        assert each.id in ids
+        assert html.escape(each.shape) in svg
+        assert html.escape(each.tooltip.partition("\n")[0]) in svg
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+
+
+@needs_engine
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_graphviz_reads_and_paints_every_program(program: str, tmp_path: Path) -> None:
+    drawn = getattr(programs, program)()
+    laid_out = render(str(xb.viz(drawn, "dot")), "svg", 30, engine="dot").decode()
+    for each in draw(drawn).all_boxes():
+        assert f'id="{each.id}"' in html.unescape(laid_out)
+    png = xb.viz(drawn, tmp_path / "out.PNG", seconds=30)
     assert isinstance(png, Path)
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
-@needs_engine
 def test_devices_stand_in_their_order() -> None:
-    svg = xb.viz(programs.ring(6), "svg")
-    assert isinstance(svg, str)
-    frames = re.findall(r'id="cluster_d(\d)/ring" class="cluster">.*?<path [^>]*d="M(-?[\d.]+)', svg, re.DOTALL)
-    assert [device for device, _ in sorted(frames, key=lambda frame: float(frame[1]))] == list("012345")
+    layout = lay_out(draw(programs.ring(4)))
+    frames = {each: place for each, place in layout.clusters.items() if each.endswith("/ring")}
+    assert sorted(frames, key=lambda each: frames[each].x) == [f"d{n}/ring" for n in range(4)]
 
 
 @needs_engine
 def test_pdf_and_the_name_of_the_format() -> None:
-    pdf = xb.viz(programs.loop(), "pdf")
+    pdf = xb.viz(programs.loop(), "pdf", seconds=30)
     assert isinstance(pdf, bytes)
     assert pdf.startswith(b"%PDF")
 
 
-def test_no_such_format() -> None:
-    with pytest.raises(ValueError, match=r"'out\.jpeg' is no picture; wanted is one of svg, png, pdf, dot, txt"):
+def test_no_such_format_or_theme() -> None:
+    wanted = r"'out\.jpeg' is no picture; wanted is one of svg, png, pdf, dot, mermaid, txt"
+    with pytest.raises(ValueError, match=wanted):
         xb.viz(programs.loop(), "out.jpeg")
+    with pytest.raises(ValueError, match="theme='blue': auto, light, dark are what there is"):
+        xb.viz(programs.loop(), "svg", theme="blue")
+    with pytest.raises(TypeError, match="int has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"):
+        xb.viz(3)  # type: ignore[call-overload]
 
 
-def test_a_layout_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "form"), [("a.mmd", "mermaid"), ("a.GV", "dot"), ("a.svg", "svg"), ("txt", "txt")])
+def test_formats_by_their_endings(name: str, form: str) -> None:
+    assert form_of(name) == form
+
+
+def test_painting_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
-    with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the forms txt and dot need none"):
-        xb.viz(programs.loop(), "svg", seconds=0.2)
+    with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the forms svg, mermaid, txt and"):
+        xb.viz(programs.loop(), "png", seconds=0.2)
 
 
 def test_a_failing_engine_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,13 +230,14 @@ def test_a_failing_engine_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
         xb.viz(programs.loop(), "png")
 
 
-def test_without_an_engine_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_png_and_pdf_want_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(DrawingError, match="pip install pygraphviz"):
-        xb.viz(programs.loop(), "svg")
-    assert programs.loop()._repr_svg_() is None
-    assert "while" in str(xb.viz(programs.loop()))
+        xb.viz(programs.loop(), "png")
+    assert "while" in programs.loop()._repr_svg_()
+    for form in ("svg", "mermaid", "dot", "txt"):
+        assert "while" in str(xb.viz(programs.loop(), form))
 
 
 def test_dot_on_the_path_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,14 +245,73 @@ def test_dot_on_the_path_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine._command("nop2", "svg") == ["/usr/bin/dot", "-Knop2", "-Tsvg"]
 
 
-@needs_engine
-def test_notebooks_show_programs() -> None:
+def test_notebooks_show_programs_values_and_verdicts() -> None:
     module = programs.loop()
-    for shown in (module, module.entry, xb.viz(module)):
-        svg = shown._repr_svg_()
-        assert svg is not None
-        assert "<svg" in svg
+    x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2], name="x")
+    y = xb.tanh(x + 1.0)
+    for shown in (module, module.entry, programs.ring(2), xb.viz(module), y, xb.check(module)):
+        assert shown._repr_svg_().startswith("<svg")
+        assert "<svg" in shown._repr_html_()
     assert isinstance(xb.viz(module), Drawing)
+    assert [line.split()[:3] for line in str(xb.viz(y)).splitlines()[1:]] == [
+        ["├─", "P", "x"],
+        ["├─", "E", "add.3"],
+        ["└─", "E", "tanh.4"],
+    ]
+    assert repr(y) == "%tanh.4: f32[2]"
+
+
+def test_themes() -> None:
+    auto, light, dark = (str(xb.viz(programs.loop(), "svg", theme=theme)) for theme in ("auto", "light", "dark"))
+    assert "prefers-color-scheme:dark" in auto
+    assert "prefers-color-scheme" not in light + dark
+    ground, dark_ground = f".ground{{fill:{LIGHT.ground}}}", f".ground{{fill:{DARK.ground}}}"
+    assert (ground in light, dark_ground in light) == (True, False)
+    assert (ground in dark, dark_ground in dark) == (False, True)
+    # Rules are bound to the theme, so that two pictures may stand on one page.
+    assert ".xb.dark .ground" in dark
+    assert 'class="xb dark"' in dark
+    assert set(re.findall(r"url\(#(xb-\w+)", dark)) == {"xb-dark"}
+
+
+def _brightness(colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    parts = (int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(a: str, b: str) -> float:
+    bright, dim = sorted((_brightness(a), _brightness(b)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_can_be_read_on_their_ground(theme: str) -> None:
+    for kind in KINDS:
+        fill, _, ink = kind.colours(theme)
+        assert _contrast(fill, ink) >= 4.5, kind.name
+    colours = theme_of(theme)
+    for ground in (colours.ground, *colours.frames[:2]):
+        assert _contrast(colours.ink, ground) >= 7
+        assert _contrast(colours.dim, ground) >= 4.5
+        for what, line in colours.lines.items():
+            assert _contrast(line, ground) >= 2.9, what
+
+
+def test_every_kind_has_a_letter_an_outline_and_colours_of_its_own() -> None:
+    for fact in ("letter", "name", "fill", "dark"):
+        assert len({getattr(kind, fact) for kind in KINDS}) == len(KINDS), fact
+    # Tuples and what is folded share one: the letter tells them apart.
+    assert len({kind.outline for kind in KINDS}) == len(KINDS) - 1
+
+
+def test_mermaid_reads_no_word_as_markup() -> None:
+    builder = xb.Builder("main")
+    fed = o.infeed(o.after_all((), builder=builder), shape=xb.f32[4], infeed_config='<b>"end"]')
+    text = str(xb.viz(builder.build(fed), "mermaid"))
+    assert "#60;b#62;#92;#34;end#92;#34;#93;" in text
+    assert text.startswith("flowchart TD\n")
 
 
 def test_importing_the_package_loads_nothing_that_is_optional() -> None:

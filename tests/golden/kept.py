@@ -17,7 +17,7 @@ def picture(program: xb.Module | xb.ModuleGroup, form: str) -> str:
     """The picture without the places in this tree, which differ from one to another."""
     text = xb.viz(program, form)
     assert isinstance(text, str)
-    return re.sub(r"&#10;\S+programs\.py:\d+ in \w+", "", text)
+    return re.sub(r"(&#10;|\n)\S+programs\.py:\d+ in (\w+|<\w+>|&lt;\w+&gt;)", "", text)
 
 
 TEXTS: dict[str, Callable[[], str]] = {
@@ -29,5 +29,8 @@ TEXTS: dict[str, Callable[[], str]] = {
     "loop.dot": lambda: picture(programs.loop(), "dot"),
     "loop.txt": lambda: picture(programs.loop(), "txt"),
     "ring.txt": lambda: picture(programs.ring(2), "txt"),
+    "ring.svg": lambda: picture(programs.ring(2), "svg"),
+    "ring.mmd": lambda: picture(programs.ring(2), "mermaid"),
+    "loop.svg": lambda: picture(programs.loop(), "svg"),
     "ring.dot": lambda: picture(programs.ring(2), "dot"),
 }

@@ -1,53 +1,58 @@
-"""Programs as pictures: a plain picture first, lowered to graphviz's text, svg, png, pdf, or text for a terminal."""
+"""Programs as pictures: a plain picture first, lowered to svg, graphviz's text, png, pdf, Mermaid, or text."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from attrs import frozen
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from ..builder import Value
     from ..graph import Computation, Module, ModuleGroup
+    from ..scheduling import Verdict
+    from .lanes import Lanes
     from .picture import Picture
 
-    Program: TypeAlias = Computation | Module | ModuleGroup
+    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict
 
-FORMS = ("svg", "png", "pdf", "dot", "txt")
-_DPI = 110
+FORMS = ("svg", "png", "pdf", "dot", "mermaid", "txt")
+THEMES = ("auto", "light", "dark")
+_ENDINGS = {"mmd": "mermaid", "gv": "dot"}
+MOST = 300  # boxes
+_MERMAID = 120  # boxes; its readers refuse very long texts
 
 
 @frozen
 class Drawing:
     """A picture that notebooks show; `str()` of it is the text for a terminal."""
 
-    picture: Picture
-    seconds: float
+    picture: Picture | Lanes
+    seconds: float = 5.0
+    theme: str = "auto"
 
     def render(self, form: str) -> str | bytes:
-        """The picture as svg, dot or txt (text), or as png or pdf (bytes)."""
-        from .dot import dot_text, steps
-        from .engine import render
-        from .terminal import terminal_text
+        """The picture as svg, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+        from .lanes import Lanes
+        from .lowering import lower, lower_lanes
 
-        if form == "txt":
-            return terminal_text(self.picture)
-        if form == "dot":
-            return dot_text(self.picture)
-        first, over = steps(self.picture, _DPI if form == "png" else None)
-        drawn = render(first, form, self.seconds, over)
-        return drawn.decode() if form == "svg" else drawn
+        if isinstance(self.picture, Lanes):
+            return lower_lanes(self.picture, form, self.theme)
+        return lower(self.picture, form, self.theme, self.seconds)
 
-    def _repr_svg_(self) -> str | None:
-        from .engine import DrawingError
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the program is not shown, and why."""
+        return self.picture.notes
 
-        try:
-            return str(self.render("svg"))
-        except DrawingError:
-            return None  # the notebook shows the text
+    def _repr_svg_(self) -> str:
+        return str(self.render("svg"))
+
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow:auto;max-height:85vh">{self._repr_svg_()}</div>'
 
     def __str__(self) -> str:
         return str(self.render("txt"))
@@ -55,21 +60,49 @@ class Drawing:
     __repr__ = __str__
 
 
-@overload
-def viz(program: Program, path_or_format: None = None, *, seconds: float = 10.0) -> Drawing: ...
+class Options(TypedDict, total=False):
+    """What `viz` takes by keyword."""
+
+    theme: str
+    seconds: float
+    around: str | None
+    radius: int
+    paths: tuple[str, str] | None
+    only: str | None
+    fold: tuple[str, ...]
+    max_nodes: int | None
 
 
 @overload
-def viz(program: Program, path_or_format: str | os.PathLike[str], *, seconds: float = 10.0) -> str | bytes | Path: ...
+def viz(program: Program, path_or_format: None = None, **options: Unpack[Options]) -> Drawing: ...
+
+
+@overload
+def viz(program: Program, path_or_format: str | os.PathLike[str], **options: Unpack[Options]) -> str | bytes | Path: ...
 
 
 def viz(
-    program: Program, path_or_format: str | os.PathLike[str] | None = None, *, seconds: float = 10.0
+    program: Program,
+    path_or_format: str | os.PathLike[str] | None = None,
+    *,
+    theme: str = "auto",
+    seconds: float = 5.0,
+    around: str | None = None,
+    radius: int = 2,
+    paths: tuple[str, str] | None = None,
+    only: str | None = None,
+    fold: tuple[str, ...] = (),
+    max_nodes: int | None = None,
 ) -> Drawing | str | bytes | Path:
-    """A picture of the program: a Drawing, its text or bytes for a format, or the path of the file that was written.
+    """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
 
-    Formats: svg, png, pdf (these want graphviz, or pygraphviz 2, and stop after `seconds`), dot, txt.
-    Raises: ValueError where the format is none of these; DrawingError where there is no engine, or it takes too long.
+    Formats: svg (theme auto, light or dark; auto is as the reader's system has it), png and pdf (these two want
+    graphviz, or pygraphviz 2, and stop after `seconds`), dot, mermaid, txt.
+    What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
+    all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
+    the picture says so.
+    Raises: ValueError where a format, theme or name is not there; DrawingError where png or pdf have no engine, or it
+    takes too long.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -80,17 +113,40 @@ def viz(
     ├─ P parameter.1  parameter 0  f32[2]
     └─ E add.2        add(parameter.1, parameter.1)  f32[2]  ◂ ROOT
     """
-    from .drawing import draw
+    from .showing import shown
+    from .views import View
 
-    drawing = Drawing(draw(program), seconds)
-    if path_or_format is None:
+    form = None if path_or_format is None else form_of(path_or_format)
+    if theme not in THEMES:
+        raise ValueError(f"theme={theme!r}: {', '.join(THEMES)} are what there is")
+    view = View(around, radius, paths, only, tuple(fold), most_boxes(form) if max_nodes is None else max_nodes)
+    drawing = Drawing(shown(program, view), seconds, theme)
+    if path_or_format is None or form is None:
         return drawing
-    if path_or_format in FORMS:
-        return drawing.render(str(path_or_format))
-    path = Path(path_or_format)
-    form = path.suffix.removeprefix(".").lower()
-    if form not in FORMS:
-        raise ValueError(f"{str(path)!r} is no picture; wanted is one of {', '.join(FORMS)}, or a path that ends so")
     content = drawing.render(form)
+    if path_or_format in FORMS:
+        return content
+    path = Path(path_or_format)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def most_boxes(form: str | None) -> int:
+    """How many boxes a picture in this format has where nothing is said."""
+    return _MERMAID if form == "mermaid" else MOST
+
+
+def form_of(path_or_format: str | os.PathLike[str]) -> str:
+    """The format that a path ends in, or that is named; raises ValueError where it is none."""
+    if path_or_format in FORMS:
+        return str(path_or_format)
+    path = Path(path_or_format)
+    ending = path.suffix.removeprefix(".").lower()
+    form = _ENDINGS.get(ending, ending)
+    if form not in FORMS:
+        raise ValueError(f"{str(path)!r} is no picture; wanted is one of {', '.join(FORMS)}, or a path that ends so")
+    return form
+
+
+class ViewError(ValueError):
+    """A view asks for what is not in the program."""

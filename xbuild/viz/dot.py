@@ -5,143 +5,170 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 
-from .kinds import Kind
+from attrs import frozen
+
+from .kinds import Kind, Outline
+from .layout.sizes import size_of
 from .picture import Box, Cluster, Edge, Picture
+from .themes import theme_of
 
 FONT = "Helvetica,Arial,sans-serif"
-_INK, _GREY, _LINE = "#212121", "#607d8b", "#78909c"
-_LARGE = 200  # boxes; above it, graphviz gets less time for beauty
+SCALE = 0.9  # points of graphviz for a pixel of the layout
+_LARGE = 150  # boxes; above it, graphviz gets less time for beauty
 
 _EDGES = {
-    "value": f'color="{_LINE}"',
-    "token": 'color="#c2185b" style=dashed arrowhead=vee',
-    "control": 'color="#e65100" style=dotted arrowhead=vee penwidth=1.4',
-    "call": 'color="#2e7d32" style=dashed arrowhead=onormal',
-    "channel": 'color="#d81b60" style=bold penwidth=2.2 constraint=false',
+    "token": "style=dashed arrowhead=vee",
+    "control": "style=dotted arrowhead=vee penwidth=1.4",
+    "call": "style=dashed arrowhead=onormal",
+    "channel": "style=bold penwidth=2.2 constraint=false",
 }
 _WORDS = {
-    "token": ("#c2185b", "╌▸ token"),
-    "control": ("#e65100", "┈▸ runs after"),
-    "call": ("#2e7d32", "╌▹ result of a called computation"),
-    "channel": ("#d81b60", "━▸ channel"),
+    "token": "╌▸ token",
+    "control": "┈▸ runs after",
+    "call": "╌▹ result of a called computation",
+    "channel": "━▸ channel",
 }
-_FRAMES = ("#ffffff", "#f5f7fa", "#ebeff3", "#e1e7ec")
+_SHAPES: dict[Outline, str] = {
+    "plain": "shape=box", "house": "shape=tab", "octagon": "shape=octagon", "slanted": "shape=parallelogram",
+    "funnel": "shape=invtrapezium", "double": "shape=box peripheries=2", "hexagon": "shape=box3d",
+    "pill": 'shape=box style="filled,rounded" penwidth=2', "flag": "shape=cds", "tab": "shape=component",
+    "round": 'shape=box style="filled,rounded"', "cut": "shape=note",
+}  # fmt: skip
 
 
-def dot_text(picture: Picture, dpi: int | None = None) -> str:
+def dot_text(picture: Picture, dpi: int | None = None, theme: str = "auto") -> str:
     """The picture in graphviz's language; the same program gives the same text."""
-    return _graph([*_body(picture, dpi), *channel_lines(picture)])
+    writer = Writer(picture, theme, dpi)
+    return graph_of([*writer.body(), *writer.channels()])
 
 
-def steps(picture: Picture, dpi: int | None = None) -> tuple[str, str]:
-    """The same in two steps: what is laid out first, and the channels, which then only find their way over it.
-
-    With the channels in the layout, graphviz sets the devices in an order of its own.
-    """
-    over = "".join(f"{line}\n" for line in channel_lines(picture))
-    return _graph(_body(picture, dpi)), f"graph [splines=true]\n{over}" if over else ""
-
-
-def channel_lines(picture: Picture) -> list[str]:
-    return [_edge(edge) for edge in picture.edges if edge.what == "channel"]
-
-
-def _graph(lines: Iterable[str]) -> str:
+def graph_of(lines: Iterable[str]) -> str:
     return "\n".join(("digraph program {", *(f"  {line}" for line in lines), "}")) + "\n"
 
 
-def _body(picture: Picture, dpi: int | None) -> Iterator[str]:
-    large = sum(1 for _ in picture.all_boxes()) > _LARGE
-    yield f'graph [bgcolor="#ffffff" fontname="{FONT}" fontsize=11 fontcolor="{_INK}"]'
-    yield "graph [rankdir=TB ranksep=0.38 nodesep=0.28 pad=0.25]"
-    if large:
-        yield "graph [nslimit=1 nslimit1=1 mclimit=0.1 splines=line]"
-    if dpi:
-        yield f"graph [dpi={dpi}]"
-    yield f"graph [labelloc=b label=<{_legend(picture)}>]"
-    yield f'node [shape=plain fontname="{FONT}" fontsize=11]'
-    yield f'edge [fontname="{FONT}" fontsize=9 fontcolor="{_GREY}" arrowsize=0.6 labeldistance=2.0 labelangle=22]'
-    for cluster in picture.clusters:
-        yield from _cluster(cluster, 0)
-    for edge in picture.edges:
-        if edge.what != "channel":
-            yield _edge(edge)
+@frozen
+class Writer:
+    """Writes one picture, in the colours of a theme."""
+
+    picture: Picture
+    theme: str = "auto"
+    dpi: int | None = None
+
+    def channels(self) -> list[str]:
+        return [self.edge(edge) for edge in self.picture.edges if edge.what == "channel"]
+
+    def body(self) -> Iterator[str]:
+        yield from self.head()
+        for cluster in self.picture.clusters:
+            yield from self.cluster(cluster, 0)
+        for edge in self.picture.edges:
+            if edge.what != "channel":
+                yield self.edge(edge)
+
+    def head(self) -> Iterator[str]:
+        """What goes for the whole graph."""
+        theme = theme_of(self.theme)
+        yield f'graph [bgcolor="{theme.ground}" fontname="{FONT}" fontsize=11 fontcolor="{theme.ink}"]'
+        yield "graph [rankdir=TB ranksep=0.38 nodesep=0.28 pad=0.25]"
+        if self.picture.size > _LARGE:
+            yield "graph [nslimit=1 nslimit1=1 mclimit=0.1 splines=line]"
+        if self.dpi:
+            yield f"graph [dpi={self.dpi}]"
+        yield f"graph [labelloc=b label=<{self.legend()}>]"
+        yield f'node [shape=box style=filled margin=0 fontname="{FONT}" fontsize=11]'
+        yield (
+            f'edge [fontname="{FONT}" fontsize=9 fontcolor="{theme.dim}" arrowsize=0.6 labeldistance=2.0 labelangle=22]'
+        )
+
+    def cluster(self, cluster: Cluster, depth: int) -> Iterator[str]:
+        pad = "  " * depth
+        yield from self.opened(cluster, depth)
+        for box in cluster.boxes:
+            yield f"{pad}  {self.box(box)}"
+        for inner in cluster.clusters:
+            yield from self.cluster(inner, depth + 1)
+        yield f"{pad}}}"
+
+    def opened(self, cluster: Cluster, depth: int) -> Iterator[str]:
+        """The beginning of a frame."""
+        pad, theme = "  " * depth, theme_of(self.theme)
+        yield f"{pad}subgraph {quoted(f'cluster_{cluster.id}')} {{"
+        fill = theme.frames[min(depth, len(theme.frames) - 1)]
+        style = "rounded,filled" if depth == 0 else "rounded,filled,dashed"
+        yield (
+            f"{pad}  graph [id={quoted(f'cluster_{cluster.id}')} style={quoted(style)} fillcolor={quoted(fill)} "
+            f'color="{theme.frame}" labelloc=t labeljust=l margin=12 label=<<B>{escaped(cluster.title)}</B>>]'
+        )
+
+    def box(self, box: Box, place: str = "") -> str:
+        """A box, as large as it is in every picture, or where `place` has it."""
+        place = place or size_text(*size_of(box, 0))
+        fill, border, _ = box.kind.colours(self.theme)
+        root = " penwidth=2.6" if box.is_root else ""
+        dashed = ' style="filled,dashed"' if box.stubs else ""
+        return (
+            f"{quoted(box.id)} [id={quoted(box.id)} {_SHAPES[box.kind.outline]}{root}{dashed} "
+            f'fillcolor="{fill}" color="{border}" tooltip={quoted(box.tooltip or box.name)}{place} '
+            f"label=<{self._table(box)}>]"
+        )
+
+    def _table(self, box: Box) -> str:
+        """A letter at the left; at the right the name, the op, its attributes, its shape."""
+        _, border, ink = box.kind.colours(self.theme)
+        root = "  ◂ ROOT" if box.is_root else ""
+        small = [*((box.title,) if box.title and not box.says_its_op else ()), *box.details, *box.stubs]
+        lines = [f"<B>{escaped(box.name)}</B>{root}", *map(_small, small), *([escaped(box.shape)] if box.shape else [])]
+        rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
+        return (
+            f'<FONT COLOR="{ink}"><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2"><TR>'
+            f'<TD BORDER="1" SIDES="R" COLOR="{border}"><B>{box.kind.letter}</B> </TD><TD>'
+            f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE></TD></TR></TABLE></FONT>'
+        )
+
+    def edge(self, edge: Edge, place: str = "") -> str:
+        labels = ""
+        if edge.at_tail or edge.at_head:
+            labels = f" taillabel={quoted(edge.at_tail)} headlabel={quoted(edge.at_head)}"
+        tooltip = f" tooltip={quoted(edge.tooltip)}" if edge.tooltip else ""
+        style = f" {_EDGES[edge.what]}" if edge.what in _EDGES else ""
+        colour = theme_of(self.theme).lines[edge.what]
+        return f'{quoted(edge.tail)} -> {quoted(edge.head)} [color="{colour}"{style}{labels}{tooltip}{place}]'
+
+    def legend(self) -> str:
+        """What is not shown, and the kinds of boxes and lines that occur."""
+        colours = theme_of(self.theme).lines
+        occurring = {edge.what for edge in self.picture.edges}
+        kinds = "".join(map(self._swatch, self.picture.kinds()))
+        words = "".join(_word(colours[what], text) for what, text in _WORDS.items() if what in occurring)
+        rows = [f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="4" CELLPADDING="3"><TR>{kinds}</TR></TABLE>']
+        if words:
+            rows.append(f'<TABLE BORDER="0" CELLSPACING="4"><TR>{words}</TR></TABLE>')
+        rows += (_small(note) for note in self.picture.notes)
+        return f'<TABLE BORDER="0" CELLSPACING="0">{"".join(f"<TR><TD>{row}</TD></TR>" for row in rows)}</TABLE>'
+
+    def _swatch(self, kind: Kind) -> str:
+        fill, border, ink = kind.colours(self.theme)
+        text = f'<FONT POINT-SIZE="9" COLOR="{ink}"><B>{kind.letter}</B>  {escaped(kind.name)}</FONT>'
+        return f'<TD BGCOLOR="{fill}" COLOR="{border}">{text}</TD>'
 
 
-def _cluster(cluster: Cluster, depth: int) -> Iterator[str]:
-    pad = "  " * depth
-    yield f"{pad}subgraph {_quoted(f'cluster_{cluster.id}')} {{"
-    fill = _FRAMES[min(depth, len(_FRAMES) - 1)]
-    style = "rounded,filled" if depth == 0 else "rounded,filled,dashed"
-    yield (
-        f"{pad}  graph [id={_quoted(f'cluster_{cluster.id}')} style={_quoted(style)} fillcolor={_quoted(fill)} "
-        f'color="#90a4ae" labelloc=t labeljust=l margin=12 label=<<B>{_escaped(cluster.title)}</B>>]'
-    )
-    for box in cluster.boxes:
-        yield f"{pad}  {_box(box)}"
-    for inner in cluster.clusters:
-        yield from _cluster(inner, depth + 1)
-    yield f"{pad}}}"
-
-
-def _box(box: Box) -> str:
-    identity = _quoted(box.id)
-    return f"{identity} [id={identity} tooltip={_quoted(box.tooltip or box.name)} label=<{_table(box)}>]"
-
-
-def _table(box: Box) -> str:
-    """A letter at the left; at the right the op, its name, its attributes, its shape."""
-    kind = box.kind
-    width, border = ("2.6", _INK if kind.ink == _INK else kind.border) if box.is_root else ("1", kind.border)
-    root = "  ◂ ROOT" if box.is_root else ""
-    small = [box.name, *box.details]
-    lines = [f"<B>{_escaped(box.title)}</B>{root}", *map(_small, small), _escaped(box.shape)]
-    letter = f'<FONT COLOR="{kind.ink}"><B>{kind.letter}</B></FONT>'
-    rows = "".join(f'<TR><TD ALIGN="LEFT"><FONT COLOR="{kind.ink}">{line}</FONT></TD></TR>' for line in lines)
-    return (
-        f'<TABLE BORDER="{width}" STYLE="ROUNDED" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4" '
-        f'BGCOLOR="{kind.fill}" COLOR="{border}"><TR>'
-        f'<TD BORDER="1" SIDES="R" COLOR="{kind.border}" VALIGN="TOP">{letter}</TD>'
-        f'<TD><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE></TD></TR></TABLE>'
-    )
+def size_text(width: float, height: float) -> str:
+    """A size of our pixels, fixed, in graphviz's inches."""
+    return f" width={width * SCALE / 72:.3f} height={height * SCALE / 72:.3f} fixedsize=true"
 
 
 def _small(text: str) -> str:
-    return f'<FONT POINT-SIZE="9">{_escaped(text)}</FONT>'
-
-
-def _edge(edge: Edge) -> str:
-    labels = ""
-    if edge.at_tail or edge.at_head:
-        labels = f" taillabel={_quoted(edge.at_tail)} headlabel={_quoted(edge.at_head)}"
-    tooltip = f" tooltip={_quoted(edge.tooltip)}" if edge.tooltip else ""
-    return f"{_quoted(edge.tail)} -> {_quoted(edge.head)} [{_EDGES[edge.what]}{labels}{tooltip}]"
-
-
-def _legend(picture: Picture) -> str:
-    """The kinds of boxes and lines that occur, in one row each."""
-    kinds = "".join(map(_swatch, picture.kinds()))
-    occurring = {edge.what for edge in picture.edges}
-    words = "".join(_word(*text) for what, text in _WORDS.items() if what in occurring)
-    rows = [f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="4" CELLPADDING="3"><TR>{kinds}</TR></TABLE>']
-    if words:
-        rows.append(f'<TABLE BORDER="0" CELLSPACING="4"><TR>{words}</TR></TABLE>')
-    return f'<TABLE BORDER="0" CELLSPACING="0">{"".join(f"<TR><TD>{row}</TD></TR>" for row in rows)}</TABLE>'
-
-
-def _swatch(kind: Kind) -> str:
-    text = f'<FONT POINT-SIZE="9" COLOR="{kind.ink}"><B>{kind.letter}</B>  {_escaped(kind.name)}</FONT>'
-    return f'<TD BGCOLOR="{kind.fill}" COLOR="{kind.border}">{text}</TD>'
+    return f'<FONT POINT-SIZE="9">{escaped(text)}</FONT>'
 
 
 def _word(color: str, text: str) -> str:
-    return f'<TD><FONT POINT-SIZE="9" COLOR="{color}">{_escaped(text)}</FONT></TD>'
+    return f'<TD><FONT POINT-SIZE="9" COLOR="{color}">{escaped(text)}</FONT></TD>'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return html.escape(text, quote=True).replace("\n", " ")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "&#10;")
     return f'"{escaped}"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from attrs import Factory, define
 
@@ -11,11 +12,13 @@ from shape_inference import AnyShape, TokenShape, TupleShape
 from ..diagnostics import operand_labels
 from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..op import OPS
+from ..starts import origin, wrapped_in
 from ..text.codecs import spellings
 from ..text.literals import literal_text
+from ..text.sugar import ASYNC, spelled_opcode, sugared
 from ..text.writer import Writer
 from .folding import Folding, simple_reducer
-from .kinds import kind_of
+from .kinds import OTHER, Kind, kind_of
 from .picture import Box, Cluster, Edge, Picture
 
 _WIDTH = 44
@@ -67,13 +70,13 @@ class _Drawing:
     def cluster(self, computation: Computation, title: str, role: str = "", caller: str = "") -> Cluster:
         self._ids[computation] = self._fresh(computation.name)
         folding = Folding(computation)
-        boxes: list[Box] = []
+        boxes = [self._stranger(computation, each) for each in _strangers(computation)]
         clusters: list[Cluster] = []
         for instruction in folding.drawn():
             boxes.append(self._box(computation, instruction, folding))
             self._enter(computation, instruction, folding)
             clusters += self._regions(computation, instruction)
-        return Cluster(self._ids[computation], title, tuple(boxes), tuple(clusters), role, caller)
+        return Cluster(self._ids[computation], title, tuple(boxes), tuple(clusters), role, caller, computation.name)
 
     def _fresh(self, name: str) -> str:
         name, count = f"{self.prefix}{name}", 0
@@ -91,12 +94,19 @@ class _Drawing:
             instruction.name,
             _title(instruction),
             short_shape(instruction.shape),
-            kind_of(instruction.opcode),
+            _kind(instruction),
             tuple(_details(instruction, folding)),
             tuple(_argument(operand, folding) for operand in instruction.operands),
-            _tooltip(instruction),
+            partial(_tooltip, instruction),
             instruction is computation.root,
+            instruction.annotations.get("metadata", {}).get("op_name", ""),
+            frozenset(folding.names(instruction)),
         )
+
+    def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
+        """What a computation made by hand uses and does not hold."""
+        name, shape = instruction.name, short_shape(instruction.shape)
+        return Box(self._id(computation, instruction), name, "not in this computation", shape, OTHER)
 
     def _enter(self, computation: Computation, instruction: Instruction, folding: Folding) -> None:
         """The edges into a box: operands (equal ones together), then control predecessors."""
@@ -127,7 +137,7 @@ class _Drawing:
 
     def _regions(self, computation: Computation, instruction: Instruction) -> Iterator[Cluster]:
         caller = self._id(computation, instruction)
-        for role, region in instruction.regions():
+        for role, region in _worded(instruction).regions():
             if simple_reducer(region):
                 continue
             if region not in self._ids:
@@ -136,22 +146,43 @@ class _Drawing:
             self.edges.append(Edge(self._id(region, region.root), caller, "call", tooltip=role))
 
 
+def _worded(instruction: Instruction) -> Instruction:
+    """The instruction whose attributes a box shows: of what an async-start is named after, those."""
+    wrapped = sugared(instruction) if instruction.opcode == "async_start" else None
+    return instruction if wrapped is None else wrapped
+
+
+def _kind(instruction: Instruction) -> Kind:
+    """Of an async op that of what it wraps."""
+    start = instruction if instruction.opcode == "async_start" else origin(instruction)
+    is_async = instruction.opcode in ASYNC and start is not None and start.opcode == "async_start"
+    wrapped = wrapped_in(start) if is_async and start is not None else None
+    return kind_of(instruction.opcode if wrapped is None else wrapped.opcode)
+
+
+def _strangers(computation: Computation) -> dict[Instruction, None]:
+    own = set(computation.instructions)
+    used = (each for i in computation.instructions for each in (*i.operands, *i.control))
+    return dict.fromkeys(each for each in (*used, computation.root) if each not in own)
+
+
 def _title(instruction: Instruction) -> str:
-    spelling = instruction.opcode.replace("_", "-")
+    spelling = spelled_opcode(instruction)
     return f"{spelling} {instruction.attributes.number}" if instruction.opcode == "parameter" else spelling
 
 
 def _details(instruction: Instruction, folding: Folding) -> Iterator[str]:
     """The attributes in HLO's words, then the operands that have no box."""
-    if instruction.attributes is not None:
-        for spelling in spellings(instruction.opcode):
-            if not _is_region(instruction, spelling.names):
-                yield from _cut(spelling.text(Writer(), instruction).removeprefix(", "))
+    worded = _worded(instruction)
+    if worded.attributes is not None:
+        for spelling in spellings(worded.opcode):
+            if not _is_region(worded, spelling.names):
+                yield from _cut(spelling.text(Writer(), worded).removeprefix(", "))
         if instruction.opcode in ("send", "recv") and instruction.attributes.source_target_pairs:
             yield from _cut("pairs " + ", ".join(f"{s}→{t}" for s, t in instruction.attributes.source_target_pairs))
     if instruction.opcode == "constant":
         yield from _cut(literal_text(instruction.attributes.literal.reshape(-1)[:8]))
-    yield from (f"by {word}" for _, region in instruction.regions() if (word := simple_reducer(region)))
+    yield from (f"by {word}" for _, region in worded.regions() if (word := simple_reducer(region)))
     labels = operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)
     for label, operand in zip(labels, instruction.operands, strict=True):
         if (text := folding.text(operand)) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import define, field
 
 from ..graph import Computation, Instruction
@@ -39,6 +41,15 @@ class Folding:
             path = f"[{operand.attributes.index}]{path}"
             operand = operand.operands[0]
         return operand, path
+
+    def names(self, user: Instruction) -> Iterator[str]:
+        """The instructions that stand as words in a user's box, or on the lines to it."""
+        for operand in user.operands:
+            while operand in self._texts or self._is_element(operand):
+                yield operand.name
+                if not operand.operands:
+                    break
+                operand = operand.operands[0]
 
     def _may_fold(self, instruction: Instruction) -> bool:
         return instruction not in self._tied and not instruction.control

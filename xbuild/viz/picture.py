@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
-from attrs import frozen
+from attrs import field, frozen
 
 from .kinds import Kind
 
 
 @frozen
 class Box:
-    """An instruction. `details` are lines below its title; `arguments` its operands in words, in order."""
+    """An instruction. `details` are lines below its title; `arguments` its operands in words, in order.
+
+    `scope` is the name that its metadata gives it, `folded` the names of instructions that stand in it as words,
+    `hidden_before` and `hidden_after` say how many of its neighbours are left out of the picture.
+    """
 
     id: str
     name: str
@@ -20,8 +25,29 @@ class Box:
     kind: Kind
     details: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    tooltip: str = ""
+    hover: str | Callable[[], str] = field(default="", eq=False)
     is_root: bool = False
+    scope: str = ""
+    folded: frozenset[str] = frozenset()
+    hidden_before: int = 0
+    hidden_after: int = 0
+
+    @property
+    def tooltip(self) -> str:
+        """All that is known of it; told when asked, since most boxes of a large program are never shown."""
+        return self.hover if isinstance(self.hover, str) else self.hover()
+
+    @property
+    def says_its_op(self) -> bool:
+        """Whether its name is the op's with a number, so that one of them is enough: `add.3`."""
+        stem, dot, number = self.name.rpartition(".")
+        return self.name == self.title or bool(dot and number.isdigit() and stem == self.title)
+
+    @property
+    def stubs(self) -> tuple[str, ...]:
+        """What is said of neighbours that are left out."""
+        told = ((self.hidden_before, "before"), (self.hidden_after, "after"))
+        return tuple(f"+{count:,} hidden {where}" for count, where in told if count)
 
 
 @frozen
@@ -38,7 +64,7 @@ class Edge:
 
 @frozen
 class Cluster:
-    """A frame: a computation, or a device. `caller` is the box whose `role` it plays."""
+    """A frame: a computation, or a device. `caller` is the box whose `role` it plays, `name` the computation's."""
 
     id: str
     title: str
@@ -46,6 +72,7 @@ class Cluster:
     clusters: tuple[Cluster, ...] = ()
     role: str = ""
     caller: str = ""
+    name: str = ""
 
     def all_boxes(self) -> Iterator[Box]:
         yield from self.boxes
@@ -53,17 +80,23 @@ class Cluster:
             yield from cluster.all_boxes()
 
 
-@frozen
+@frozen(slots=False)
 class Picture:
-    """A program, drawn."""
+    """A program, drawn; `notes` say what of it is not shown, and why."""
 
     name: str
     clusters: tuple[Cluster, ...]
     edges: tuple[Edge, ...]
+    notes: tuple[str, ...] = ()
 
     def all_boxes(self) -> Iterator[Box]:
         for cluster in self.clusters:
             yield from cluster.all_boxes()
+
+    @cached_property
+    def size(self) -> int:
+        """How many boxes there are."""
+        return sum(1 for _ in self.all_boxes())
 
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that occur, in the order of the table."""

@@ -1,0 +1,50 @@
+"""Which picture is kept under which name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import xbuild as xb
+from examples import axpy, pipeline, ring
+from examples.digits import refusal
+
+from . import deadlocks, programs
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+
+
+def _svg(thing: Any, **view: Any) -> str:
+    return str(xb.viz(thing, "svg", **view))
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "example": lambda: _svg(programs.example()),
+    "axpy": lambda: _svg(axpy.axpy),
+    "axpy_light": lambda: _svg(axpy.axpy, theme="light"),
+    "axpy_dark": lambda: _svg(axpy.axpy, theme="dark"),
+    "ring": lambda: _svg(ring.ring_all_reduce(2)),
+    "loop": lambda: _svg(programs.loop()),
+    "groups": lambda: _svg(programs.groups()),
+    "digits_step": lambda: _svg(refusal.train_step(4)),
+    "pipeline": lambda: _svg(pipeline.program()),
+    "attention": lambda: _svg(programs.attention()),
+    "tower": lambda: _svg(programs.tower(6), max_nodes=60),
+    "tower_around": lambda: _svg(programs.tower(6), around="w3", radius=2),
+    "tower_collectives": lambda: _svg(programs.tower(6), only="collectives"),
+    "ok_ring": lambda: _svg(xb.check(ring.ring_all_reduce(3))),
+    "ok_pipeline": lambda: _svg(xb.check(pipeline.program())),
+    "ok_groups": lambda: _svg(xb.check(programs.groups())),
+    "deadlock_send_first": lambda: _svg(deadlocks.both_send_first()),
+    "deadlock_wait_first": lambda: _svg(deadlocks.both_wait_first()),
+    "deadlock_many": lambda: _svg(deadlocks.ring_of_many()),
+    "deadlock_swapped": lambda: _svg(deadlocks.swapped_collectives()),
+    "deadlock_tokens": lambda: _svg(deadlocks.crossed_tokens()),
+    "error_shapes": lambda: _svg(deadlocks.unlike_shapes()),
+    "depends_loop": lambda: _svg(deadlocks.loop_of_unknown_length()),
+}
+TEXTS: dict[str, Callable[[], str]] = {
+    "pipeline.dot": lambda: str(xb.viz(pipeline.program(), "dot")),
+    "loop.mmd": lambda: str(xb.viz(programs.loop(), "mermaid")),
+}

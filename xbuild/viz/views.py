@@ -1,0 +1,103 @@
+"""Which part of a program a picture shows, and how much of it stands folded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from attrs import evolve, field, frozen
+
+from . import MOST, ViewError
+from .merging import fold_computation, fold_computations, fold_scope, fold_scopes, only_collectives
+from .paging import paged
+from .picture import Box, Cluster, Picture
+from .selecting import kept, near, nearest, on_paths
+
+
+def _only(view: View, attribute: object, only: str | None) -> None:
+    if only not in (None, "collectives"):
+        raise ViewError(f"only={only!r}: 'collectives' is what there is")
+
+
+@frozen
+class View:
+    """`around` an instruction up to a radius, all `paths` from one to another, `only` collectives, names to `fold`.
+
+    More than `max_nodes` boxes are folded, by scopes and computations first, then away from the root.
+    """
+
+    around: str | None = None
+    radius: int = 2
+    paths: tuple[str, str] | None = None
+    only: str | None = field(default=None, validator=_only)
+    fold: tuple[str, ...] = ()
+    max_nodes: int = MOST
+
+    def of(self, whole: Picture) -> Picture:
+        """The part of a picture that this view shows; raises ViewError where a name is not in it."""
+        picture = only_collectives(whole) if self.only else whole
+        for name in self.fold:
+            picture = _folded(picture, name)
+        if self.paths:
+            start, end = (_found(picture, name, whole) for name in self.paths)
+            picture = _between(picture, start, end)
+        if self.around:
+            start = _found(picture, self.around, whole)
+            picture = kept(picture, near(picture, start.id, self.radius), f"within {self.radius} of {start.name}")
+        return paged(smaller(picture, max(self.max_nodes, 1)))
+
+
+def _found(picture: Picture, name: str, whole: Picture) -> Box:
+    """The box of this name, or the one that it stands in as a word."""
+    boxes = [*picture.all_boxes()]
+    for box in boxes:
+        if name in (box.name, box.id):
+            return box
+    for box in boxes:
+        if name in box.folded:
+            return box
+    names = [each.name for each in whole.all_boxes()]
+    close = difflib.get_close_matches(name, names, 1)
+    raise ViewError(f"no instruction {name!r} is drawn{f'; did you mean {close[0]!r}?' if close else ''}")
+
+
+def _between(picture: Picture, start: Box, end: Box) -> Picture:
+    for a, b in ((start, end), (end, start)):
+        if found := on_paths(picture, a.id, b.id):
+            return kept(picture, found, f"on the paths from {a.name} to {b.name}")
+    raise ViewError(f"no path leads from {start.name} to {end.name}, or back")
+
+
+def _folded(picture: Picture, name: str) -> Picture:
+    """A computation folded into its callers, or all scopes of this name into a box."""
+    for fold in (fold_computation, fold_scope):
+        found = fold(picture, name)
+        if found is not None:
+            return found
+    names = [*(each.name for each in _frames(picture)), *{box.scope for box in picture.all_boxes() if box.scope}]
+    close = difflib.get_close_matches(name, names, 1)
+    raise ViewError(f"no computation or scope {name!r} to fold{f'; did you mean {close[0]!r}?' if close else ''}")
+
+
+def _frames(picture: Picture) -> Iterator[Cluster]:
+    stack = [*picture.clusters]
+    while stack:
+        cluster = stack.pop()
+        yield cluster
+        stack += cluster.clusters
+
+
+def smaller(picture: Picture, most: int) -> Picture:
+    """A picture of at most so many boxes: scopes are folded, then computations, then what is far from the root."""
+    if picture.size <= most:
+        return picture
+    whole = picture.size
+    picture = fold_scopes(picture, most)
+    if picture.size > most:
+        folded = fold_computations(picture, most)
+        if most // 4 <= folded.size <= most:
+            picture = folded
+    if picture.size > most:
+        picture = kept(picture, nearest(picture, most), "nearest to the root")
+    large = f"large: {whole:,} boxes are drawn as {picture.size:,} (--max-nodes {most})"
+    return evolve(picture, notes=(large, *picture.notes))
