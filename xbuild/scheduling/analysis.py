@@ -115,6 +115,7 @@ _FOLLOWED: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Read
     "tuple": lambda analysis, *of: analysis.tupled(*of),
     "get_tuple_element": lambda analysis, *of: analysis.element(*of),
     "call": lambda analysis, *of: analysis.call(*of),
+    "fusion": lambda analysis, *of: analysis.call(*of),
     "while": lambda analysis, *of: analysis.loop(*of),
     "conditional": lambda analysis, *of: analysis.branches(*of),
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+import gc
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from typing import Any
 
 from attrs import evolve, frozen
@@ -10,7 +12,7 @@ from attrs import evolve, frozen
 from ..graph import Module, ModuleGroup
 from .control import Control
 from .describe import finding
-from .effects import COLLECTIVES, Site, sites_of
+from .effects import Site, collective_in, sites_of
 from .examine import Examination
 from .meetings import identities, meetings
 from .outside import outside
@@ -19,7 +21,7 @@ from .repair import repair, tries
 from .run import World
 from .structure import structure
 from .transfers import transfers
-from .verdict import Order, Repair, Scope, Verdict, VerdictKind
+from .verdict import Asked, Order, Repair, Scope, Verdict, VerdictKind
 
 MOST_BUFFERS = 4
 
@@ -53,7 +55,25 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    whole = program_of(program, schedule)
+    asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
+    with _no_collection():
+        return evolve(_verdict(asked), asked=asked)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the search for cycles in memory: a check makes many objects, keeps most of them, and none in a cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _verdict(asked: Asked) -> Verdict:
+    whole = asked.program
     faults = structure(whole)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
@@ -62,7 +82,7 @@ def check(
     faults += meetings(whole, identity)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    return _Check(World(whole, found, identity, send_buffers, _counts(infeed))).verdict()
+    return _Check(World(whole, found, identity, asked.send_buffers, asked.infeed)).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
@@ -196,7 +216,7 @@ def _counted(program: Program) -> str:
     modules = dict.fromkeys(each.module for each in program.classes)
     places = [site.instruction for module in modules for site in sites_of(module.entry)]
     channels = {i.attributes.channel_id for i in places if i.opcode in ("send", "recv")}
-    met = {i for i in places if i.opcode.removesuffix("_start") in COLLECTIVES or i.opcode == "async_start"}
+    met = {i for i in places if collective_in(i) is not None}
     feeds = {i for i in places if i.opcode in ("infeed", "outfeed")}
     parts = [
         f"{len(found)} {what}{'s' * (len(found) != 1)}"

@@ -9,7 +9,7 @@ from attrs import evolve
 from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction
-from .effects import Path, Site, collective_in, spelling, where
+from .effects import START_OF, Path, Site, collective_in, spelling, start_of, where
 from .verdict import Finding, Row
 
 
@@ -25,6 +25,9 @@ def fact(instruction: Instruction, device: int | None = None, peer: int | None =
     collective = collective_in(instruction)
     if collective is not None:
         return _collective_fact(collective)
+    start = start_of(instruction) if instruction.opcode in START_OF else None
+    if start is not None and collective_in(start) is not None:
+        return fact(start)
     if not hasattr(instruction.attributes, "channel_id"):
         return "" if isinstance(instruction.shape, TupleShape) else str(instruction.shape)
     channel = f"channel {instruction.attributes.channel_id}"

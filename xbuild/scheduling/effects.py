@@ -8,19 +8,29 @@ from typing import TypeVar
 from attrs import frozen
 
 from ..graph import Computation, Instruction
+from ..op import OPS
+from ..starts import origin, wrapped_in
 
 COLLECTIVES = frozenset({
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "collective_broadcast",
     "collective_reduce", "ragged_all_to_all",
 })  # fmt: skip
+TRANSFERS = {"send": "send_done", "recv": "recv_done"}
+STARTS = ("all_gather_start", "all_reduce_start", "collective_permute_start")  # these are collectives themselves
 DONE_OF = {
-    "send": "send_done",
-    "recv": "recv_done",
+    **TRANSFERS,
     "async_start": "async_done",
-    **{f"{opcode}_start": f"{opcode}_done" for opcode in COLLECTIVES},
+    "copy_start": "copy_done",
+    **{start: start.replace("_start", "_done") for start in STARTS},
 }
 START_OF = {done: start for start, done in DONE_OF.items()}
 FEEDS = frozenset({"infeed", "outfeed"})
+
+MEETS = frozenset({*COLLECTIVES, *STARTS})
+_ALWAYS = MEETS | FEEDS | TRANSFERS.keys() | set(TRANSFERS.values())
+_MAYBE = frozenset({"async_start", *START_OF})
+_CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
+_NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
 
 Fact = TypeVar("Fact")
 
@@ -45,18 +55,39 @@ def spelling(opcode: str) -> str:
 
 def collective_in(instruction: Instruction) -> Instruction | None:
     """The collective that an instruction is or starts: itself, or the one that an async-start wraps."""
-    if instruction.opcode in COLLECTIVES or instruction.opcode.removesuffix("_start") in COLLECTIVES:
+    opcode = instruction.opcode
+    if opcode in MEETS:
         return instruction
-    if instruction.opcode == "async_start":
-        wrapped = [i for called in instruction.called for i in called.instructions if i.opcode in COLLECTIVES]
-        return wrapped[0] if wrapped else None
-    return None
+    wrapped = wrapped_in(instruction) if opcode == "async_start" else None
+    return wrapped if wrapped is not None and wrapped.opcode in COLLECTIVES else None
+
+
+def base_of(collective: Instruction) -> str:
+    """Which collective it is or starts: `all_reduce` of an all-reduce-start."""
+    return collective.opcode.removesuffix("_start")
+
+
+def start_of(done: Instruction) -> Instruction | None:
+    """The start that a done completes; None where there is none of its kind."""
+    found = origin(done)
+    return found if found is not None and found.opcode == START_OF[done.opcode] else None
+
+
+def is_under_way(instruction: Instruction) -> bool:
+    """Whether its value is a collective that has begun, of which nothing can be seen before its done."""
+    start = origin(instruction) if instruction.opcode == "async_update" else instruction
+    return start is not None and start.opcode in DONE_OF and collective_in(start) is not None
 
 
 def acts(instruction: Instruction) -> bool:
     """Whether it needs another device or the host itself."""
     opcode = instruction.opcode
-    return opcode in FEEDS or opcode in DONE_OF or opcode in START_OF or opcode in COLLECTIVES
+    if opcode in _ALWAYS:
+        return True
+    if opcode not in _MAYBE:
+        return False
+    start = instruction if opcode == "async_start" else start_of(instruction)
+    return start is not None and collective_in(start) is not None
 
 
 def talks(instruction: Instruction) -> bool:
@@ -65,9 +96,15 @@ def talks(instruction: Instruction) -> bool:
 
 
 @remembered
+def notable(computation: Computation) -> tuple[Instruction, ...]:
+    """All that is to be looked at one by one: what may communicate, begins or completes something, or calls."""
+    return tuple([i for i in computation.instructions if i.opcode in _NOTABLE])
+
+
+@remembered
 def communicates(computation: Computation) -> bool:
     """Whether a run of it may need another device or the host."""
-    return any(map(talks, computation.instructions))
+    return any(map(talks, notable(computation)))
 
 
 def has_side_effect(instruction: Instruction) -> bool:
@@ -97,7 +134,7 @@ class Step:
         return f"{part}{spelling(self.instruction.opcode)} {self.instruction.name}"
 
 
-_FOLLOWED = ("call", "while", "conditional")
+_FOLLOWED = ("call", "fusion", "while", "conditional")
 
 
 def steps(instruction: Instruction) -> Iterator[Step]:
@@ -147,7 +184,7 @@ class Site:
 
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
     """Every communicating instruction that a run of the computation may come to, in recorded order."""
-    for instruction in computation.instructions:
+    for instruction in notable(computation):
         if acts(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":

@@ -33,6 +33,7 @@ class Examination:
     found: list[Finding] = field(factory=list)
     stuck: list[Run] = field(factory=list)
     is_forced: bool = True
+    levels: list[Level] = field(factory=list)
     recorder: Recorder = field(init=False)
     _chosen: dict[int, dict[Key, int]] = field(factory=dict)
     _skeletons: dict[Any, Skeleton] = field(factory=dict)
@@ -84,6 +85,7 @@ class Examination:
         return self._skeletons[key]
 
     def _run(self, level: Level, places: Places) -> None:
+        self.levels.append(level)
         if self._is_one_program(level):
             return
         self.is_forced &= all(each.is_chain for each in level.skeletons.values())

@@ -71,6 +71,11 @@ def group_of(instruction: Instruction, device: int, num_replicas: int, num_parti
     return _memberships(instruction, num_replicas, num_partitions).get(device, (device,))
 
 
+def is_member(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> bool:
+    """Whether a group of this collective names the device."""
+    return device in _memberships(instruction, num_replicas, num_partitions)
+
+
 @functools.lru_cache(maxsize=4096)
 def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Pairs:
     """The source and target devices: of a permutation by its strategy; send and recv name devices themselves."""

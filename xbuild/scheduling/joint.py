@@ -1,7 +1,7 @@
 """The joint graph: what the items of one device wait for on others.
 
 Recv before send, send before recv-done; every member of a group before a collective, and before a done of one that was
-started; loops and conditionals that run together as one.
+started, where some may have started it and others come to it; loops and conditionals that run together as one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from .effects import Site, collective_in
+from .effects import Site, collective_in, start_of
 from .skeleton import Item
-from .structure import starts_of
 
 if TYPE_CHECKING:
     from .run import Place, Run
@@ -30,6 +29,7 @@ class Joiner:
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
+    turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
     def join(self) -> None:
         for device, skeleton in self.run.level.skeletons.items():
@@ -48,14 +48,16 @@ class Joiner:
         if item.kind in ("send", "recv"):
             self._transfer(device, node, item.site, item.kind)
         elif item.kind == "recv_done":
-            for start in starts_of(item.instruction):
+            start = start_of(item.instruction)
+            if start is not None:
                 self._transfer(device, node, Site(item.site.path, start), "recv_done")
-        elif item.kind == "start" and collective_in(item.instruction) is not None:
+        elif item.kind == "start":
             key, _ = self._meeting_key(device, item.site)
             self.starts.setdefault(key, {})[device] = node
         elif item.kind == "done":
-            for start in starts_of(item.instruction):
-                self.dones.setdefault(self._meeting_key(device, Site(item.site.path, start)), []).append(node)
+            start = start_of(item.instruction)
+            assert start is not None
+            self.dones.setdefault(self._meeting_key(device, Site(item.site.path, start)), []).append(node)
         elif item.kind == "infeed":
             self._feed(device, node)
         return node
@@ -71,7 +73,11 @@ class Joiner:
         world, collective = self.run.world, collective_in(site.instruction)
         assert collective is not None
         group = world.program.group(collective, device)
-        return (world.identity.of(world.program.class_of[device].module, site), group), group
+        key = world.identity.of(world.program.class_of[device].module, site), group
+        if not site.path:
+            return (*key, 0), group
+        turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again
+        return (*key, turns.setdefault(site.key, len(turns))), group
 
     def _meeting(self, device: int, number: int, key: Hashable, group: tuple[int, ...]) -> int:
         node = self.meets.get(key)
@@ -95,17 +101,25 @@ class Joiner:
             self.run.pending[node] += 1
 
     def _edges(self) -> None:
-        for node, group in self.groups.items():
-            if len(group) > len(self.run.members[node]):
-                here = {device for device, _ in self.run.members[node]}
-                self.run.never(node, [device for device in group if device not in here])
+        for key, node in self.meets.items():
+            self._met(node, self.groups[node], self.starts.get(key, {}))
         for (_, source, target), ends in self.wires.items():
             self._wire(source, target, ends)
         for (key, group), dones in self.dones.items():
-            self._started(self.starts.get(key, {}), group, dones)
+            hub = self.meets[key] if key in self.meets else self._hub(self.starts.get(key, {}), group)
+            for done in dones:
+                self.run.require(done, hub)
 
-    def _started(self, starts: Mapping[int, int], group: Sequence[int], dones: list[int]) -> None:
-        """Dones wait for the starts of all members, by way of one node that no device has."""
+    def _met(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
+        """A collective waits for who has only started it, too."""
+        here = {*starts, *(device for device, _ in self.run.members[node])}
+        if len(group) > len(here):
+            self.run.never(node, [device for device in group if device not in here])
+        for start in starts.values():
+            self.run.require(node, start)
+
+    def _hub(self, starts: Mapping[int, int], group: Sequence[int]) -> int:
+        """A node that no device has: all members have started."""
         hub = self._new(())
         self.run.needs[hub] = tuple(starts[member] for member in group if member in starts)
         self.run.pending[hub] = len(self.run.needs[hub])
@@ -114,8 +128,7 @@ class Joiner:
         absent = [member for member in group if member not in starts]
         if absent:
             self.run.never(hub, absent)
-        for done in dones:
-            self.run.require(done, hub)
+        return hub
 
     def _wire(self, source: int, target: int, ends: Mapping[str, list[int]]) -> None:
         sends, recvs = ends.get("send", []), ends.get("recv", [])

@@ -9,13 +9,14 @@ from attrs import frozen
 
 from ..graph import Instruction, Module
 from .describe import absent, finding, groups_text, named, payload
-from .effects import COLLECTIVES, Site, collective_in, nest, sites_of, spelling
+from .effects import Site, base_of, collective_in, nest, sites_of, spelling
 from .groups import count_of_ids, groups_of, pairs_of, strategy
 from .program import Class, Program, devices_text
 from .transfers import faults_of_pairs, nest_finding
 from .verdict import Finding
 
-COVERING = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
+COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")
+SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 
 
 @frozen(eq=False)
@@ -32,7 +33,7 @@ class Identities:
     def of(self, module: Module, site: Site) -> Hashable:
         if self.spmd:
             return site.key
-        channel: int | None = getattr(site.instruction.attributes, "channel_id", None)
+        channel = channel_of(site.instruction)
         if channel in self.unique[module]:
             return channel
         return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
@@ -45,11 +46,15 @@ def identities(program: Program) -> Identities:
 
 def unique_channels(module: Module) -> frozenset[int]:
     """The channel ids that name one collective of the module."""
-    instructions = {
-        s.instruction for s in sites_of(module.entry) if s.instruction.opcode.removesuffix("_start") in COLLECTIVES
-    }
-    counts = Counter(getattr(i.attributes, "channel_id", None) for i in instructions)
+    instructions = {s.instruction for s in sites_of(module.entry) if collective_in(s.instruction) is not None}
+    counts = Counter(map(channel_of, instructions))
     return frozenset(channel for channel, count in counts.items() if channel is not None and count == 1)
+
+
+def channel_of(instruction: Instruction) -> int | None:
+    """The channel of the collective that an instruction is or starts."""
+    collective = collective_in(instruction)
+    return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
 def collectives(each: Class) -> Iterator[Site]:
@@ -98,7 +103,7 @@ def _problem(collective: Instruction, count: int, what: str) -> str | None:
             return f"{what} {each} is none of the {count}: 0..{count - 1}"
         if times > 1:
             return f"{what} {each} is named {times} times"
-    if lists and collective.opcode.removesuffix("_start") in COVERING:
+    if lists and base_of(collective) in COVERING:
         for each in range(count):
             if each not in ids:
                 return f"{what} {each} is in no group"
@@ -107,8 +112,8 @@ def _problem(collective: Instruction, count: int, what: str) -> str | None:
 
 def _wrong_size(program: Program, collective: Instruction) -> str | None:
     """The size that an op demands of its groups: one for all, and what its attribute says."""
-    opcode, attributes = collective.opcode.removesuffix("_start"), collective.attributes
-    if opcode not in ("all_gather", "reduce_scatter", "all_to_all"):
+    opcode, attributes = base_of(collective), collective.attributes
+    if opcode not in SIZED:
         return None
     sizes = sorted({len(group) for group in groups_of(collective, program.num_replicas, program.num_partitions)})
     if len(sizes) > 1:
@@ -117,6 +122,8 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
     wanted = getattr(attributes, attribute, None)
     if opcode == "all_to_all" and wanted is None:
         attribute, wanted = "the number of operands", len(collective.operands)
+    if opcode == "ragged_all_to_all":
+        attribute, wanted = "dimension 0 of input_offsets", collective.operands[2].shape.dims[0]  # type: ignore[union-attr]
     if wanted is not None and wanted != sizes[0]:
         return f"the groups have {sizes[0]} devices, and {attribute} is {wanted}"
     return None
@@ -139,7 +146,7 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
     first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
     assert first is not None
     assert second is not None
-    kinds = [i.opcode.removesuffix("_start") for i in (first, second)]
+    kinds = [base_of(first), base_of(second)]
     here, there = devices_text(a[0].devices), devices_text(b[0].devices)
     what = f"{first.name} of {here} and {second.name} of {there} are one collective"
     if kinds[0] != kinds[1]:

@@ -8,10 +8,10 @@ from shape_inference import TupleShape
 
 from ..graph import Instruction
 from .describe import finding, named
-from .effects import START_OF, Site, has_side_effect, reached, sites_of
+from .effects import FEEDS, Site, acts, has_side_effect, notable, reached, sites_of
+from .halves import is_pipelined
 from .program import Class, devices_text
 from .run import World
-from .structure import is_pipelined
 from .verdict import Finding
 
 
@@ -19,9 +19,9 @@ def outside(world: World) -> Iterator[Finding]:
     """The conditions that only the run can tell, each in words."""
     for each in world.program.freed().classes:
         yield from _infeeds(world, each)
-        yield from _callbacks(each)
+        yield from _callbacks(world, each)
         for site in sites_of(each.module.entry):
-            if site.instruction.opcode in START_OF and is_pipelined(site.instruction):
+            if is_pipelined(site.instruction):
                 yield finding(
                     "data_dependent",
                     f"if {site} takes what another trip has started than the other side counts on",
@@ -38,7 +38,7 @@ def reads(instruction: Instruction) -> bool:
 def _infeeds(world: World, each: Class) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
     places = [site for site in sites_of(each.module.entry) if reads(site.instruction)]
-    repeated = [site for site in places if any(step.instruction.opcode != "call" for step in site.path)]
+    repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
     if not repeated and (not places or world.infeed is not None):
         return
     one = f"{'one of ' * (len(each.devices) > 1)}{devices_text(each.devices)}"
@@ -53,13 +53,32 @@ def _infeeds(world: World, each: Class) -> Iterator[Finding]:
     )
 
 
-def _callbacks(each: Class) -> Iterator[Finding]:
-    for computation in reached(each.module.entry):
-        for instruction in computation.instructions:
-            if has_side_effect(instruction):
-                yield finding(
-                    "data_dependent",
-                    f"if {named(instruction)} does not return on one of {devices_text(each.devices)}",
-                    (each.devices, Site((), instruction)),
-                    cause_text="a callback of the host may take for ever",
-                )
+def _callbacks(world: World, each: Class) -> Iterator[Finding]:
+    """Functions of the host after which a device still has to meet another: who waits there may wait for ever."""
+    computations = reached(each.module.entry)
+    if len(world.program.devices) < 2 or not any(has_side_effect(i) for c in computations for i in notable(c)):
+        return
+    found: dict[Instruction, None] = {}
+    for computation in computations:
+        order, meets = each.order(computation), False
+        for instruction in reversed(order):
+            is_callback = has_side_effect(instruction)
+            inside = [i for called in instruction.called for c in reached(called) for i in c.instructions]
+            meets = meets or _meets(instruction)
+            if meets and is_callback:
+                found[instruction] = None
+            if meets:
+                found |= dict.fromkeys(i for i in inside if has_side_effect(i))
+    for instruction in reversed(found):
+        yield finding(
+            "data_dependent",
+            f"if {named(instruction)} does not return on one of {devices_text(each.devices)}",
+            (each.devices, Site((), instruction)),
+            cause_text="a callback of the host may take for ever",
+        )
+
+
+def _meets(instruction: Instruction) -> bool:
+    """Whether other devices take part in it, or in what it calls."""
+    sites = (site.instruction for called in instruction.called for site in sites_of(called))
+    return any(i.opcode not in FEEDS for i in (*((instruction,) if acts(instruction) else ()), *sites))

@@ -72,14 +72,12 @@ class Program:
     num_partitions: int
     spmd: bool
     class_of: Mapping[int, Class] = field(init=False)
+    devices: tuple[int, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         found = {device: each for each in self.classes for device in each.devices}
         object.__setattr__(self, "class_of", dict(sorted(found.items())))
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        return tuple(self.class_of)
+        object.__setattr__(self, "devices", tuple(self.class_of))
 
     @property
     def given(self) -> bool:

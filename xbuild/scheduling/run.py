@@ -94,7 +94,8 @@ class Run:
         """Every item that is ready on its own device and misses others."""
         for device, counts in self._local.items():
             nodes = self.node_of[device]
-            yield from ((device, n) for n, count in enumerate(counts) if not count and not self.done[nodes[n]])
+            pairs = enumerate(zip(nodes, counts, strict=False))
+            yield from ((device, n) for n, (node, count) in pairs if not count and not self.done[node])
 
     def is_ready(self, place: Place) -> bool:
         """Whether all that it comes after on its own device is done."""
@@ -140,17 +141,26 @@ class Run:
         self.done[node] = True
         for device, number in self.members[node]:
             self.order[device].append(number)
-            counts, nodes = self._local[device], self.node_of[device]
-            for after in self._after[device][number]:
-                counts[after] -= 1
-                if not counts[after]:
-                    self._allow(nodes[after])
+            self._free(device, number)
             if self._next[device] == number:
                 self._advance(device)
             elif self.level.skeletons[device].has_calls:
                 self._stay(device, number)
         for allowed in self.allows.get(node, ()):
             self._allow(allowed)
+
+    def _free(self, device: int, point: int) -> None:
+        """What comes after an item, or a joint, on its device waits for one thing less."""
+        counts, nodes, after = self._local[device], self.node_of[device], self._after[device]
+        points = [point]
+        while points:
+            for each in after[points.pop()]:
+                counts[each] -= 1
+                if not counts[each]:
+                    if each < len(nodes):
+                        self._allow(nodes[each])
+                    else:
+                        points.append(each)
 
     def _allow(self, node: int) -> None:
         self.pending[node] -= 1

@@ -9,7 +9,7 @@ from attrs import define, frozen
 
 from ..graph import Instruction
 from .describe import fact
-from .effects import where
+from .effects import start_of, where
 from .program import devices_text
 from .run import Place, Run
 from .verdict import Finding, Row, Wait
@@ -201,7 +201,10 @@ def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ..
 def partner_name(run: Run, place: Place) -> str:
     """What others would have to come to: the collective itself, the other half of a channel."""
     item = run.item(place)
-    other = {"send": "the recv", "recv_done": "the send", "done": "the start"}.get(item.kind)
+    start = start_of(item.instruction) if item.kind == "done" else None
+    if start is not None:
+        return f"{start.name}, whose done {item.site} waits for them"
+    other = {"send": "the recv", "recv_done": "the send"}.get(item.kind)
     return str(item.site) if other is None else f"{other} of {fact(item.instruction)}, which {item.site} waits for"
 
 

@@ -11,7 +11,7 @@ from shape_inference import compatible
 
 from ..graph import Instruction
 from .describe import absent, finding, payload
-from .effects import COLLECTIVES, Site, nest, sites_of, spelling
+from .effects import Site, collective_in, nest, sites_of, spelling
 from .program import Class, Program, devices_text
 from .verdict import Finding
 
@@ -24,10 +24,7 @@ class Half:
 
     devices: tuple[int, ...]
     site: Site
-    on: frozenset[int] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "on", frozenset(self.devices))
+    on: frozenset[int]
 
     @property
     def instruction(self) -> Instruction:
@@ -72,10 +69,11 @@ def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
     """The channels with their peers, and every fault of them."""
     channels: dict[int, Channel] = {}
     for each in program.freed().classes:
+        on = frozenset(each.devices)
         for site in sites_of(each.module.entry):
             if site.instruction.opcode in OTHER:
                 channel = channels.setdefault(site.channel, Channel(site.channel))
-                channel.halves[site.instruction.opcode].append(Half(each.devices, site))
+                channel.halves[site.instruction.opcode].append(Half(each.devices, site, on))
     found: list[Finding] = [*_mixed(program.freed().classes, channels)]
     for channel in channels.values():
         faults = [*_faults(program, channel)]
@@ -88,8 +86,9 @@ def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Itera
     for each in classes:
         for site in sites_of(each.module.entry):
             instruction = site.instruction
-            number = getattr(instruction.attributes, "channel_id", None)
-            if number is not None and number in channels and instruction.opcode.removesuffix("_start") in COLLECTIVES:
+            collective = collective_in(instruction)
+            number = getattr(collective and collective.attributes, "channel_id", None)
+            if number is not None and number in channels:
                 halves = [half for halves in channels[number].halves.values() for half in halves]
                 yield finding(
                     "channel_kind_mix",
@@ -153,7 +152,7 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
-    for half in (half for halves in channel.halves.values() for half in halves):
+    for half in (half for halves in channel.halves.values() for half in halves if half.pairs):
         yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
 
 

@@ -11,7 +11,7 @@ from shape_inference import RuleTable
 
 from ..graph import Computation, Instruction
 from .analysis import Analysis, Leaf, Reading, flat, spread
-from .effects import COLLECTIVES, collective_in, has_side_effect, remembered
+from .effects import COLLECTIVES, STARTS, base_of, collective_in, has_side_effect, remembered
 from .groups import group_of
 
 varies = RuleTable("varies")
@@ -100,9 +100,11 @@ def _own(of: Uniformity, instruction: Instruction, *operands: Reading) -> Readin
 
 
 def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
-    """The members of a group have the same."""
+    """The members of a group have the same; what starts something else depends on its operands."""
     collective = collective_in(instruction)
-    if collective is None or collective.opcode.removesuffix("_start") not in SHARED:
+    if collective is None:
+        return spread(of.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+    if base_of(collective) not in SHARED:
         return _own(of, instruction)
     groups = tuple(group_of(collective, device, of.num_replicas, of.num_partitions) for device in of.devices)
     return spread(labelled(groups), instruction.shape)
@@ -118,5 +120,5 @@ def custom_call(of: Uniformity, instruction: Instruction, *operands: Reading) ->
 SHARED = ("all_reduce", "all_gather", "collective_broadcast")
 for _opcode in ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state"):
     varies.enter(_opcode, _own)
-for _opcode in (*COLLECTIVES, *(f"{opcode}_start" for opcode in COLLECTIVES), "async_start"):
+for _opcode in (*COLLECTIVES, *STARTS, "async_start"):
     varies.enter(_opcode, _by_group)

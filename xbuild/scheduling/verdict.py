@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
 from shape_inference.kinds import KINDS
 
 from ..graph import Computation, Instruction, Source
+from ..showable import Showable
+
+if TYPE_CHECKING:
+    from .program import Program
 
 VerdictKind: TypeAlias = Literal["ok", "error", "deadlock", "depends"]
 Scope: TypeAlias = Literal["every", "given", "found"]
@@ -139,8 +143,17 @@ def _names(schedule: Mapping[int, Order]) -> dict[int, list[str]]:
     return {device: [i.name for i in order] for device, order in schedule.items()}
 
 
+@frozen(eq=False)
+class Asked:
+    """What a verdict is about, for who draws it: the programs of all devices, the buffers and items that they had."""
+
+    program: Program
+    send_buffers: float = 0
+    infeed: Mapping[int, int] | None = None
+
+
 @frozen(eq=False, repr=False)
-class Verdict:
+class Verdict(Showable):
     """Whether a program may deadlock, found before it runs; str() of it is the report.
 
     `scope` says for which schedules: every legal one, the given one, or the one that was found. `schedule` is for each
@@ -154,6 +167,7 @@ class Verdict:
     repair: Repair | None = None
     summary: str = ""
     reordered: Mapping[int, Orders] = field(factory=dict)
+    asked: Asked | None = None
 
     @property
     def refused(self) -> bool:
