@@ -9,4 +9,8 @@ from .report import Stopped as Stopped
 from .run import Refused as Refused
 from .run import evaluate as evaluate
 from .run import execute as execute
+from .strict import Finding as Finding
+from .strict import StrictFailure as StrictFailure
+from .strict import StrictReport as StrictReport
+from .tracing import trace as trace
 from .values import ArgumentError as ArgumentError

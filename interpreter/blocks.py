@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from .emit import Emitter, Expr
 
 COSTLY = 1 << 12
-_FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element", "broadcast", "reshape", "transpose", "slice"})
+_FREE = frozenset({
+    "parameter", "constant", "tuple", "get_tuple_element", "broadcast", "reshape", "transpose", "slice", "async_update",
+    "copy_start", "copy_done",
+})  # fmt: skip
 
 
 def is_costly(instruction: Instruction) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 from xbuild.scheduling import Verdict
 
 from . import limits as limit
+from .callbacks import CallbackFailed
 from .grid import Grid
 from .limits import LimitReached, Limits
-from .report import Stopped, interrupted, stuck
+from .report import Stopped, interrupted, raised, stuck
 
 
 def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
@@ -25,16 +26,20 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verd
         try:
             grid.run(arguments)
         except LimitReached as reached:
-            raise Stopped(interrupted(grid, reached.kind, reached.message, reached.__traceback__)) from None
+            raise Stopped(interrupted(grid, reached.kind, reached.message, reached.__traceback__, verdict)) from None
+        except CallbackFailed as failed:
+            raise Stopped(raised(grid, failed)) from failed.error
         except KeyboardInterrupt as interrupt:
             raise Stopped(
-                interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__)
+                interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__, verdict)
             ) from None
         except MemoryError as error:
             raise Stopped(interrupted(grid, "limit_bytes", f"out of memory: {error}", error.__traceback__)) from None
         except Exception as error:
             _note(grid, error, error.__traceback__)
             raise
+        finally:
+            grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
         raise Stopped(stuck(grid, verdict))
 

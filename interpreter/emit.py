@@ -11,8 +11,11 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
 from xbuild.graph import Computation, Instruction
 from xbuild.op import OPS
+from xbuild.scheduling.analysis import spread
+from xbuild.scheduling.effects import is_under_way
 
 from .blocks import emit_shared, is_costly
+from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
 from .limits import trips
 from .lines import Lines, Path, Place
@@ -20,6 +23,7 @@ from .region import Region
 from .rules import compute, planned
 from .sharing import Site, site_of
 from .spelling import kernel, spelled
+from .strict.checks import check_of
 
 Expr: TypeAlias = str | tuple["Expr", ...]
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
@@ -32,7 +36,7 @@ DEEPEST = 8
 @frozen
 class Options:
     """How a plan is made: reporting each value; on whole arrays; every fold one element after the other;
-    in these orders; with these places computed once for all devices.
+    in these orders; with these places computed once for all devices; each value checked for what it lost.
     """
 
     observed: bool = False
@@ -40,6 +44,7 @@ class Options:
     sequential: bool = False
     orders: tuple[Order, ...] = ()
     shared: frozenset[Site] = frozenset()
+    strict: bool = False
 
 
 @define
@@ -123,19 +128,30 @@ class Emitter:
     def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
         here = (*path, Place(instruction))
         result: Expr = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        self.check(instruction, operands, result, here)
         self.observe(instruction, result, here)
         return result
 
+    def check(self, instruction: Instruction, operands: list[Expr], result: Expr, path: Path) -> None:
+        check = check_of(instruction) if self.options.strict else None
+        if check is not None:
+            arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+            taken = "".join(f"{spell(argument)}, " for argument in arguments)
+            call = f"{self.bind('s', check)}(device, ({taken}), {spell(result)})"
+            self.lines.add(f"{check.guard(self, spell(result))}{call}", path)
+
     def observe(self, instruction: Instruction, value: Expr, path: Path) -> None:
         if self.options.observed:
-            self.lines.add(f"device.see({self.bind('i', path)}, {spell(value)})", path)
+            seen = spread("None", instruction.shape) if is_under_way(instruction) else value
+            self.lines.add(f"device.see({self.bind('i', path)}, {spell(seen)})", path)
 
     def attribute(self, value: Any) -> str:
         if value is None or value is True or value is False or type(value) is int:
             return repr(value)
         if isinstance(value, Computation):
-            region = self.bind("g", Region.of(value, self.options.sequential))
-            return f"{region}.on(device)" if asks_device(value) else region
+            region = Region.of(value, self.options.sequential, self.options.strict)
+            name = self.bind("g", region)
+            return f"{name}.on(device)" if asks_device(value) or region.strict else name
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
@@ -174,6 +190,7 @@ class Emitter:
 
 def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """An op that its value rule evaluates, or a Python operator where that is the same."""
+    operands = fitted(emitter, instruction, operands, path)
     expression = spelled(instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.evaluated(instruction.shape, expression, path)

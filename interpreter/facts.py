@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from xbuild.graph import Computation, Instruction, Module
-from xbuild.scheduling.effects import COLLECTIVES, communicates, remembered
-from xbuild.scheduling.effects import talks as acts
+from xbuild.scheduling.effects import COLLECTIVES, has_side_effect, remembered, talks
 
 __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
+
+
+def acts(instruction: Instruction) -> bool:
+    """Whether a plan asks the grid for it, or for something that it calls: other devices, the host, a function."""
+    return talks(instruction) or instruction.opcode == "custom_call" or any(map(asks_grid, instruction.called))
+
+
+@remembered
+def asks_grid(computation: Computation) -> bool:
+    """Whether a run of it may have to wait for an answer."""
+    return any(map(acts, computation.instructions))
+
+
+communicates = asks_grid
 
 OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_state"})
 
@@ -27,6 +40,17 @@ def _steps_state(instruction: Instruction) -> bool:
     return instruction.opcode == "rng_get_and_update_state" or any(map(steps_state, instruction.called))
 
 
+def _has_effect(instruction: Instruction) -> bool:
+    """Whether it runs though nobody uses its result."""
+    return talks(instruction) or has_side_effect(instruction) or any(map(has_effects, instruction.called))
+
+
+@remembered
+def has_effects(computation: Computation) -> bool:
+    """Whether a run of it does something that others, or the host, can see."""
+    return any(map(_has_effect, computation.instructions))
+
+
 @remembered
 def weight(computation: Computation) -> int:
     """How many instructions it is with all that it calls written out, up to a million."""
@@ -37,7 +61,7 @@ def weight(computation: Computation) -> int:
 @remembered
 def live(computation: Computation) -> frozenset[Instruction]:
     """The instructions that the root or an effect needs; the others are not evaluated."""
-    stack = [computation.root, *(i for i in computation.instructions if acts(i) or _steps_state(i))]
+    stack = [computation.root, *(i for i in computation.instructions if _has_effect(i) or _steps_state(i))]
     found: set[Instruction] = set()
     while stack:
         instruction = stack.pop()

@@ -27,8 +27,8 @@ _FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
 
 def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
     """Each operand reduced over these axes, the init value once on the left; several operands go together."""
-    if region.opcode and not region.sequential:
-        return (_by_ufunc(region.opcode, operands[0], init_values[0], axes),)
+    if region.reordering:
+        return (_by_ufunc(region.reordering, operands[0], init_values[0], axes),)
     columns = tuple(_columns(operand, axes) for operand in operands)
     if region.lifted:
         rows = _one_after_the_other if region.sequential else _by_halving
@@ -39,8 +39,8 @@ def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int,
 def combine(region: Region, values: Sequence[Array]) -> Array:
     """Arrays of one shape folded into one, element by element, from left to right (what devices of a group bring)."""
     first = values[0]
-    if region.opcode and not region.sequential and np.ndim(first):
-        return _combined_by_ufunc(region.opcode, values)
+    if region.reordering and np.ndim(first):
+        return _combined_by_ufunc(region.reordering, values)
     if region.lifted:
         return np.asarray(like(first, _fold_left(region.lifted, values)))
     stacked = np.stack([np.asarray(value) for value in values]).reshape(len(values), -1)

@@ -165,12 +165,39 @@ def complex_exponential_minus_one(operand: Array) -> Any:
 
 
 def complex_log_plus_one(operand: Array) -> Any:
-    """log(1 + z), exact near zero, where |1 + z|² - 1 is summed without the 1."""
+    """log(1 + z), exact near zero and where |1 + z| is near 1: |1 + z|² - 1 is summed with its rounding errors."""
     z = operand.astype(np.complex128)
-    excess = z.real * z.real + z.imag * z.imag + 2 * z.real
+    excess = _excess(z.real, z.imag)
     near, far = np.log1p(excess) / 2, np.log(np.hypot(1 + z.real, z.imag))
     size = np.where(np.abs(excess) < 0.5, near, far)
     return complex_of(size, np.arctan2(z.imag, 1 + z.real)).astype(operand.dtype)
+
+
+def _excess(x: Array, y: Array) -> Any:
+    """x² + y² + 2x in twice the precision, rounded once.
+
+    Source: Dekker, A floating-point technique for extending the available precision; Knuth, TAOCP 2, 4.2.2.
+    """
+    (xx, xx_error), (yy, yy_error) = _squared(x), _squared(y)
+    first, first_error = _added(2 * x, xx)
+    total, total_error = _added(first, yy)
+    exact = total + (total_error + first_error + xx_error + yy_error)
+    return np.where(np.isfinite(exact), exact, x * x + y * y + 2 * x)
+
+
+def _added(a: Array, b: Array) -> tuple[Any, Any]:
+    """A sum, and what its rounding lost."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _squared(x: Array) -> tuple[Any, Any]:
+    """A square, and what its rounding lost: x is taken apart in halves of 26 bits, whose products are exact."""
+    square, stretched = x * x, x * 134217729.0
+    high = stretched - (stretched - x)
+    low = x - high
+    return square, ((high * high - square) + 2 * high * low) + low * low
 
 
 def complex_logistic(operand: Array) -> Any:

@@ -10,11 +10,12 @@ from typing import Any
 from attrs import define, field
 
 from shape_inference import TupleShape
+from xbuild.callbacks import PENDING
 from xbuild.graph import Module, ModuleGroup
-from xbuild.scheduling.groups import group_of
+from xbuild.scheduling.groups import group_of, is_member
 from xbuild.scheduling.program import grid_of_group
 
-from .facts import COLLECTIVES
+from .callbacks import Callbacks
 from .identity import Identities
 from .limits import check_time
 from .meetings import Meeting
@@ -39,6 +40,7 @@ class Grid:
     meetings: dict[Any, Meeting] = field(factory=dict)
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
     running: Device | None = None
+    callbacks: Callbacks = field(factory=Callbacks)
 
     @cached_property
     def peers(self) -> Peers:
@@ -63,7 +65,10 @@ class Grid:
             device.start(given)
             if not device.ended:
                 self.ready.append((device, None))
-        while self.ready:
+        while self.ready or self.callbacks.pending:
+            if not self.ready:
+                self.running = None
+                self.ready.extend(self.callbacks.wait())
             self.running, answer = self.ready.popleft()
             self._drive(self.running, answer)
         self.running = None
@@ -82,19 +87,43 @@ class Grid:
 
     def _serve(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         opcode = request.instruction.opcode
-        if opcode in COLLECTIVES:
+        if request.collective is not None:
             return self._meet(device, request, values)
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        group = group_of(request.instruction, device.number, *self.extent)
+        """Come to a collective, and wait there; or start it, and go on with the meeting in hand."""
+        collective = request.collective
+        assert collective is not None
+        group = group_of(collective, device.number, *self.extent)
         key = self.identities.of(device.module, request), group
-        meeting = self.meetings.setdefault(key, Meeting(request, group))
-        if not meeting.join(device.number, values):
-            return PARKED
-        del self.meetings[key]
-        for member, result in meeting.results().items():
-            self.ready.append((self.devices[member], result))
+        if key not in self.meetings:
+            self.meetings[key] = Meeting(request, group, is_member(collective, device.number, *self.extent))
+        meeting = self.meetings[key]
+        if not request.is_start:
+            meeting.parked.add(device.number)
+        if meeting.join(device.number, values):
+            del self.meetings[key]
+            self._conclude(device, request, meeting)
+        return meeting if request.is_start else PARKED
+
+    def _conclude(self, device: Device, request: Request, meeting: Meeting) -> None:
+        """All have come: who waits goes on with the result."""
+        results = meeting.given = meeting.results()
+        if device.ledger is not None:
+            brought = {member: meeting.values[member] for member in meeting.group}
+            device.ledger.meeting(request, brought, results, device)
+        for member in meeting.group:
+            if member in meeting.parked:
+                self.ready.append((self.devices[member], meeting.take(member)))
+        meeting.values.clear()
+
+    def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        """The result of a collective that was started, once all have."""
+        meeting: Meeting = values[0]
+        if meeting.given is not None:
+            return meeting.take(device.number)
+        meeting.parked.add(device.number)
         return PARKED
 
     def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
@@ -159,6 +188,10 @@ class Grid:
             self.outfeed(device.number, values[0])
         return None
 
+    def _call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        answer = self.callbacks.call(device, request, values)
+        return PARKED if answer is PENDING else answer
+
     def _wire(self, request: Request, source: int, target: int | None) -> Wire | None:
         if target is None:
             return None
@@ -175,4 +208,9 @@ _SERVED: dict[str, Callable[[Grid, Device, Request, tuple[Any, ...]], Any]] = {
     "recv_done": Grid._recv_done,
     "infeed": Grid._infeed,
     "outfeed": Grid._outfeed,
+    "custom_call": Grid._call,
+    "all_gather_done": Grid._done,
+    "all_reduce_done": Grid._done,
+    "async_done": Grid._done,
+    "collective_permute_done": Grid._done,
 }

@@ -25,7 +25,7 @@ class Identities:
     def of(self, module: Module, request: Request) -> Any:
         if self._alone:
             return request.key
-        channel = request.instruction.attributes.channel_id
+        channel = request.attributes["channel_id"]
         if channel in self._unique[module]:
             return channel
         return tuple((place.instruction.name, place.branch) for place in request.path)

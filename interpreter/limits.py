@@ -87,3 +87,9 @@ def check_time() -> None:
     running = _running.get()
     if running is not None and time.monotonic() > running.end:
         raise LimitReached("limit_seconds", f"the limit of {running.limits.seconds} seconds is over")
+
+
+def seconds_left() -> float | None:
+    """Until the limit; None where there is none."""
+    running = _running.get()
+    return None if running is None or running.end == float("inf") else running.end - time.monotonic()

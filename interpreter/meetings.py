@@ -6,18 +6,27 @@ from typing import Any
 
 from attrs import define, field
 
+from xbuild.op import OPS
+from xbuild.scheduling.effects import base_of
+
 from .requests import Request
 from .rules import compute
-from .values import scalars
+from .values import scalars, zeros
 
 
 @define(eq=False)
 class Meeting:
-    """A run of one collective in one group: who has come, with what."""
+    """A run of one collective in one group: who has come, with what, who waits, what each gets.
+
+    `is_named`: whether a group of the collective names these devices, and not just stands for one that none names.
+    """
 
     request: Request
     group: tuple[int, ...]
+    is_named: bool = True
     values: dict[int, tuple[Any, ...]] = field(factory=dict)
+    parked: set[int] = field(factory=set)
+    given: dict[int, Any] | None = None
 
     def join(self, device: int, values: tuple[Any, ...]) -> bool:
         """Bring a device's operands; True where it was the last to come."""
@@ -28,12 +37,26 @@ class Meeting:
     def missing(self) -> tuple[int, ...]:
         return tuple(device for device in self.group if device not in self.values)
 
+    def take(self, device: int) -> Any:
+        """What a member gets, which it asks for once."""
+        assert self.given is not None
+        return self.given.pop(device)
+
     def results(self) -> dict[int, Any]:
-        """What each member gets, rank-0 arrays as scalars."""
-        instruction = self.request.instruction
-        rule, brought = compute[instruction.opcode], [self.values[device] for device in self.group]
-        given = rule(brought, **self.request.attributes)
+        """What each member gets, rank-0 arrays as scalars; of a broadcast a device in no group gets zeros."""
+        collective, shape = self.request.collective, self.request.result_shape
+        assert collective is not None
+        opcode = base_of(collective)
+        if opcode == "collective_broadcast" and not self.is_named:
+            return {device: zeros(shape) for device in self.group}
+        brought: Any = [self.values[device] for device in self.group]
+        columns = zip(*brought, strict=True) if OPS[opcode].is_flat else (brought,)
+        given = compute[opcode](*columns, **self._attributes())
         shared: dict[int, Any] = {}
         for value in given:
-            shared.setdefault(id(value), scalars(value, instruction.shape))
+            shared.setdefault(id(value), scalars(value, shape))
         return {device: shared[id(value)] for device, value in zip(self.group, given, strict=True)}
+
+    def _attributes(self) -> dict[str, Any]:
+        """Without what only a start has."""
+        return {key: value for key, value in self.request.attributes.items() if key != "context_shapes"}

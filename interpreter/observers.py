@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -9,19 +10,34 @@ from attrs import define, field, frozen
 
 from xbuild.graph import Instruction
 
+from .lines import Path
+
 Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
 
 
+class PathObserver(ABC):
+    """An observer that is called with the device, the call path and the value instead."""
+
+    @abstractmethod
+    def __call__(self, device: int, path: Path, value: Any) -> None:
+        """See one value."""
+
+
 @define
-class Watch:
+class Watch(PathObserver):
     """Numbers the steps of a run for its observer."""
 
     observer: Observer
     step: int = 0
 
-    def __call__(self, device: int, instruction: Instruction, value: Any) -> None:
-        self.observer(self.step, device, instruction, value)
+    def __call__(self, device: int, path: Path, value: Any) -> None:
+        self.observer(self.step, device, path[-1].instruction, value)
         self.step += 1
+
+
+def watching(observer: Observer | PathObserver) -> PathObserver:
+    """What the devices of a run call with each value."""
+    return observer if isinstance(observer, PathObserver) else Watch(observer)
 
 
 @frozen

@@ -14,6 +14,7 @@ from xbuild.graph import Computation
 
 from .emit import Emitter, Options
 from .lines import Line, Path
+from .strict.ledger import PATHS
 
 
 @frozen(eq=False, slots=False)
@@ -65,8 +66,11 @@ def _compile(computation: Computation, options: Options) -> Plan:
     emitter.define("plan", computation, ())
     lines = list(_assembled(emitter))
     source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)
+    paths = tuple(line.path for line in lines)
+    if options.strict:
+        emitter.names[PATHS] = paths
     exec(compile(source, f"<plan of {computation.name!r}>", "exec"), emitter.names)
-    return Plan(computation, source, emitter.names["plan"], tuple(line.path for line in lines))
+    return Plan(computation, source, emitter.names["plan"], paths)
 
 
 def _assembled(emitter: Emitter) -> Iterator[Line]:

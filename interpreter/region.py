@@ -14,8 +14,8 @@ from xbuild.graph import Computation, Instruction
 
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 _ALSO = frozenset({
-    "call", "clamp", "compare", "complex", "constant", "convert", "copy", "get_tuple_element", "map", "opt_barrier",
-    "parameter", "reduce_precision", "select", "tuple",
+    "add_dependency", "call", "clamp", "compare", "complex", "constant", "convert", "copy", "fusion",
+    "get_tuple_element", "map", "opt_barrier", "parameter", "reduce_precision", "select", "tuple",
 })  # fmt: skip
 
 
@@ -23,20 +23,22 @@ _ALSO = frozenset({
 class Region:
     """A computation that an op applies; `sequential` asks for every fold one element after the other.
 
-    `device` runs it, where it asks for a number of the device.
+    `device` runs it, where it asks for a number of the device, or where `strict` asks to check each of its values.
     """
 
     computation: Computation
     sequential: bool = False
+    strict: bool = False
     device: Any = None
 
     @staticmethod
-    def of(computation: Computation, sequential: bool = False) -> Region:
-        """The region of a computation, made once."""
+    def of(computation: Computation, sequential: bool = False, strict: bool = False) -> Region:
+        """The region of a computation, made once; one known op is checked where it is folded with, not inside."""
         known = vars(computation).setdefault("_regions", {})
-        if sequential not in known:
-            known[sequential] = Region(computation, sequential)
-        return known[sequential]  # type: ignore[no-any-return]
+        key = sequential, strict and Region(computation).opcode is None
+        if key not in known:
+            known[key] = Region(computation, *key)
+        return known[key]  # type: ignore[no-any-return]
 
     @cached_property
     def types(self) -> tuple[np.dtype[Any], ...]:
@@ -63,15 +65,24 @@ class Region:
     def opcode(self) -> str | None:
         """The one commutative op that the computation is, such as add; None where it is more."""
         root, parameters = self.computation.root, self.computation.parameters
+        if root.opcode == "tuple" and len(root.operands) == 1:
+            root = root.operands[0]
         if root.opcode in _COMMUTATIVE and root.operands in (parameters, parameters[::-1]) and len(parameters) == 2:
             return root.opcode
         return None
+
+    @property
+    def reordering(self) -> str | None:
+        """The one op that a fold may do in any order that suits; None where each element waits for the one before."""
+        return None if self.sequential else self.opcode
 
     def _function(self, *, lifted: bool) -> Callable[..., Any]:
         from .emit import Options
         from .plan import plan_of
 
-        function = plan_of(self.computation, Options(lifted=lifted, sequential=self.sequential)).function
+        function = plan_of(
+            self.computation, Options(lifted=lifted, sequential=self.sequential, strict=self.strict)
+        ).function
         return lambda *operands: function(self.device, *operands)
 
 

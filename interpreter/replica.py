@@ -14,10 +14,11 @@ from xbuild.graph import Instruction, Module
 
 from .chance import Chance
 from .lines import Path, Place
-from .observers import Watch
+from .observers import PathObserver
 from .plan import Plan
 from .requests import Request
 from .sharing import Pool
+from .strict import Ledger
 
 
 @frozen
@@ -52,9 +53,10 @@ class Device:
     number: int
     module: Module
     plan: Plan
-    watch: Watch | None = None
+    watch: PathObserver | None = None
     pool: Pool | None = None
     seed: int = 0
+    ledger: Ledger | None = None
     chance: Chance = field(init=False)
     replica_id: np.uint32 = field(init=False)
     partition_id: np.uint32 = field(init=False)
@@ -99,7 +101,7 @@ class Device:
     def see(self, path: Path, value: Any) -> None:
         """What an observed plan calls with each value."""
         assert self.watch is not None
-        self.watch(self.number, path[-1].instruction, value)
+        self.watch(self.number, path, value)
 
     def stands(self, traceback: TracebackType | None = None) -> Standing | None:
         """The place of the coroutine, or of the running plan that an exception came from."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
+from traceback import FrameSummary, extract_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from shape_inference.kinds import RUN_KINDS
-from xbuild.graph import Instruction
+from xbuild.graph import Instruction, short_path
+from xbuild.scheduling.effects import START_OF, TRANSFERS, start_of
 
-from .facts import COLLECTIVES
 from .replica import Device, Standing
 
 if TYPE_CHECKING:
     from xbuild.scheduling import Verdict
 
+    from .callbacks import CallbackFailed
     from .grid import Grid
+
+DONES = START_OF.keys() - TRANSFERS.values()
 
 
 @frozen
@@ -140,14 +145,59 @@ def too_large(instruction: Instruction, limit: int) -> Report:
     return Report("limit_bytes", message)
 
 
-def interrupted(grid: Grid, kind: str, message: str, traceback: TracebackType | None) -> Report:
-    """A run that was ended from outside or by a limit: the running device, and where the others stand."""
+def interrupted(
+    grid: Grid, kind: str, message: str, traceback: TracebackType | None, verdict: Verdict | None = None
+) -> Report:
+    """A run that was ended from outside or by a limit: the running device, and where the others stand.
+
+    Functions of custom calls that have not returned are the cause.
+    """
+    calls = {call.device.number: call.request.instruction for call in grid.callbacks.pending}
+    asked = grid.running.waiting if grid.running else None
+    if grid.running and asked and asked.instruction.opcode == "custom_call":
+        calls[grid.running.number] = asked.instruction
+    states = _standing(grid, traceback, calls)
+    if not calls:
+        return Report(kind, message, states)
+    first, instruction = min(calls.items())
+    target = instruction.attributes.custom_call_target
+    why = f"the function of {target!r}, which {instruction.name} calls on device {first}, has not returned"
+    return Report(kind, message, states, why, _let_through(verdict))
+
+
+def raised(grid: Grid, failed: CallbackFailed) -> Report:
+    """A run in which the function of a custom call raised an exception."""
+    call, error = failed.call, failed.error
+    instruction = call.request.instruction
+    number, target = call.device.number, instruction.attributes.custom_call_target
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    where = "".join(f" at {short_path(f.filename)}:{f.lineno} in {f.name}" for f in _own_frames(error)[:1])
+    message = f"the function of {target!r}, which {instruction.name} calls on device {number}, raised {text}{where}"
+    return Report("raised", message, _standing(grid, None, {number}), f"{instruction.name} on device {number}: {text}")
+
+
+def _own_frames(error: BaseException) -> list[FrameSummary]:
+    """The frames of the function itself, and of what it called."""
+    ours = os.path.dirname(os.path.abspath(__file__))
+    return [
+        frame for frame in extract_tb(error.__traceback__) if os.path.dirname(os.path.abspath(frame.filename)) != ours
+    ]
+
+
+def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
+    """Each device where it stands; one that was just answered, or that runs, waits for nothing."""
+    going = {grid.running, *(device for device, _ in grid.ready)}
     states = []
     for device in grid.devices:
         standing = None if device.ended else device.stands(traceback if device is grid.running else None)
-        waits, missing = ("", ()) if device is grid.running else _waits(grid, device)
-        states.append(DeviceState(device.number, device.ended, standing, waits, missing))
-    return Report(kind, message, tuple(states))
+        waits, missing = ("", ()) if device in going or device.ended else _waits(grid, device)
+        states.append(DeviceState(device.number, device.ended, standing, waits, missing, device.number in causes))
+    return tuple(states)
+
+
+def _let_through(verdict: Verdict | None) -> str:
+    """What the check left to the run."""
+    return "; ".join(f.message for f in verdict.findings) if verdict and verdict.kind == "depends" else ""
 
 
 def stuck(grid: Grid, verdict: Verdict | None) -> Report:
@@ -160,8 +210,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
         standing = None if device.ended else device.stands()
         states.append(DeviceState(device.number, device.ended, standing, text, missing, device.number in causes))
     kind = "infeed_starved" if any(_starved(grid.devices[d]) for d in causes) else "deadlock"
-    reasons = [finding.message for finding in verdict.findings] if verdict and verdict.kind == "depends" else []
-    return Report(kind, "no device can go on", tuple(states), _why(grid, causes), "; ".join(reasons))
+    return Report(kind, "no device can go on", tuple(states), _why(grid, causes), _let_through(verdict))
 
 
 def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
@@ -169,23 +218,24 @@ def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
     request = device.waiting
     if request is None:
         return "", ()
-    name, opcode = request.instruction.name, request.instruction.opcode
-    if opcode in COLLECTIVES:
-        missing = next(
-            (
-                m.missing
-                for m in grid.meetings.values()
-                if m.values.keys() & {device.number} and m.request.instruction.opcode == opcode
-            ),
-            (),
-        )
-        return f"{_where(grid, missing)} to come to {name}", missing
+    opcode = request.instruction.opcode
+    if request.collective is not None or opcode in DONES:
+        missing = next((m.missing for m in grid.meetings.values() if device.number in m.parked), ())
+        return f"{_where(grid, missing)} to come to {_awaited(request.instruction)}", missing
+    if opcode == "custom_call":
+        return f"the function of {request.instruction.attributes.custom_call_target!r} to return", ()
     if opcode == "infeed":
         return "an item of its infeed, which is empty: nobody will feed it", ()
     wire = next(w for w in grid.wires.values() if device in (w.receiver, w.sender and w.sender[0]))
     peer = wire.target if opcode == "send" else wire.source
     half = "post a recv" if opcode == "send" else "send"
     return f"{_where(grid, (peer,))} to {half} on channel {wire.channel}", (peer,)
+
+
+def _awaited(instruction: Instruction) -> str:
+    """The collective that devices come to: of a done, its start."""
+    start = start_of(instruction) if instruction.opcode in DONES else None
+    return instruction.name if start is None else f"{start.name}, which {instruction.name} completes"
 
 
 def _where(grid: Grid, devices: tuple[int, ...]) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from shape_inference import AnyShape
 from xbuild.graph import Computation, Instruction
+from xbuild.scheduling.effects import base_of, collective_in
 
 from .lines import Path
 from .region import Region
@@ -19,11 +21,28 @@ if TYPE_CHECKING:
 
 @frozen(slots=False, eq=False)
 class Request:
-    """The op that asks, its call path, its attributes with regions as functions."""
+    """The op that asks, its call path, its attributes with regions as functions; of a collective that is started, those."""
 
     instruction: Instruction
     path: Path
     attributes: Mapping[str, Any]
+
+    @cached_property
+    def collective(self) -> Instruction | None:
+        """The collective that it comes to or starts."""
+        return collective_in(self.instruction)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it goes on at once, and its done waits."""
+        return self.collective is not self.instruction or self.instruction.opcode != base_of(self.instruction)
+
+    @property
+    def result_shape(self) -> AnyShape:
+        """What each member of a collective gets in the end."""
+        found = self.collective or self.instruction
+        pair = found.opcode in ("all_gather_start", "collective_permute_start")
+        return found.shape.elements[1] if pair else found.shape  # type: ignore[union-attr]
 
     @cached_property
     def key(self) -> tuple[tuple[int, int | None], ...]:
@@ -43,12 +62,17 @@ class Request:
 
 def emit_request(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """The line that yields a request and takes the answer apart."""
+    return emitter.evaluated(instruction.shape, asked(emitter, instruction, operands, path), path)
+
+
+def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> str:
+    """The expression that yields a request."""
     from .emit import spell
 
     sequential = emitter.options.sequential
     attributes = {
         key: Region.of(value, sequential) if isinstance(value, Computation) else value
-        for key, value in instruction.attribute_values().items()
+        for key, value in (collective_in(instruction) or instruction).attribute_values().items()
     }
-    asked = emitter.bind("q", Request(instruction, path, attributes))
-    return emitter.evaluated(instruction.shape, f"yield {asked}, {spell(tuple(operands))}", path)
+    request = emitter.bind("q", Request(instruction, path, attributes))
+    return f"yield {request}, {spell(tuple(operands))}"

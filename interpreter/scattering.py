@@ -30,7 +30,7 @@ def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) ->
         if kept == "update":
             _overwrite(targets, part, new)
         elif may_reorder(region, targets[0]):
-            _by_ufunc(region.opcode or "", targets[0], part, new[0])
+            _by_ufunc(region.reordering or "", targets[0], part, new[0])
         else:
             _by_rounds(region, targets, part, new)
 
@@ -61,7 +61,7 @@ def chosen(region: Region, count: int) -> str | None:
 
 def may_reorder(region: Region, target: Array) -> bool:
     """Whether updates may be joined among themselves first: one known op, without a loss that steps would add up."""
-    if region.opcode is None or region.sequential:
+    if region.reordering is None:
         return False
     is_small = target.dtype.isbuiltin != 1 or target.dtype == np.float16
     return not is_small

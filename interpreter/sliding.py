@@ -25,8 +25,8 @@ LONG = 16
 
 def fold_windows(region: Region, operands: Arrays, init_values: Arrays, window: Window) -> Arrays:
     """Each window of the operands folded, from the init values on; all operands together where there are several."""
-    if region.opcode and not region.sequential:
-        return (_by_ufunc(region.opcode, operands[0], init_values[0], window),)
+    if region.reordering:
+        return (_by_ufunc(region.reordering, operands[0], init_values[0], window),)
     extents = operands[0].shape
     counts = tuple(dim.places(extent) for dim, extent in zip(window, extents, strict=True))
     totals = [np.full(counts, init, operand.dtype) for init, operand in zip(init_values, operands, strict=True)]

@@ -1,16 +1,18 @@
-"""Arrays of a run in npz files: `d<device>_arg<i>` or `arg<i>` in, `d<device>_out<i>` out, tuples as their leaves."""
+"""Arrays of a run in npz files: `d<device>_arg<i>` or `arg<i>`, `..infeed<i>` in, `d<device>_out<i>` out."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from shape_inference import AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
+from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
 
 from .attributes import Array
 
@@ -53,6 +55,57 @@ def _filled(stored: Mapping[str, Array], device: int, shape: AnyShape, counter: 
     )
 
 
+_ITEM = re.compile(r"(?:d(?P<device>\d+)_)?infeed(?P<item>\d+)(?P<path>(?:_\d+)*)(?::(?P<type>\w+))?")
+
+
+def read_infeed(path: str | os.PathLike[str], devices: int) -> list[list[Any]]:
+    """The infeed items of each device: `d<device>_infeed<i>`, or `infeed<i>` where a device has none of its own.
+
+    Element k of an item that is a tuple is `infeed<i>_<k>`, and so on inside it. Items are counted from 0.
+    """
+    found: dict[int | None, dict[int, dict[tuple[int, ...], Array]]] = {}
+    with _opened(path) as file:
+        for key in file.files:
+            device, item, place, dtype = _item_of(key)
+            if device is not None and device >= devices:
+                raise ArchiveError(f"{key} is for device {device}, and the program has {devices}")
+            value = file[key] if dtype is None else from_bits(file[key], dtype)
+            found.setdefault(device, {}).setdefault(item, {})[place] = value
+    common = found.get(None, {})
+    return [_counted(common | found.get(device, {}), device) for device in range(devices)]
+
+
+def _item_of(key: str) -> tuple[int | None, int, tuple[int, ...], PrimitiveType | None]:
+    """The device that a name is for (None: every one), the item, the place in its tuple, the type that is named."""
+    match = _ITEM.fullmatch(key)
+    if match is None or (match["type"] and match["type"] not in PRIMITIVES):
+        raise ArchiveError(f"{key!r} is no item of an infeed: d<device>_infeed<i> or infeed<i> is wanted")
+    place = tuple(map(int, match["path"].split("_")[1:]))
+    device = None if match["device"] is None else int(match["device"])
+    return device, int(match["item"]), place, PRIMITIVES[match["type"]] if match["type"] else None
+
+
+def _counted(items: Mapping[int, Mapping[tuple[int, ...], Array]], device: int) -> list[Any]:
+    for number in range(len(items)):
+        if number not in items:
+            raise ArchiveError(f"infeed item {number} of device {device} is missing, and {max(items)} is there")
+    return [_joined(items[number], f"infeed{number}") for number in range(len(items))]
+
+
+def _joined(parts: Mapping[tuple[int, ...], Array], name: str) -> Any:
+    """An array, or the tuple of what stands at 0, 1, ... of it."""
+    if () in parts:
+        if len(parts) > 1:
+            raise ArchiveError(f"{name} is an array, and is a tuple, too")
+        return parts[()]
+    count = 1 + max(place[0] for place in parts)
+    inside = [{place[1:]: part for place, part in parts.items() if place[0] == number} for number in range(count)]
+    for number, each in enumerate(inside):
+        if not each:
+            raise ArchiveError(f"element {number} of {name} is missing, and {count - 1} is there")
+    return tuple(_joined(each, f"{name}_{number}") for number, each in enumerate(inside))
+
+
 def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
     """Arguments for each device from a seed: normal floats, integers of 0..9 (or as many as the type holds), coins."""
     generator = np.random.default_rng(seed)
@@ -86,11 +139,17 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
         for number, (leaf, leaf_shape) in enumerate(leaf_values(result, shape)):
             suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
             arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
-    target = Path(path)
+    with replacing(Path(path)) as file:
+        np.savez_compressed(file, **arrays)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file to write into that takes the target's place at the end; where that fails the target is as it was."""
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
+            yield file
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)

@@ -21,7 +21,7 @@ SourceTargetPairs: TypeAlias = tuple[tuple[int, int], ...]
 Region: TypeAlias = Computation
 Regions: TypeAlias = tuple[Computation, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
-Called: TypeAlias = Regions | tuple[()]
+Called: TypeAlias = Regions | tuple[()]  # computations that an op only hands on: no function is traced for them
 Aliases: TypeAlias = tuple[tuple[Dims, int, Dims], ...]
 Shapes: TypeAlias = tuple[AnyShape, ...]
 

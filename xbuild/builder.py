@@ -19,6 +19,7 @@ from .diagnostics import BuildError, explain
 from .graph import Computation, Instruction
 from .operators import Operators
 from .regions import trace_regions
+from .showable import Showable
 from .text.identifiers import check_name
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 @define(eq=False, repr=False)
-class Value(Operators):
+class Value(Operators, Showable):
     """A handle on an instruction under construction; operators on it record ops."""
 
     instruction: Instruction

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from shape_inference import AnyShape, ProgramShape
 
+from .showable import Showable
 from .text.identifiers import check_name
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Computation:
+class Computation(Showable):
     """Instructions in their recorded order and the root among them; may be made raw, for `check` to refuse."""
 
     name: str
@@ -178,14 +179,10 @@ class Computation:
                 seen[computation] = None
             elif computation not in seen:
                 stack.append((computation, True))
-                called = [c for i in computation.instructions for c in i.called]
+                calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]
+                called = [c for i in calls for c in i.called]
                 stack.extend((c, False) for c in reversed(called) if c not in seen)
         return tuple(seen)
-
-    def _repr_svg_(self) -> str | None:
-        from .viz import viz
-
-        return viz(self)._repr_svg_()
 
     def __repr__(self) -> str:
         from .text.printer import computation_text
@@ -196,7 +193,7 @@ class Computation:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Module:
+class Module(Showable):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
     `annotations`, as HLO spells them in a module's header, mean nothing here and are printed back.
@@ -249,11 +246,6 @@ class Module:
         flags = {"percent": percent, "layouts": layouts, "metadata": metadata, "entry_layout": entry_layout}
         return module_text(self, chosen_style(style, **flags))
 
-    def _repr_svg_(self) -> str | None:
-        from .viz import viz
-
-        return viz(self)._repr_svg_()
-
     def __repr__(self) -> str:
         return self.to_hlo()
 
@@ -265,7 +257,7 @@ def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class ModuleGroup:
+class ModuleGroup(Showable):
     """One program for each device (MPMD); Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)

@@ -34,18 +34,27 @@ abs                       Abs                                 {_UNARY}
 acos                      Acos                                {_HEADER}
 acosh                     Acosh                               {_HEADER}
 add                       Add                                 {_ARITHMETIC}
+add_dependency            AddDependency                       {_HEADER}
 after_all                 AfterAll                            {_HEADER}
 all_gather                AllGather                           StableHLO, all_gather
+all_gather_done           -                                   HloOpcode
+all_gather_start          -                                   HloOpcode
 all_reduce                AllReduce                           CrossReplicaSum
+all_reduce_done           -                                   HloOpcode
+all_reduce_start          -                                   HloOpcode
 all_to_all                AllToAll                            AllToAll
 and_                      And                                 {_ARITHMETIC}
 asin                      Asin                                {_HEADER}
 asinh                     Asinh                               {_HEADER}
+async_done                -                                   StableHLO, async_done
+async_start               -                                   StableHLO, async_start
+async_update              -                                   HloOpcode
 atan2                     Atan2                               StableHLO, atan2
 atanh                     Atanh                               {_HEADER}
 batch_norm_grad           BatchNormGrad                       BatchNormGrad
 batch_norm_inference      BatchNormInference                  BatchNormInference
 batch_norm_training       BatchNormTraining                   BatchNormTraining
+bitcast                   -                                   HloOpcode
 bitcast_convert           BitcastConvertType                  BitcastConvertType
 broadcast                 BroadcastInDim                      Broadcast
 call                      Call                                Call
@@ -53,7 +62,10 @@ cbrt                      Cbrt                                StableHLO, cbrt
 ceil                      Ceil                                {_UNARY}
 cholesky                  Cholesky                            StableHLO, cholesky
 clamp                     Clamp                               Clamp
+collective_broadcast      CollectiveBroadcast                 StableHLO, collective_broadcast
 collective_permute        CollectivePermute                   StableHLO, collective_permute
+collective_permute_done   -                                   HloOpcode
+collective_permute_start  -                                   HloOpcode
 compare                   Compare                             Element-wise comparison operations
 complex                   Complex                             StableHLO, complex
 concatenate               ConcatInDim                         Concatenate
@@ -62,9 +74,12 @@ constant                  ConstantLiteral                     {_HEADER}
 convert                   ConvertElementType                  ConvertElementType
 convolution               ConvGeneralDilated                  ConvWithGeneralPadding (convolution)
 copy                      Copy                                {_HEADER}
+copy_done                 -                                   HloOpcode
+copy_start                -                                   HloOpcode
 cosh                      Cosh                                {_HEADER}
 cosine                    Cos                                 {_UNARY}
 count_leading_zeros       Clz                                 StableHLO, count_leading_zeros
+custom_call               CustomCall                          CustomCall
 divide                    Div                                 {_ARITHMETIC}
 domain                    -                                   HloOpcode
 dot                       DotGeneral                          DotGeneral
@@ -76,6 +91,7 @@ exponential               Exp                                 {_UNARY}
 exponential_minus_one     Expm1                               StableHLO, exponential_minus_one
 fft                       Fft                                 StableHLO, fft
 floor                     Floor                               {_UNARY}
+fusion                    -                                   HloOpcode
 gather                    Gather                              Gather
 get_dimension_size        GetDimensionSize                    StableHLO, get_dimension_size
 get_tuple_element         GetTupleElement                     GetTupleElement
@@ -101,6 +117,8 @@ parameter                 Parameter                           {_HEADER}
 partition_id              PartitionId                         StableHLO, partition_id
 popcnt                    PopulationCount                     StableHLO, popcnt
 power                     Pow                                 StableHLO, power
+ragged_all_to_all         RaggedAllToAll                      {_HEADER}
+ragged_dot                RaggedDot                           {_HEADER}
 real                      Real                                StableHLO, real
 recv                      Recv                                Recv
 recv_done                 Recv                                Recv
@@ -118,6 +136,8 @@ rng_get_and_update_state  -                                   HloOpcode
 round_nearest_afz         Round                               StableHLO, round_nearest_afz
 round_nearest_even        RoundNearestEven                    StableHLO, round_nearest_even
 rsqrt                     Rsqrt                               StableHLO, rsqrt
+scaled_dot                ScaledDot                           {_HEADER}
+scan                      Scan                                {_HEADER}
 scatter                   Scatter                             Scatter
 select                    Select                              Select
 select_and_scatter        SelectAndScatterWithGeneralPadding  SelectAndScatter

@@ -14,7 +14,7 @@ from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window
 
 from . import attributes
-from .attributes import Array, Padding, Region, Regions, ReplicaGroups, SourceTargetPairs
+from .attributes import Aliases, Array, Called, Padding, Region, Regions, ReplicaGroups, Shapes, SourceTargetPairs
 from .builder import Builder, Value, Values
 from .op import OPS, Schema
 
@@ -31,9 +31,12 @@ SPELLINGS: dict[Any, str] = {
     PrimitiveType | None: "PrimitiveType | DTypeLike | None",
     Shape: "Shape | PrimitiveType",
     AnyShape: "AnyShape | PrimitiveType",
+    Shapes: "Sequence[AnyShape | PrimitiveType]",
     Array: "ArrayLike",
     Window: "str | Sequence[WindowDimension | Mapping[str, int]]",
     ConvolutionDimensionNumbers: "str | ConvolutionDimensionNumbers | Mapping[str, object]",
+    Aliases: "Sequence[tuple[Sequence[int], int, Sequence[int]]]",
+    Called: "Sequence[Computation]",
     Region: FUNCTION,
     Regions: f"Sequence[{FUNCTION}]",
     Value: "Value",
@@ -105,8 +108,19 @@ def _function(schema: Schema) -> str:
     line = f"def {name}({', '.join(parameters)}) -> Value: ...\n"
     if len(line) <= WIDTH + 1:
         return line
-    rows = "".join(f"    {each},\n" for each in parameters)
+    rows = "".join(f"    {_wrapped(each)},\n" for each in parameters)
     return f"def {name}(\n{rows}) -> Value: ...\n"
+
+
+def _wrapped(parameter: str) -> str:
+    """A choice of many words, each on a line of its own."""
+    if len(parameter) + 5 <= WIDTH:
+        return parameter
+    return re.sub(
+        r"Literal\[(.*?)\]",
+        lambda m: f"Literal[\n        {m[1].replace(', ', f',{chr(10)}        ')},\n    ]",
+        parameter,
+    )
 
 
 def _parameters(schema: Schema) -> Iterator[str]:

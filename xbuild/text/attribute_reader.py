@@ -10,12 +10,11 @@ import attrs
 
 from shape_inference import refuse
 
-from ..graph import Instruction
+from ..graph import NOTHING, Instruction
 from ..op import Schema
 from .codecs import spellings
 from .notes import COMMON, KEPT, raw
 from .said import Said
-from .scanner import did_you_mean
 from .words import Read
 
 if TYPE_CHECKING:
@@ -36,15 +35,17 @@ def by_operands(opcode: str) -> bool:
     return any(spelling.by_operands for spelling in spellings(opcode))
 
 
-def read_attributes(reader: Reader, schema: Schema, said: Said, named: Callable[[], Instruction]) -> None:
-    """All of `, key=value` after the operands."""
+def read_attributes(
+    reader: Reader, schema: Schema, said: Said, named: Callable[[], Instruction], also: Mapping[str, Read] = NOTHING
+) -> None:
+    """All of `, key=value` after the operands; `also` are keys that the op itself does not have."""
     seen: set[str] = set()
     while reader.take(","):
         key, place = reader.key()
         if key in seen:
             reader.fail("duplicate_attribute", f"{key} is given twice", place=place)
         seen.add(key)
-        own = own_keys(schema.opcode).get(key)
+        own = own_keys(schema.opcode).get(key) or also.get(key)
         if own is not None:
             said.written[key] = own(reader)
         elif key in COMMON:
@@ -59,7 +60,7 @@ def read_attributes(reader: Reader, schema: Schema, said: Said, named: Callable[
 
 def _unknown(reader: Reader, schema: Schema, key: str, place: int) -> None:
     own = (*own_keys(schema.opcode), *KEPT.get(schema.opcode, ()))
-    close = did_you_mean(key, (*own, *COMMON, CONTROL))
+    close = reader.near(key, (*own, *COMMON, CONTROL))
     has = f"it has {', '.join(own)}" if own else "it has none of its own"
     reader.fail("unknown_attribute", f"{schema.spelling} has no attribute {key[:60]!r}; {has}", *close, place=place)
 

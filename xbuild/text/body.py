@@ -17,24 +17,26 @@ from .lines import Known, line_at, take
 from .literal_reader import read_literal
 from .literals import SpelledLiteral
 from .said import Said
-from .scanner import NAME, did_you_mean
+from .scanner import NAME
 from .segments import check_precision, segments_of
+from .sugar import ASYNC, IN_SUGAR, check_alone, named_op, settled, unfolded
 
 if TYPE_CHECKING:
     from .reader import Reader
 
 SPELLED = {schema.spelling: schema for schema in OPS.values()}
 
-# XLA infers the shape of a result that is not written, but not of these (nor of asynchronous ops).
+# XLA infers the shape of a result that is not written, but not of these.
 NEEDS_SHAPE = frozenset({
-    "all_gather", "all_reduce", "all_to_all", "bitcast", "bitcast_convert", "collective_broadcast",
-    "collective_permute", "constant", "convert", "custom_call", "dynamic_reshape", "dynamic_slice",
-    "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed", "parameter", "ragged_all_to_all", "recv",
+    "all_gather", "all_gather_done", "all_gather_start", "all_reduce", "all_reduce_done", "all_reduce_start",
+    "all_to_all", *ASYNC, "bitcast", "bitcast_convert", "collective_broadcast", "collective_permute",
+    "collective_permute_done", "collective_permute_start", "constant", "convert", "copy_done", "copy_start",
+    "custom_call", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed", "parameter", "ragged_all_to_all", "recv",
     "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
     "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
 })  # fmt: skip
 
-_TARGET = re.compile(r'[^\n]*?custom_call_target="([^"\n]*)"')
+_UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
 _OPENS = re.compile(r"[ \t\r\n]*+\(")
 
 
@@ -129,7 +131,7 @@ class Body:
         """From the opcode on; without a name it is an operand of another, and has no attributes."""
         reader = self.reader
         place = reader.skip()
-        schema = self._schema(place)
+        schema, wrapped = self._schema(place, shape)
         if shape is None and schema.opcode in NEEDS_SHAPE:
             reader.fail(
                 "missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place
@@ -144,29 +146,30 @@ class Body:
         else:
             said.operands = self._operands()
         reader.expect(")", f" at the end of the operands of {schema.spelling}")
+        schema = settled(self, schema, wrapped, said, place)
+        starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
-            read_attributes(reader, schema, said, self.named)
+            read_attributes(reader, starts or schema, said, self.named, IN_SUGAR if starts else NOTHING)
+        if starts is not None:
+            said = unfolded(self, starts, said, shape, place)
         return self._finish(name, schema, said, shape, place, literal)
 
-    def _schema(self, place: int) -> Schema:
+    def _schema(self, place: int, shape: AnyShape | None) -> tuple[Schema, Schema | None]:
+        """The op that stands here and, where an async one is spelled by what it wraps, that one."""
         reader = self.reader
         match = reader.scan(NAME)
         if not match:
             reader.expected("an opcode")
-        if match[0] not in SPELLED:
-            self._unknown(match[0], place)
-        return SPELLED[match[0]]
+        return named_op(match[0], shape) or self._unknown(match[0], place)
 
     def _unknown(self, opcode: str, place: int) -> NoReturn:
         reader = self.reader
-        target = _TARGET.match(reader.text, place) if opcode == "custom-call" else None
-        of = f" (its target is {target[1]!r})" if target else ""
-        hints = did_you_mean(opcode, SPELLED)
+        hints = reader.near(opcode, SPELLED)
         if opcode.lower() in PRIMITIVES:
             hints = (f"element types are written in lower case: {opcode.lower()}",)
         elif not _OPENS.match(reader.text, reader.place):
             reader.fail("syntax", f"an opcode and '(' are wanted, and {opcode[:40]!r} stands here", *hints, place=place)
-        reader.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}{of}", *hints, place=place)
+        reader.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}", *hints, place=place)
 
     def _number(self) -> int:
         reader = self.reader
@@ -209,11 +212,11 @@ class Body:
         place = reader.skip()
         name = reader.name("an operand")
         if name not in self.names:
-            names = list(self.names)[-2000:]
+            names = [] if reader.is_terse else list(self.names)[-2000:]
             reader.fail(
                 "undefined_name",
                 f"no instruction before this is called {name!r}",
-                *did_you_mean(name, names),
+                *reader.near(name, names),
                 place=place,
             )
         found = self.names[name]
@@ -229,27 +232,32 @@ class Body:
         try:
             segments = segments_of(schema, len(said.operands))
             record = record_of(schema, said, values)
+            if schema.opcode == "async_start":
+                check_alone(self, record.calls)
             shapes = tuple([self.plain[o.name] for o in said.operands])
             if shapes:
                 check_precision(schema, shapes)
             shape = infer_shape(schema, shapes, segments, record)
+            if schema.opcode == "set_dimension_size":
+                shape = said.sized(shape)
             if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
                 raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
         except XbuildError as error:
-            raise self._refused(error, schema, said.operands, segments, values, place) from None
+            raise self.refused(error, schema, said.operands, segments, values, place) from None
         if literal:
             said.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
             self.known = self._like(schema, said, record, declared)
         name = self._made_up(schema.spelling) if name is None else name
+        where = self.reader.origin(said.notes.get("metadata")) or self.where
         return self.add(Instruction(
-            schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, self.where,
+            schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, where,
             said.control, said.annotations,
         ), shape)  # fmt: skip
 
     def _like(self, schema: Schema, said: Said, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""
-        if declared is None or said.control or schema.opcode == "parameter" or by_operands(schema.opcode):
+        if declared is None or said.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
             return None
         notes = {key: value for key, value in said.notes.items() if key != "metadata"}
         assert said.shape is not None
@@ -268,7 +276,7 @@ class Body:
             number += 1
         return f"{spelling}.{number}"
 
-    def _refused(
+    def refused(
         self,
         error: XbuildError,
         schema: Schema,

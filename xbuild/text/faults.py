@@ -8,7 +8,8 @@ from attrs import frozen
 
 from shape_inference import XbuildError
 
-MOST_FAULTS = 10
+MOST_FAULTS = 20
+COUNTED_FAULTS = 1000
 _LINE = 110
 _ROWS = 40
 _MESSAGE = 400
@@ -40,7 +41,7 @@ class TextFault:
 
 
 class HloParseError(XbuildError):
-    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to ten, in their order."""
+    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to twenty, in their order."""
 
     def __init__(self, faults: Sequence[TextFault], report: str) -> None:
         super().__init__(faults[0].kind, faults[0].message, faults[0].hints)
@@ -49,8 +50,8 @@ class HloParseError(XbuildError):
         self.explained = True
 
 
-def parse_error(text: str, file: str | None, faults: Sequence[Fault]) -> HloParseError:
-    """The error that shows these faults, each with its line of the text and a caret under the place."""
+def parse_error(text: str, file: str | None, faults: Sequence[Fault], count: int) -> HloParseError:
+    """The error that shows these of so many faults, each with its line of the text and a caret under the place."""
     located: list[TextFault] = []
     parts: list[str] = []
     for fault in sorted(faults, key=lambda each: each.place):
@@ -61,8 +62,9 @@ def parse_error(text: str, file: str | None, faults: Sequence[Fault]) -> HloPars
         rows = [_clipped(row) for row in fault.rows[:_ROWS]] + ["  ..."] * (len(fault.rows) > _ROWS)
         hints = [f"  hint: {_clipped(hint)}" for hint in fault.hints]
         parts.append("\n".join((head, *_shown(text, begin, fault.place), *rows, *hints)))
-    if len(faults) >= MOST_FAULTS:
-        parts.append(f"reading stopped after {len(faults)} faults")
+    if count > len(faults):
+        stopped = f"; reading stopped after {count} faults" if count >= COUNTED_FAULTS else ""
+        parts.append(f"and {count - len(faults)} more{stopped}")
     return HloParseError(located, "\n\n".join(parts))
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from attrs import Factory, define
 
+from .groups import MOST_DEVICES
 from .notes import raw
-from .scanner import NAME, Scanner, did_you_mean
+from .scanner import NAME, Scanner
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
@@ -50,7 +51,7 @@ def _attribute(scanner: Scanner, header: Header, seen: set[str]) -> None:
     key, place = scanner.key()
     if key not in _KNOWN:
         message = f"a module has no attribute {key!r}; it has {', '.join(_KNOWN)}"
-        scanner.fail("unknown_attribute", message, *did_you_mean(key, _KNOWN), place=place)
+        scanner.fail("unknown_attribute", message, *scanner.near(key, _KNOWN), place=place)
     if key in seen:
         scanner.fail("duplicate_attribute", f"{key} is given twice", place=place)
     seen.add(key)
@@ -65,8 +66,11 @@ def _attribute(scanner: Scanner, header: Header, seen: set[str]) -> None:
 def _count(scanner: Scanner, header: Header, key: str) -> None:
     place = scanner.skip()
     count = scanner.integer()
-    if not 1 <= count < 2**31:
+    if count < 1:
         scanner.fail("syntax", f"{key}={count}, and at least 1 is wanted", place=place)
+    devices = count * (header.num_partitions if key == "replica_count" else header.num_replicas)
+    if devices > MOST_DEVICES:
+        scanner.fail("syntax", f"{key}={count} makes {devices} devices, and {MOST_DEVICES} are the most", place=place)
     setattr(header, "num_replicas" if key == "replica_count" else key, count)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shape_inference import PrimitiveType, Shape, refuse
+from shape_inference import AnyShape, PrimitiveType, Shape, TupleShape, refuse
 from shape_inference.dims import wider
 
 from ..graph import Instruction
@@ -137,19 +137,34 @@ def _read_groups(said: Said) -> Found:
     return {"replica_groups": spelled.groups}
 
 
+def _constrained(instruction: Instruction) -> str:
+    """A note that XLA has right after the groups."""
+    kept = instruction.annotations.get("constrain_layout")
+    return "" if kept is None else f", constrain_layout={kept}"
+
+
 GROUPS = Joined(
     ("replica_groups",),
-    lambda writer, instruction: f", replica_groups={groups_text(writer, instruction)}",
+    lambda writer, instruction: f", replica_groups={groups_text(writer, instruction)}{_constrained(instruction)}",
     _read_groups,
     {"replica_groups": read_groups},
 )
 
 
-def shards(dimension: str, grows: bool) -> Joined:
+def _contexts(said: Said) -> tuple[AnyShape, ...]:
+    shape = said.result()
+    return shape.elements[2:] if isinstance(shape, TupleShape) else ()
+
+
+CONTEXTS = told("context_shapes", _contexts)
+
+
+def shards(dimension: str, grows: bool, of_start: bool = False) -> Joined:
     """How often the result holds the operand along the dimension, or the operand the result."""
 
     def find(said: Said) -> int:
-        dim, operand, result = said.written.get("dimensions"), said.operand(), said.shape
+        dim, operand = said.written.get("dimensions"), said.operand()
+        result = said.element(1, 2) if of_start else said.shape
         if not isinstance(dim, int) or operand is None or not isinstance(result, Shape):
             return said.members()
         if not 0 <= dim < min(operand.rank, result.rank):
@@ -165,7 +180,7 @@ def _preferred(said: Said) -> PrimitiveType | None:
     """The element type of the result where the operands alone would give another."""
     if not isinstance(said.shape, Shape):
         return None
-    dtypes = [operand.shape.dtype for operand in said.operands if isinstance(operand.shape, Shape)]
+    dtypes = [operand.shape.dtype for operand in said.operands[:2] if isinstance(operand.shape, Shape)]
     usual = dtypes[0] if len(set(dtypes)) == 1 else None
     if len(dtypes) == 2 and all(dtype.is_float for dtype in dtypes):
         usual = wider(*dtypes)

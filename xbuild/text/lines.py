@@ -27,6 +27,7 @@ _LINE = re.compile(
     re.ASCII,
 )
 _TYPED = re.compile(rf"({_SHAPE}) %?([A-Za-z_][\w.-]*+)(?:, |$)", re.ASCII)
+_NO_OPERANDS = ("constant", "parameter")
 _METADATA = ", metadata={"
 _ENTRY = re.compile(r'([a-z_]++)=(?:"([^"\\]*+)"|(0|[1-9][0-9]{0,17}+))(?:[ ,]++|$)')
 
@@ -52,7 +53,7 @@ class Line:
         self.metadata: Mapping[str, Any] | None = NOTHING
         if _METADATA in attributes:
             attributes, self.metadata = _split(attributes)
-        inside = self.operands if opcode == "constant" else ""
+        inside = self.operands if opcode in _NO_OPERANDS else ""
         self.key = opcode, shape, attributes, inside
 
     def ends(self, text: str, place: int) -> bool:
@@ -112,7 +113,14 @@ def take(body: Body, line: Line, known: Known) -> bool:
         return False
     if shape is not known.plain and not compatible(shape, known.plain):
         return False
-    where = TextSource(body.reader.file or "<hlo>", body.reader.line(line.match.start()), body.name)
+    if schema.opcode == "parameter":
+        if known.record.number in body.numbers:
+            return False
+        body.numbers.add(known.record.number)
+    reader = body.reader
+    where = reader.origin(line.metadata) or TextSource(
+        reader.file or "<hlo>", reader.line(line.match.start()), body.name
+    )
     instruction = Instruction(
         schema.opcode, line.name, known.declared, operands, segments, known.record, where, (), line.annotations(known)
     )

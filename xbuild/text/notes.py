@@ -10,7 +10,7 @@ from shape_inference import refuse
 
 from ..graph import Instruction
 from .faults import Fault
-from .scanner import NAME, Scanner, did_you_mean
+from .scanner import NAME, Scanner
 from .words import nested, quoted, read_pairs
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PAIRS = "_xla_send_recv_source_target_pairs"
 PAIRED = ("send", "recv")
+IN_NOTES = (*PAIRED, "custom_call")
 
 METADATA = (
     "op_type", "op_name", "source_file", "source_line", "source_end_line", "source_column", "source_end_column",
@@ -46,16 +47,24 @@ _ACCURATE = (
 )  # fmt: skip
 KEPT: dict[str, tuple[str, ...]] = {
     "all_gather": ("constrain_layout",),
+    "all_gather_start": ("constrain_layout",),
     "all_reduce": ("constrain_layout", "mode"),
+    "all_reduce_start": ("constrain_layout", "mode"),
     "all_to_all": ("constrain_layout",),
     "call": ("is_composite",),
+    "collective_broadcast": ("constrain_layout",),
     "collective_permute": ("slice_sizes",),
+    "collective_permute_start": ("slice_sizes",),
     "convolution": ("convolution_kind", "sparsity_config"),
+    "copy_start": ("cross_program_prefetch_index",),
     "dot": ("algorithm",),
+    "ragged_all_to_all": ("constrain_layout",),
     "reduce_scatter": ("constrain_layout", "mode"),
+    "scaled_dot": ("algorithm",),
     "reshape": ("inferred_dimension",),
     **dict.fromkeys(_ACCURATE, ("result_accuracy",)),
 }
+BY_GROUPS = ("constrain_layout",)  # printed with the groups
 COMMON_KEPT = ("parameter_replication", "origin", "statistics")
 
 
@@ -64,12 +73,12 @@ def notes_text(writer: Writer, instruction: Instruction) -> str:
     notes = instruction.annotations
     kept = (*KEPT.get(instruction.opcode, ()), *COMMON_KEPT)
     parts = [
-        *(f"{key}={notes[key]}" for key in kept if key in notes),
+        *(f"{key}={notes[key]}" for key in kept if key in notes and key not in BY_GROUPS),
         f"sharding={notes['sharding']}" if "sharding" in notes else "",
         _frontend(instruction),
         f"control-predecessors={{{writer.references(instruction.control)}}}" if instruction.control else "",
         _metadata(writer, instruction) if writer.style.metadata else "",
-        _backend(notes["backend_config"]) if "backend_config" in notes else "",
+        _backend(instruction),
     ]
     return "".join(f", {part}" for part in parts if part)
 
@@ -91,8 +100,20 @@ def _metadata(writer: Writer, instruction: Instruction) -> str:
     return f"metadata={{{' '.join(words)}}}" if entries else ""
 
 
-def _backend(config: str) -> str:
-    return f"backend_config={config if config.startswith('{') else quoted(config)}"
+def _backend(instruction: Instruction) -> str:
+    """As it was read: in braces where it is a whole pair of them."""
+    config = instruction.annotations.get("backend_config")
+    if instruction.opcode == "custom_call" and config is None:
+        config = instruction.attributes.backend_config or None
+    return "" if config is None else f"backend_config={config if _is_braced(config) else quoted(config)}"
+
+
+def _is_braced(config: str) -> bool:
+    scanner = Scanner(config)
+    try:
+        return scanner.sees("{") and len(scanner.braces()) == len(config)
+    except Fault:
+        return False
 
 
 def raw(reader: Scanner) -> Raw:
@@ -134,7 +155,7 @@ def _read_metadata(reader: Reader) -> dict[str, Any]:
     while not reader.take("}"):
         key, place = reader.key()
         if key not in METADATA:
-            reader.fail("unknown_attribute", f"metadata has no {key!r}", *did_you_mean(key, METADATA), place=place)
+            reader.fail("unknown_attribute", f"metadata has no {key!r}", *reader.near(key, METADATA), place=place)
         found[key] = _value(reader)
         reader.take(",")
     return found
@@ -149,7 +170,7 @@ def _read_sharding(reader: Reader) -> str:
         reader.fail(
             "syntax",
             f"{(wrong or [text])[0]!r} is no sharding",
-            *did_you_mean((wrong or [""])[0], _SHARDING),
+            *reader.near((wrong or [""])[0], _SHARDING),
             place=place,
         )
     return text

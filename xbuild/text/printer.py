@@ -9,8 +9,9 @@ from .codecs import spellings
 from .expansion import expansion
 from .header import AFTER_COUNTS, BEFORE_COUNTS, LAYOUT
 from .literals import spelled_literal
-from .notes import PAIRED, notes_text
+from .notes import IN_NOTES, notes_text
 from .style import Style, chosen_style
+from .sugar import spelled_opcode, threads, unprinted
 from .writer import Writer
 
 _SPELLING: dict[str, str] = {}
@@ -20,7 +21,7 @@ def instruction_text(instruction: Instruction, writer: Writer | None = None) -> 
     """One instruction, as it stands in the text of its computation."""
     writer = writer or Writer()
     opcode = instruction.opcode
-    spelling = _SPELLING.get(opcode) or _SPELLING.setdefault(opcode, opcode.replace("_", "-"))
+    spelling = _SPELLING.get(opcode) or _spelled(instruction)
     if opcode == "constant":
         operands = spelled_literal(instruction)
     elif opcode == "parameter":
@@ -31,12 +32,18 @@ def instruction_text(instruction: Instruction, writer: Writer | None = None) -> 
     return head + _attributes(writer, instruction)
 
 
+def _spelled(instruction: Instruction) -> str:
+    """The opcode, which of async ops depends on what they wrap."""
+    spelling = spelled_opcode(instruction)
+    return spelling if instruction.opcode.startswith("async_") else _SPELLING.setdefault(instruction.opcode, spelling)
+
+
 def _attributes(writer: Writer, instruction: Instruction) -> str:
     """Everything after the operands: the op's attributes, then what any instruction may have, in XLA's order."""
     text = ""
     if instruction.attributes is not None:
         text = "".join([spelling.text(writer, instruction) for spelling in spellings(instruction.opcode)])
-    if instruction.annotations or instruction.control or writer.style.metadata or instruction.opcode in PAIRED:
+    if instruction.annotations or instruction.control or writer.style.metadata or instruction.opcode in IN_NOTES:
         text += notes_text(writer, instruction)
     return text
 
@@ -53,9 +60,13 @@ def module_text(module: Module, style: str | Style = "short") -> str:
 
 
 def _blocks(computations: Iterable[Computation], entry: Computation, writer: Writer) -> Iterator[str]:
-    ordered = tuple(computations)
+    every = tuple(computations)
+    hidden, on = unprinted(every), threads(every)
+    ordered = [each for each in every if each is entry or each not in hidden]
     writer.name_all(ordered)
-    return (_block(computation, "ENTRY " if computation is entry else "", writer) for computation in ordered)
+    for each in ordered:
+        thread = f', execution_thread="{on[each]}"' if each in on else ""
+        yield _block(each, "ENTRY " if each is entry else "", writer) + thread
 
 
 def _block(computation: Computation, mark: str, writer: Writer) -> str:

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from shape_inference import AnyShape, ProgramShape, compatible
 
-from ..graph import Computation, Module
+from ..graph import Computation, Module, TextSource
 from .body import Body
-from .faults import MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
+from .faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
+from .frames import Frames, origin, read_frames
 from .header import Header, read_header
 from .lines import Known
-from .scanner import NAME, Scanner, did_you_mean
+from .scanner import NAME, Scanner
 
 # The next place where an instruction or the end of a computation can begin.
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
 
+# The next place where a computation can begin.
+_NEXT = re.compile(r"\n[ \t\r]*+(?=(?:ENTRY[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+(?:\([^\n]*->[^\n{]*)?\{[ \t\r]*+\n)")
+
 _SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)", re.ASCII)
 
 
-def parse_hlo(text: str | bytes, file: str | None = None) -> Module:
+def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = False) -> Module:
     """The module that HLO text spells, each shape inferred again and compared with the one that is written.
 
     Layouts, shardings, metadata, backend_config and the like are kept and printed back. `file` is what errors call the
-    text. Raises HloParseError with up to ten faults, each with line, column and what was expected.
+    text. With `origins`, reports name the lines of the program that the metadata state, and not those of the text.
+    Raises HloParseError with up to twenty faults, each with line, column and what was expected.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) ROOT y = negate(x) }")
@@ -39,19 +46,23 @@ def parse_hlo(text: str | bytes, file: str | None = None) -> Module:
         text = text.decode("utf-8", errors="replace")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
-    return Reader(text, file).module()
+    return Reader(text, file, origins).module()
 
 
 class Reader(Scanner):
     """Reads one module; a computation that had faults of its own is None, and what needs it is not blamed."""
 
-    def __init__(self, text: str, file: str | None = None) -> None:
+    def __init__(self, text: str, file: str | None = None, origins: bool = False) -> None:
         super().__init__(text)
-        self.file = file
+        self.file, self.origins = file, origins
+        self.frames: Frames = {}
         self.header = Header()
         self.computations: dict[str, Computation | None] = {}
-        self.inline: list[Computation] = []
+        self.order: list[Computation] = []
+        self.inline, self.last = 0, ""
+        self.started: set[Computation] = set()
         self.faults: list[Fault] = []
+        self.count = 0
         self.known: dict[tuple[str, ...], Known] = {}
         self.shapes: dict[str, AnyShape] = {}
         self._lines = (0, 1)
@@ -61,17 +72,16 @@ class Reader(Scanner):
         try:
             entry = self._read()
         except Fault as fault:
-            self.faults.append(fault)
+            self.keep(fault)
         except RecursionError:
-            self.faults.append(Fault("syntax", "this is nested too deep", self.place))
+            self.keep(Fault("syntax", "this is nested too deep", self.place))
         if self.faults:
             raise self._error()
         assert entry is not None  # else there is a fault
-        order = tuple(c for c in (*self.inline, *self.computations.values()) if c is not None)
         return Module(
             self.header.name or f"module_{entry.name}",
             entry,
-            order,
+            tuple(self.order),
             num_replicas=self.header.num_replicas,
             num_partitions=self.header.num_partitions,
             is_scheduled=self.header.is_scheduled,
@@ -79,37 +89,67 @@ class Reader(Scanner):
         )
 
     def _error(self) -> HloParseError:
-        return parse_error(self.text, self.file, self.faults[:MOST_FAULTS])
+        return parse_error(self.text, self.file, self.faults, self.count)
+
+    def keep(self, fault: Fault) -> None:
+        """A fault more: to be told, or only counted where there are many."""
+        self.count += 1
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(fault)
+        self.is_terse = len(self.faults) == MOST_FAULTS
 
     def _read(self) -> Computation | None:
-        self.header = read_header(self)
+        if not self._recovers(self._header):
+            return None
         entry: str | None = None
-        name = ""
-        while self.skip() < len(self.text) and len(self.faults) < MOST_FAULTS:
+        while self.skip() < len(self.text) and self.count < COUNTED_FAULTS:
             place = self.skip()
             is_entry = self.take_word("ENTRY")
             if is_entry and entry is not None:
-                self.fail("syntax", f"{entry!r} is the ENTRY already; there is one in a module", place=place)
-            name = self._computation()
-            entry = name if is_entry else entry
-        if not name:
+                self.keep(Fault("syntax", f"{entry!r} is the ENTRY already; there is one in a module", place))
+            if not self._recovers(self._computation):
+                return None
+            entry = self.last if is_entry else entry
+        if not self.last and not self.count:
             self.expected("a computation")
-        return self.computations[name if entry is None else entry]
+        return None if self.count else self.computations[self.last if entry is None else entry]
 
-    def _computation(self) -> str:
+    def _recovers(self, part: Callable[[], None]) -> bool:
+        """Read a part; after a fault go on at the next computation, False where there is none."""
+        try:
+            part()
+        except Fault as fault:
+            self.keep(fault)
+            following = _NEXT.search(self.text, self.place)
+            self.place = following.end() if following else len(self.text)
+            return following is not None
+        return True
+
+    def _header(self) -> None:
+        self.header = read_header(self)
+        if self.origins:
+            self.frames = read_frames(self.header.annotations.get("stack_tables", ""))
+
+    def _computation(self) -> None:
         place = self.skip()
         name = self.name("the name of a computation")
         if name in self.computations:
             self.fail("duplicate_name", f"there is a computation {name!r} already", place=place)
-        written = self._signature()
-        self.expect("{", f" before the instructions of {name!r}")
-        self.computations[name] = self.body(name, written)
+        try:
+            written = self._signature()
+            self.expect("{", f" before the instructions of {name!r}")
+            computation = self.body(name, written)
+        except Fault:
+            self.computations[name] = None
+            raise
+        self.last, self.computations[name] = name, computation
+        if computation is not None:
+            self.add(computation)
         while self.take(","):
             key, key_place = self.key()
             if key != "execution_thread":
                 self.fail("unknown_attribute", f"a computation has no attribute {key!r}", place=key_place)
             self.string()
-        return name
 
     def _signature(self) -> tuple[int, ProgramShape] | None:
         """The program shape before the brace, and its place; it may be missing."""
@@ -138,14 +178,11 @@ class Reader(Scanner):
             return None
         computation = body.computation(begin)
         if written and not compatible(written[1].result, computation.root.shape):
-            self.faults.append(
-                Fault(
-                    "shape_mismatch",
-                    f"{name!r} is to give {written[1].result}, and its root {computation.root.name!r} "
-                    f"is {computation.root.shape}",
-                    written[0],
-                )
+            message = (
+                f"{name!r} is to give {written[1].result}, and its root {computation.root.name!r} "
+                f"is {computation.root.shape}"
             )
+            self.keep(Fault("shape_mismatch", message, written[0]))
             return None
         return computation
 
@@ -157,14 +194,18 @@ class Reader(Scanner):
         except (Fault, Poisoned) as fault:
             body.poison()
             if isinstance(fault, Fault):
-                self.faults.append(fault)
-            if self.depth or len(self.faults) >= MOST_FAULTS:
+                self.keep(fault)
+            if self.depth or self.count >= COUNTED_FAULTS:
                 raise self._error() from None
             read = self.text[begin : max(begin, self.place)].rstrip()  # blanks may have been looked through already
             resume = _RESUME.search(self.text, begin + len(read))
             if resume is None:
                 raise self._error() from None
             self.place = resume.end()
+
+    def origin(self, metadata: Mapping[str, Any] | None) -> TextSource | None:
+        """The line of the program that metadata name, where that is asked for."""
+        return origin(self.frames, metadata) if metadata and self.origins else None
 
     def shape(self) -> AnyShape:
         """A usual shape is looked up by its text."""
@@ -186,17 +227,22 @@ class Reader(Scanner):
             return self._named()
         with self.deeper():
             self.take("{")
-            computation = self.body(f"inline.{len(self.inline) + 1}")
+            self.inline += 1
+            computation = self.body(f"inline.{self.inline}")
         if computation is None:
             raise Poisoned
-        self.inline.append(computation)
+        self.add(computation)
         return computation
+
+    def add(self, computation: Computation) -> None:
+        """Keep a computation of the module, after those that it calls."""
+        self.order.append(computation)
 
     def _named(self) -> Computation:
         place = self.skip()
         name = self.name("the name of a computation")
         if name not in self.computations:
-            hints = did_you_mean(name, self.computations) or ("a computation has to stand before those that call it",)
+            hints = self.near(name, self.computations) or ("a computation has to stand before those that call it",)
             self.fail("undefined_name", f"there is no computation {name!r} before this", *hints, place=place)
         computation = self.computations[name]
         if computation is None:

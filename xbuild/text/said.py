@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import Factory, define
 
-from shape_inference import AnyShape, Shape, TupleShape, refuse
+from shape_inference import AnyShape, Shape, TupleShape, compatible, refuse
 
 from ..graph import NOTHING, Instruction
 
@@ -46,6 +46,18 @@ class Said:
         if not isinstance(shape, TupleShape) or len(shape) != count:
             refuse("shape_mismatch", f"the result is a tuple of {count}, and {shape} is written")
         return shape.elements[index]
+
+    def sized(self, inferred: AnyShape) -> AnyShape:
+        """Of a dimension that is set to the constant that is all of it, XLA writes the plain size for the bound."""
+        size = self.operands[1]
+        if not isinstance(inferred, Shape) or not isinstance(self.shape, Shape) or size.opcode != "constant":
+            return inferred
+        dim = self.written["dimensions"]
+        if size.attributes.literal != inferred.dims[dim]:
+            return inferred
+        bounds = (*inferred.dynamic[:dim], False, *inferred.dynamic[dim + 1 :])
+        plain = Shape(inferred.dtype, inferred.dims, bounds if any(bounds) else ())
+        return plain if compatible(plain, self.shape) else inferred
 
     def operand(self) -> Shape | None:
         """The first operand where it is an array."""

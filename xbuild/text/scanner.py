@@ -32,6 +32,7 @@ class Scanner:
 
     def __init__(self, text: str, place: int = 0) -> None:
         self.text, self.place, self.depth = text, place, 0
+        self.is_terse = False
 
     def fail(self, kind: str, message: str, *hints: str, place: int | None = None) -> NoReturn:
         raise Fault(kind, message, self.skip() if place is None else place, hints)
@@ -161,6 +162,10 @@ class Scanner:
         except NotAShape as error:
             self.fail("syntax", f"a shape is wanted: {error.fact}", place=error.place)
         return shape
+
+    def near(self, word: str, words: Iterable[str]) -> tuple[str, ...]:
+        """A hint at one of the words, where it is near, and where faults are still told."""
+        return () if self.is_terse else did_you_mean(word, words)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..graph import Computation, Instruction, Module
+from ..scheduling.effects import acts, is_under_way
 from .printer import instruction_text
+from .sugar import unprinted
 from .writer import Writer
-
-FAMILIES = ("collectives", "transfer")
 
 
 def skeleton_text(program: Computation | Module) -> str:
@@ -17,19 +17,13 @@ def skeleton_text(program: Computation | Module) -> str:
     communicating: dict[Computation, bool] = {}
     for computation in entry.reachable():
         communicating[computation] = any(_speaks(i, communicating) for i in computation.instructions)
-    blocks = [_block(c, entry, communicating) for c, speaks in communicating.items() if speaks]
+    hidden = unprinted(tuple(communicating))
+    blocks = [_block(c, entry, communicating) for c, speaks in communicating.items() if speaks and c not in hidden]
     return "\n\n".join(blocks) or f"{entry.name} does not communicate"
 
 
 def _speaks(instruction: Instruction, communicating: dict[Computation, bool]) -> bool:
-    return is_communication(instruction.opcode) or any(communicating[called] for called in instruction.called)
-
-
-def is_communication(opcode: str) -> bool:
-    """Whether the op needs another device or the host: those of two families."""
-    from ..op import OPS
-
-    return opcode in OPS and OPS[opcode].declaration.__module__.rpartition(".")[2] in FAMILIES
+    return acts(instruction) or is_under_way(instruction) or any(communicating[called] for called in instruction.called)
 
 
 def _block(computation: Computation, entry: Computation, communicating: dict[Computation, bool]) -> str:

@@ -1,0 +1,6 @@
+"""The strict reading of a run: what it lost, moved, dropped or made up, and where."""
+
+from .findings import Finding as Finding
+from .findings import StrictFailure as StrictFailure
+from .findings import StrictReport as StrictReport
+from .ledger import Ledger as Ledger

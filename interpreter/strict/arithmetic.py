@@ -1,0 +1,117 @@
+"""Divisions by zero, quotients and shifts that the type does not hold, and conversions out of its range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from shape_inference import PrimitiveType, primitive_type
+from shape_inference.dims import limits
+from xbuild.attributes import Array
+
+from ..integers import as_unsigned
+from ..lifting import widened
+from .born import elementwise
+from .table import Evaluation, Spotted, at_elements, strict
+
+
+def _is_integer(it: Evaluation) -> bool:
+    return primitive_type(np.asarray(it.result).dtype).is_integer
+
+
+def _operands(it: Evaluation) -> tuple[Array, Array]:
+    lhs, rhs = it.operands
+    return widened(np.asarray(lhs)), widened(np.asarray(rhs))
+
+
+@strict
+def divide(it: Evaluation) -> Iterator[Spotted]:
+    """An integer quotient by zero, and the least number by -1, which is one too large for the type."""
+    if not _is_integer(it):
+        yield from elementwise(it)
+        return
+    lhs, rhs = _operands(it)
+    yield from at_elements(it, "division_by_zero", _everywhere(it, rhs == 0), "gives {result}")
+    of = primitive_type(np.asarray(it.result).dtype)
+    if of.kind == "signed":
+        mask = (lhs == limits(of)[0]) & (rhs == -1)
+        yield from at_elements(it, "division_overflow", _everywhere(it, mask), "wraps to {result}")
+
+
+@strict
+def remainder(it: Evaluation) -> Iterator[Spotted]:
+    if not _is_integer(it):
+        yield from elementwise(it)
+        return
+    _, rhs = _operands(it)
+    yield from at_elements(it, "division_by_zero", _everywhere(it, rhs == 0), "gives {result}")
+
+
+@strict
+def power(it: Evaluation) -> Iterator[Spotted]:
+    """A negative power of the integer 0 is a division by it."""
+    if not _is_integer(it):
+        yield from elementwise(it)
+        return
+    lhs, rhs = _operands(it)
+    yield from at_elements(it, "division_by_zero", _everywhere(it, (lhs == 0) & (rhs < 0)), "gives {result}")
+
+
+def _shift(it: Evaluation) -> Iterator[Spotted]:
+    """A shift by the width or more; a negative one, read without its sign, is such a shift."""
+    amount = np.asarray(it.operands[1])
+    width = primitive_type(np.asarray(it.operands[0]).dtype).bits
+    mask = widened(as_unsigned(amount)) >= width
+    yield from at_elements(it, "shift_out_of_range", _everywhere(it, mask), f"gives {{result}}: the width is {width}")
+
+
+for _opcode in ("shift_left", "shift_right_arithmetic", "shift_right_logical"):
+    strict.enter(_opcode, _shift)
+
+
+def _everywhere(it: Evaluation, mask: Any) -> Array:
+    return np.broadcast_to(mask, np.shape(it.result))
+
+
+@strict
+def convert(it: Evaluation) -> Iterator[Spotted]:
+    """A NaN that becomes an integer, and a value that the new type saturates, wraps, or makes infinite."""
+    operand, to = it.operands[0], it.attributes.new_element_type
+    value = widened(np.asarray(operand))
+    if to.is_integer and value.dtype.kind in "fc":
+        value = value.real.astype(np.float64)
+        yield from at_elements(it, "nan_converted", np.isnan(value), "gives {result}")
+        low, high = limits(to)
+        mask = (np.trunc(value) < low) | (value >= high + 1.0)
+        yield from at_elements(it, "value_out_of_range", mask, f"saturates to {{result}}: {_range(to)}")
+    elif to.is_integer:
+        low, high = limits(to)
+        mask = (value < low) | (value > high) if value.dtype.kind in "iu" else np.zeros(value.shape, bool)
+        yield from at_elements(it, "value_out_of_range", mask, f"wraps to {{result}}: {_range(to)}")
+    elif to.kind in ("float", "complex"):
+        yield from _rounded(it, value)
+
+
+strict.enter("stochastic_convert", convert)
+
+
+@strict
+def reduce_precision(it: Evaluation) -> Iterator[Spotted]:
+    yield from _rounded(it, widened(np.asarray(it.operands[0])))
+
+
+def _rounded(it: Evaluation, value: Array) -> Iterator[Spotted]:
+    """A finite value for which the narrower type has infinity, NaN, or no more than its last number."""
+    result = np.asarray(it.result)
+    rounded = widened(result)
+    mask = np.isfinite(value) & ~np.isfinite(rounded)
+    if primitive_type(result.dtype).name == "f4e2m1fn":  # without infinity and NaN: 6 is the last, 7 would round up
+        mask = np.abs(value) >= 7
+    yield from at_elements(it, "value_out_of_range", mask, "becomes {result}")
+
+
+def _range(of: PrimitiveType) -> str:
+    low, high = limits(of)
+    return f"{of} holds {low}..{high}"

@@ -1,0 +1,83 @@
+"""The way back from an instruction: what its value is made of, through loops, branches and calls to the parameters."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from xbuild.graph import Instruction
+
+if TYPE_CHECKING:
+    from ..replica import Standing
+
+LONGEST = 12
+
+Step: TypeAlias = tuple[Instruction, int, tuple[int, ...]]
+"""An instruction, how many calls deep it stands, and which element of its tuple is meant."""
+
+_PASSING = frozenset({"tuple", "get_tuple_element"})
+
+
+def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
+    """The nearest instructions that lead to where a device stands, parameters first, and how many more there are."""
+    start: Step = standing.instruction, len(standing.path) - 1, ()
+    seen, waiting, found = {start}, deque([start]), dict[Instruction, None]()
+    while waiting:
+        step = waiting.popleft()
+        if _is_told(*step[:2]):
+            found.setdefault(step[0])
+        for source in _sources(step, standing):
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    nearest = set(list(found)[:LONGEST])
+    return tuple(i for i in _in_order(start, standing) if i in nearest), max(0, len(found) - LONGEST)
+
+
+def _in_order(start: Step, standing: Standing) -> dict[Instruction, None]:
+    """All that leads to a step, each after what it is made of."""
+    entered, order, stack = {start}, dict[Instruction, None](), [(start, _sources(start, standing))]
+    while stack:
+        sources = stack[-1][1]
+        following = next((source for source in sources if source not in entered), None)
+        if following is None:
+            order.setdefault(stack.pop()[0][0])
+        else:
+            entered.add(following)
+            stack.append((following, _sources(following, standing)))
+    return order
+
+
+def _is_told(instruction: Instruction, depth: int) -> bool:
+    if instruction.opcode == "parameter":
+        return depth == 0
+    return instruction.opcode != "constant" and instruction.opcode not in _PASSING
+
+
+def _sources(step: Step, standing: Standing) -> Iterator[Step]:
+    instruction, depth, picks = step
+    operands = instruction.operands
+    if instruction.opcode == "parameter" and depth:
+        yield from _given(instruction.attributes.number, standing, depth - 1, picks)
+    elif instruction.opcode == "get_tuple_element":
+        yield operands[0], depth, (instruction.attributes.index, *picks)
+    elif instruction.opcode == "tuple" and picks:
+        yield operands[picks[0]], depth, picks[1:]
+    elif instruction.opcode == "while":
+        yield operands[0], depth, picks
+    else:
+        yield from ((operand, depth, ()) for operand in operands)
+
+
+def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) -> Iterator[Step]:
+    """What a caller hands to a parameter of what it calls; a loop from its second trip on also what its body gives."""
+    caller = standing.path[depth]
+    operands = caller.instruction.operands
+    if caller.branch is not None:
+        operands = (operands[1 + caller.branch],)
+    elif caller.instruction.opcode in ("call", "fusion", "map"):
+        operands = (operands[number],)
+    yield from ((operand, depth, picks) for operand in operands)
+    if caller.instruction.opcode == "while" and (standing.trips[depth] or 0) > 1:
+        yield caller.instruction.attributes.body.root, depth + 1, picks

@@ -1,0 +1,69 @@
+"""What a strict plan calls after an instruction: its rule, with whatever it spots noted on the device."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import frozen
+
+from shape_inference import Shape, leaves
+from shape_inference.ops.elementwise import BINARY
+from xbuild.attributes import Array
+from xbuild.graph import Instruction
+from xbuild.scheduling.effects import COLLECTIVES, base_of
+
+from . import arithmetic as arithmetic
+from . import born as born
+from . import indices as indices
+from . import ordering as ordering
+from . import sizes as sizes
+from .table import Evaluation, strict
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+
+
+@frozen(eq=False)
+class Check:
+    """The check of one instruction."""
+
+    instruction: Instruction
+    rule: Any
+
+    def guard(self, emitter: Emitter, result: str) -> str:
+        """A quick test before the check, where only a NaN or an infinity could be found, in a type of NumPy's own."""
+        instruction, shape = self.instruction, self.instruction.shape
+        births_only = self.rule in born.OF_FLOATS or instruction.opcode in BINARY
+        if not births_only or not isinstance(shape, Shape) or not shape.dtype.is_native or not _has_floats(instruction):
+            return ""
+        if shape.dims or emitter.options.lifted:
+            return f"if {emitter.bind('n', may_have_odd)}({result}): "
+        return f"if {result} - {result}: "  # 0 for a finite number, and NaN, which is true, for every other
+
+    def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
+        for spotted in self.rule(Evaluation(self.instruction, operands, result, device)):
+            device.ledger.note(device, spotted, sys._getframe(1))
+
+
+def may_have_odd(array: Array) -> bool:
+    """Whether there may be a NaN or an infinity: there is none where the sum is finite."""
+    total = np.add.reduce(array, axis=None)
+    return bool(total - total != 0)
+
+
+def check_of(instruction: Instruction) -> Check | None:
+    """The check of an instruction, where its op has a rule that may find something in values of this type.
+
+    A collective is checked where all members are known: when they meet.
+    """
+    rule = None if base_of(instruction) in COLLECTIVES else strict.get(instruction.opcode)
+    if rule is None or (rule in born.OF_FLOATS and not _has_floats(instruction)):
+        return None
+    return Check(instruction, rule)
+
+
+def _has_floats(instruction: Instruction) -> bool:
+    kinds = {leaf.dtype.kind for leaf in leaves(instruction.shape) if isinstance(leaf, Shape)}
+    return bool(kinds & {"float", "complex"})

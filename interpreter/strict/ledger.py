@@ -1,0 +1,115 @@
+"""Where the findings of a run are kept: the first at each place of each device, the others counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from xbuild.graph import Instruction
+from xbuild.scheduling.effects import base_of
+
+from ..lines import Path
+from .findings import Finding, StrictReport
+from .table import Evaluation, Spotted, strict
+
+if TYPE_CHECKING:
+    from ..replica import Device, Standing
+    from ..requests import Request
+
+PATHS = "paths"
+"""The global of a strict plan that has the call path behind each of its lines."""
+
+
+@define
+class Ledger:
+    """The findings of one run."""
+
+    _found: dict[Any, Finding] = field(factory=dict)
+    _again: dict[Any, int] = field(factory=dict)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(evolve(finding, further=self._again[key]) for key, finding in self._found.items())
+
+    def report(self) -> StrictReport:
+        return StrictReport(self.findings)
+
+    def note(self, device: Device, spotted: Spotted, frame: FrameType) -> None:
+        """What a check in a plan has spotted, at the line that the frame stands at."""
+        stack = _stack(frame)
+        index = spotted.index if _is_of_result(stack, spotted.index) else None
+        self._keep(device.number, evolve(spotted, index=index), _standing(stack))
+
+    def meeting(self, request: Request, brought: Mapping[int, Any], results: Mapping[int, Any], device: Device) -> None:
+        """Check a collective as a whole; `device` came last and stands for all."""
+        collective, standing = request.collective, device.stands()
+        assert collective is not None
+        rule = strict.get(base_of(collective))
+        if rule is None or standing is None:
+            return
+        whole = _whole(collective, [results[member] for member in brought])
+        for spotted in rule(Evaluation(collective, tuple(brought.values()), whole, device)):
+            self._keep(device.number, spotted, standing)
+
+    def _keep(self, device: int, spotted: Spotted, standing: Standing) -> None:
+        places = tuple((id(place.instruction), place.branch) for place in standing.path)
+        key = device, places, spotted.kind, spotted.part
+        if key in self._found:
+            self._again[key] += 1 + spotted.further
+            return
+        values = tuple((name, np.array(value)[()]) for name, value in spotted.values)
+        self._found[key] = Finding(spotted.kind, spotted.what, device, standing, spotted.index, values)
+        self._again[key] = spotted.further
+
+
+def _whole(instruction: Instruction, given: Sequence[Any]) -> Any:
+    """What all members get together: one result, or parts of it side by side."""
+    if instruction.opcode != "reduce_scatter":
+        return given[0]
+    axis = instruction.attributes.scatter_dimension
+    if isinstance(given[0], tuple):
+        return tuple(np.concatenate(parts, axis) for parts in zip(*given, strict=True))
+    return np.concatenate(given, axis)
+
+
+@frozen
+class _Running:
+    """A function of a plan on the stack: the calls on the way inside it, and its variables."""
+
+    names: dict[str, Any]
+    path: Path
+    known: dict[str, Any]
+
+
+def _stack(frame: FrameType | None) -> list[_Running]:
+    """The functions of plans that are running, the outermost first; a region's plan is one of its own."""
+    found: list[_Running] = []
+    while frame is not None:
+        paths = frame.f_globals.get(PATHS)
+        if paths is not None:
+            before = paths[frame.f_code.co_firstlineno - 1]
+            found.append(_Running(frame.f_globals, paths[frame.f_lineno - 1][len(before) :], frame.f_locals))
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _standing(stack: Sequence[_Running]) -> Standing:
+    """The call path of all of them together, with the trips of the loops on the way."""
+    from ..replica import Standing
+
+    pairs = [(place, running.known.get(place.trip or "")) for running in stack for place in running.path]
+    return Standing(tuple(place for place, _ in pairs), tuple(trip for _, trip in pairs))
+
+
+def _is_of_result(stack: Sequence[_Running], index: tuple[int, ...] | None) -> bool:
+    """Whether the elements that a region sees are those of a result: of all ops that apply one, only a map's are."""
+    callers = [a.path[-1].instruction for a, b in pairwise(stack) if a.names is not b.names]
+    if not callers or index is None:
+        return True
+    rank = len(callers[0].shape.dims)  # type: ignore[union-attr]
+    return len(index) == rank and all(instruction.opcode == "map" for instruction in callers)

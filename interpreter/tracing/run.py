@@ -1,0 +1,145 @@
+"""A traced run: the same as `execute`, and a trace of it, however it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from xbuild.graph import Module, ModuleGroup
+from xbuild.scheduling import Verdict
+from xbuild.scheduling.program import grid_of_group
+from xbuild.trace import Spot, Trace, Writer
+
+from ..lines import Path, Place
+from ..report import Stopped
+from ..run import Refused, checked, execute, modules_of
+from ..strict import StrictFailure, StrictReport
+from .clock import Clock
+from .elsewhere import across_in
+from .keep import Keep
+from .marks import found_in
+from .sources import origins_in
+from .tracer import Tracer
+
+
+def trace(
+    program: Module | ModuleGroup,
+    inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
+    *,
+    elements: int = 4096,
+    bytes: int = 64 << 20,
+    every: int = 1,
+    values: bool = True,
+    origins: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    check: bool = True,
+    send_buffers: float = 0,
+    **options: Any,
+) -> Trace:
+    """Run a program on all its devices and keep what happens; `options` are those of `execute`.
+
+    Values of up to `elements` elements are kept whole, larger ones as summaries, all until `bytes` bytes are kept; of
+    an instruction that comes again only each `every`-th turn; none with `values=False`. `origins` asks from which
+    elements of the operands each element of small results came. With `folder` the trace is written there while the run
+    goes on, so that one that is cut off leaves what it had; values are read from there afterwards.
+    A run that stops gives its trace up to there, with the report in `stop`; one with `strict` its `findings`.
+    With `check=False` a program that would be refused is run until it is stuck.
+    Raises Refused where the scheduler refuses, ArgumentError where an input does not fit, TraceError where the folder
+    holds other things.
+
+    >>> import xbuild as xb
+    >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))
+    >>> [(event.instruction.name, event.time) for event in trace(square, [[3.0]])]
+    [('parameter.1', 1), ('multiply.2', 2)]
+    """
+    verdict = _verdict(program, send_buffers, check)
+    told = {**verdict.to_dict(), "text": str(verdict)}
+    spool = None if folder is None else Spool(Writer(FilePath(folder)))
+    tracer = Tracer(Keep(elements, bytes, every) if values else None, spool)
+    if spool is not None:
+        spool.writer.begin(program, told)
+    results = stop = report = None
+    try:
+        results = execute(program, inputs, observer=tracer, check=check, send_buffers=send_buffers, **options)
+    except Stopped as stopped:
+        stop = {**stopped.report.to_dict(), "text": str(stopped.report)}
+    except StrictFailure as failure:
+        results, report = failure.results, failure.report
+    found = _timed(program, tracer, verdict=told, stop=stop, results=results)
+    if report is not None:
+        found = evolve(found, findings=found_in(found, report))
+    if spool is not None:
+        found = spool.end(tracer, found)
+    return evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found
+
+
+def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
+    """The trace of what was seen, in logical time."""
+    modules = modules_of(program)
+    paths, spot = tracer.spots()
+    device = np.array(tracer.devices, np.int32)
+    clock = Clock(modules, grid_of_group(ModuleGroup(dict(enumerate(modules)))), device, spot, paths)
+    return Trace(
+        program,
+        spots_of(paths),
+        device,
+        spot,
+        clock.count(),
+        clock.time,
+        clock.since,
+        meetings=tuple(clock.meetings()),
+        transfers=tuple(clock.transfers),
+        values=tracer.values,
+        left_out=tracer.keep.left_out() if tracer.keep else "no value was kept",
+        **told,
+    )
+
+
+@define
+class Spool:
+    """Writes what a tracer has seen to a folder, a chunk at a time."""
+
+    writer: Writer
+    events: int = field(default=0)
+
+    def __call__(self, tracer: Tracer) -> None:
+        paths, spot = tracer.spots()
+        device = np.array(tracer.devices[self.events :], np.int32)
+        self.writer.chunk(device, spot[self.events :], spots_of(paths), tracer.values)
+        self.events = len(tracer.devices)
+        tracer.values = {}
+        if tracer.keep is not None:
+            tracer.keep.forget()
+
+    def end(self, tracer: Tracer, found: Trace) -> Trace:
+        """The last of it; gives the trace with its values where they stand now."""
+        self(tracer)
+        self.writer.end(found)
+        return evolve(found, values=Trace.load(self.writer.folder).values)
+
+
+def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) -> Verdict:
+    try:
+        return checked(program, send_buffers)
+    except Refused as refused:
+        if check:
+            raise
+        return refused.verdict
+
+
+def spots_of(paths: Iterable[Path]) -> tuple[Spot, ...]:
+    """Call paths as a trace has them."""
+    return tuple(Spot(path[-1].instruction, labels(path[:-1])) for path in paths)
+
+
+def labels(path: Path) -> tuple[str, ...]:
+    return tuple(map(_label, path))
+
+
+def _label(place: Place) -> str:
+    return place.instruction.name if place.branch is None else f"{place.instruction.name} branch {place.branch}"

@@ -1,0 +1,9 @@
+"""The command line: a file for each group of commands; importing them enters them into `main`."""
+
+from . import check as check
+from . import edit as edit
+from . import reference as reference
+from . import run as run
+from . import show as show
+from . import viz as viz
+from .group import main as main

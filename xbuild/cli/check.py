@@ -1,0 +1,52 @@
+"""`xbuild check`: the verdict on a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+import xbuild
+
+from .group import REFUSED, load, main, module_of, takes_target
+from .viz import form_of, write
+
+
+@main.command()
+@takes_target
+@click.option("--json", "as_json", is_flag=True, help="The facts of the report as JSON, on stdout.")
+@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
+@click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
+@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
+def check(target: str, as_json: bool, send_buffers: int, picture: str | None, theme: str) -> None:
+    """Say whether a program can deadlock.
+
+    The report is on stdout, and on stderr where the program is refused.
+    """
+    form = _form(picture)
+    verdict = xbuild.check(module_of(load(target)), send_buffers=send_buffers)
+    if picture is not None:
+        write(xbuild.viz(verdict, theme=theme).render(form), picture)
+    if as_json:
+        click.echo(json.dumps(verdict.to_dict(), indent=2))
+    else:
+        click.echo(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+    if verdict.kind == "depends":
+        click.echo("notice: data decides whether this program comes to an end; the run will show it", err=True)
+    sys.exit(REFUSED if verdict.refused else 0)
+
+
+def _form(picture: str | None) -> str:
+    form = form_of(picture)
+    if form not in ("svg", "txt"):
+        raise click.UsageError(f"a verdict is drawn as svg or txt, not as {form}")
+    return form
+
+
+_COLOURS = {"ok": "green", "depends": "yellow"}
+
+
+def _coloured(report: str, kind: str) -> str:
+    first, line, rest = report.partition("\n")
+    return click.style(first, fg=_COLOURS.get(kind, "red"), bold=True) + line + rest

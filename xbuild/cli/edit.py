@@ -1,0 +1,64 @@
+"""`xbuild extract` and `xbuild diff`: a part of a program, and what differs between two."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+import xbuild
+
+from ..diagnostics import BuildError
+from ..graph import Module, ModuleGroup
+from .group import REFUSED, load, main, module_of, stop, takes_target
+from .viz import write
+
+_COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
+
+
+@main.command()
+@takes_target
+@click.option("--around", metavar="NAME", help="The instruction whose neighbourhood is wanted.")
+@click.option("--radius", type=click.IntRange(min=0), default=2, show_default=True, help="How many steps far.")
+@click.option("--computation", metavar="NAME", help="Where it stands, or what is wanted as a whole; else the entry.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="FILE.hlo; else on stdout.")
+def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
+    """Take a computation, or what stands around an instruction, as a program of its own.
+
+    Operands that are cut off become parameters; the root is what is used outside.
+    """
+    program = _one(target)
+    try:
+        part = xbuild.extract(program, around, radius, computation=computation)
+    except BuildError as error:
+        raise stop(error.message + "".join(f"\nhint: {hint}" for hint in error.hints)) from None
+    write(part.to_hlo(), output)
+
+
+def _one(target: str) -> Module:
+    program = module_of(load(target))
+    if isinstance(program, ModuleGroup):
+        raise click.UsageError(f"{target!r} is a program for each device; that of one device is wanted")
+    return program
+
+
+@main.command()
+@click.argument("before", metavar="TARGET")
+@click.argument("after", metavar="OTHER")
+@click.option("--json", "as_json", is_flag=True, help="The difference as JSON.")
+def diff(before: str, after: str, as_json: bool) -> None:
+    """Say what is other in a second program: instructions that changed, came or went.
+
+    They are matched by name, and by structure where names do not tell; metadata and layouts do not count. Exit codes:
+    0 the same, 1 different (or a program is refused).
+    """
+    from ..editing.difference_text import as_lines
+
+    found = xbuild.diff(_one(before), _one(after))
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        for line in as_lines(found, lambda text, kind: click.style(text, fg=_COLOURS[kind])):
+            click.echo(line)
+    sys.exit(0 if found.same else REFUSED)

@@ -1,0 +1,136 @@
+"""`xbuild run`: a program at work on all its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+from shape_inference import Shape
+
+from .. import archive
+from ..graph import Module, ModuleGroup
+from .group import entries, load, main, module_of, reported, stop, takes_target
+
+
+@main.command()
+@takes_target
+@click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
+@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments instead.")
+@click.option("--outputs", type=click.Path(dir_okay=False, writable=True), help="npz: d<device>_out<i>.")
+@click.option("--infeed", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_infeed<i>, or infeed<i>.")
+@click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
+@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
+@click.option("--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="Who runs it.")
+@click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
+@click.option("--eps", type=click.FloatRange(min=0), help="How far apart both may be; else stated by element type.")
+@click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
+@click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
+@click.option("--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.")
+def run(
+    target: str,
+    inputs: str | None,
+    seed: int | None,
+    outputs: str | None,
+    infeed: str | None,
+    strict: bool,
+    send_buffers: int,
+    engine: str,
+    platform: str,
+    eps: float | None,
+    max_trips: int | None,
+    max_seconds: float | None,
+    max_bytes: int | None,
+) -> None:
+    """Check a program, run it on all its devices, and print what came out.
+
+    With --engine xla it runs on real XLA, which JAX brings. With --engine both the results are the interpreter's, a
+    line for each output says how far those of real XLA are from them, and the exit code is 1 where one differs.
+
+    Files of --infeed hold item i of a device as d<device>_infeed<i>, or infeed<i> for every device; of an item that
+    is a tuple, element k is d<device>_infeed<i>_<k>. Types that NumPy's files lack are named, as in infeed0:bf16.
+
+    With --strict the results are printed and written as without it; what was found is on stderr, and the exit code 1.
+    """
+    from interpreter import Limits, StrictFailure, execute
+    from interpreter.engines import compare, execute_on_xla
+    from interpreter.engines.comparison import lines
+
+    program = module_of(load(target))
+    given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
+    limits = Limits(**{key: value for key, value in given.items() if value is not None})
+    arguments = _arguments(program, inputs, seed)
+    items = _infeed(infeed, engine, len(entries(program)))
+    if strict and engine == "xla":
+        raise click.UsageError("--strict is for the interpreter, and --engine xla is given")
+    results, theirs, failure = [], [], None
+    with reported():
+        if engine != "interpreter":
+            results = theirs = execute_on_xla(program, arguments, platform=platform, limits=limits)
+        if engine != "xla":
+            try:
+                results = execute(
+                    program, arguments, infeed=items, send_buffers=send_buffers, strict=strict, limits=limits
+                )
+            except StrictFailure as found:
+                results, failure = found.results, found
+    shapes = [entry.root.shape for entry in entries(program)]
+    if outputs:
+        archive.write_results(outputs, results, shapes)
+    compared = compare(results, theirs, shapes, eps) if engine == "both" else []
+    for line in lines(compared) if engine == "both" else _summary(results, shapes):
+        click.echo(line)
+    faults = [str(failure)] if failure else []
+    if not all(each.same for each in compared):
+        faults.append("the engines differ")
+    if faults:
+        raise stop("\n".join(faults))
+
+
+def _infeed(path: str | None, engine: str, devices: int) -> list[list[Any]] | None:
+    if path is None:
+        return None
+    if engine != "interpreter":
+        raise click.UsageError(f"--infeed is for the interpreter, and --engine {engine} is given")
+    try:
+        return archive.read_infeed(path, devices)
+    except archive.ArchiveError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _arguments(program: Module | ModuleGroup, inputs: str | None, seed: int | None) -> list[list[Any]]:
+    parameters = [[p.shape for p in entry.parameters] for entry in entries(program)]
+    if inputs and seed is not None:
+        raise click.UsageError("--inputs and --random are both given; one is wanted")
+    if inputs:
+        try:
+            return archive.read_arguments(inputs, parameters)
+        except archive.ArchiveError as error:
+            raise click.UsageError(str(error)) from None
+    if seed is None and any(map(archive.count_leaves, parameters)):
+        raise click.UsageError("the program has parameters: --inputs FILE.npz or --random SEED is wanted")
+    return archive.random_arguments(seed or 0, parameters)
+
+
+def _summary(results: list[Any], shapes: list[Any]) -> Iterator[str]:
+    rows = [
+        (f"device {device}", f"out{number}", str(shape), _numbers(np.asarray(leaf), shape))
+        for device, (result, whole) in enumerate(zip(results, shapes, strict=True))
+        for number, (leaf, shape) in enumerate(archive.leaf_values(result, whole))
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for row in rows:
+        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+
+
+def _numbers(array: Any, shape: Shape) -> str:
+    """The elements where they are few, else the least, the mean and the largest."""
+    if array.size <= 8:
+        return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
+    if shape.dtype.kind == "complex":
+        return f"mean of magnitudes {np.abs(array).mean():.6g}"
+    wide = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return f"min {wide.min():.6g}  mean {wide.mean():.6g}  max {wide.max():.6g}"

@@ -1,0 +1,45 @@
+"""`xbuild show`: a program as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from ..graph import Computation, Module, ModuleGroup
+from ..targets import Program
+from .group import load, main, takes_target
+
+
+@main.command()
+@takes_target
+@click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
+@click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
+@click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Of HLO text.")
+def show(target: str, plan: bool, only: str | None, style: str) -> None:
+    """Print a program as HLO text."""
+    program = load(target)
+    for heading, part in _parts(program):
+        click.echo(heading, nl=False)
+        click.echo(_shown(part, plan, only, style).rstrip("\n"))
+
+
+def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:
+    if not isinstance(program, ModuleGroup):
+        yield "", program
+        return
+    for place, (device, module) in enumerate(program.modules.items()):
+        yield f"{chr(10) * bool(place)}// device {device}\n", module
+
+
+def _shown(part: Computation | Module, plan: bool, only: str | None, style: str) -> str:
+    from ..text.printer import computation_text, module_text
+    from ..text.skeleton import skeleton_text
+
+    if plan:
+        from interpreter import plan_source
+
+        return plan_source(part.entry if isinstance(part, Module) else part)
+    if only:
+        return skeleton_text(part)
+    return module_text(part, style) if isinstance(part, Module) else computation_text(part, style)

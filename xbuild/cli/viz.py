@@ -1,0 +1,79 @@
+"""`xbuild viz`: a picture of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .group import load, main, stop, takes_target
+
+_SECONDS = "How long graphviz may take, for png and pdf."
+
+
+@main.command()
+@takes_target
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="FILE.svg, .png, .pdf, .dot, .mmd, .txt; else text."
+)
+@click.option(
+    "--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="auto: as the system has it."
+)
+@click.option("--around", metavar="NAME", help="What is near to an instruction.")
+@click.option("--radius", type=click.IntRange(min=0), default=2, show_default=True, help="How near, for --around.")
+@click.option("--paths", nargs=2, metavar="A B", help="What is on the ways from one instruction to another.")
+@click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest folded.")
+@click.option("--fold", multiple=True, metavar="NAME", help="A computation or scope as one box; may be repeated.")
+@click.option("--max-nodes", type=click.IntRange(min=1), help="Boxes; what is more is folded.  [default: 300]")
+@click.option("--seconds", type=click.FloatRange(min=0), default=5.0, show_default=True, help=_SECONDS)
+def viz(target: str, output: str | None, **view: Any) -> None:
+    """Draw a program."""
+    from ..viz import ViewError
+
+    try:
+        content, notes = _drawn(target, output, view)
+    except ViewError as error:
+        raise click.UsageError(str(error)) from None
+    for note in notes:
+        click.echo(f"notice: {note}", err=True)
+    write(content, output)
+
+
+def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
+    """The picture in the format of the file's name, and what of the program it leaves out."""
+    from ..viz import most_boxes
+    from ..viz import viz as draw
+    from ..viz.engine import DrawingError
+
+    form = form_of(output)
+    view["max_nodes"] = view["max_nodes"] or most_boxes(form)
+    program = load(target)
+    try:
+        drawing = draw(program, **view)
+        return drawing.render(form), drawing.notes
+    except DrawingError as error:
+        raise stop(str(error)) from None
+
+
+def form_of(output: str | None) -> str:
+    """The format that a file's name ends in; of a picture on the terminal, text."""
+    from ..viz import form_of as form_of_path
+
+    try:
+        return "txt" if output is None else form_of_path(output)
+    except ValueError:
+        endings = "svg, png, pdf, dot, mmd, txt"
+        raise click.UsageError(f"{output!r} is no picture; a name that ends in one of {endings} is wanted") from None
+
+
+def write(content: str | bytes, output: str | None) -> None:
+    """A picture to its file, whose name is told, or to the terminal."""
+    if output is None:
+        click.echo(content, nl=False)
+        return
+    try:
+        Path(output).write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise click.UsageError(f"{output}: {error.strerror}") from None
+    click.echo(output)

@@ -1,0 +1,56 @@
+"""The step page: one file without a network that replays a run, or shows where a program is stuck."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from ..archive import replacing
+from ..trace import Trace
+
+__all__ = ["page_text", "write_page"]
+
+_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "side.js", "graph.js", "app.js")
+
+
+def page_text(trace: Trace) -> str:
+    """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
+
+    >>> import xbuild as xb
+    >>> from interpreter import trace
+    >>> run = trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
+    >>> page_text(run).splitlines()[0]
+    '<!doctype html>'
+    """
+    from .data import page_data
+
+    data = page_data(trace)
+    parts = {
+        "title": html.escape(data["title"]),
+        "style": asset("page.css"),
+        "graph": data.pop("graph"),
+        "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/"),
+        "script": "\n".join(map(asset, _SCRIPTS)),
+    }
+    text = asset("page.html")
+    for name, part in parts.items():
+        text = text.replace(f"<!--{name}-->", part)
+    return text
+
+
+def write_page(trace: Trace, path: str | os.PathLike[str]) -> Path:
+    """Write the page to a file; it is there whole, or as it was before."""
+    target = Path(path)
+    with replacing(target) as file:
+        file.write(page_text(trace).encode())
+    return target
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside the page."""
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,127 @@
+// The state of the page: a step, a device, perhaps an element; all views follow it, and the address keeps it.
+const state = {time: 1, device: 0, index: null, part: null};
+
+const currentEvent = () => lanes[state.device].at(state.time);
+
+function go(changes) {
+  const before = {...state};
+  if ("device" in changes || "time" in changes || "index" in changes) state.index = state.part = null;
+  Object.assign(state, changes);
+  state.time = Math.max(1, Math.min(D.end || 1, Math.round(state.time) || 1));
+  state.device = Math.max(0, Math.min(lanes.length - 1, state.device));
+  draw(before.device !== state.device);
+  const address = ["step", "device", "part", "index"].map(name => [name, state[name === "step" ? "time" : name]]).filter(each => each[1] != null);
+  try { history.replaceState(null, "", `#${address.map(each => each.join("=")).join("&")}`); } catch { /* in a frame of a notebook there is no address to keep it */ }
+}
+
+function draw(toLane = true) {
+  Lanes.follow(toLane);
+  Lanes.draw();
+  Graph.mark();
+  Side.draw();
+  byId("slider").value = state.time;
+  byId("clock").textContent = `step ${state.time} / ${D.end}`;
+}
+
+function readAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1)), found = {};
+  for (const [name, key] of [["step", "time"], ["device", "device"], ["part", "part"], ["index", "index"]]) if (asked.has(name)) found[key] = Number(asked.get(name));
+  for (const key in found) if (!Number.isFinite(found[key])) delete found[key];
+  const name = asked.get("at"), spot = name ? D.spots.findIndex(each => each.n === name) : -1;
+  if (spot >= 0) { const device = found.device ?? 0, event = lanes[device].nearest(spot, found.time ?? 1); if (event >= 0) found.time = lanes[device].times[event]; }
+  return found;
+}
+
+function chip() {
+  const kind = D.stop ? "stopped" : D.verdict ? D.verdict.kind : "", bad = D.stop || (D.verdict && D.verdict.refused);
+  if (!kind) return;
+  const words = D.stop ? `${D.stop.kind}: ${D.stop.cause || D.stop.message}` : D.verdict.text.split("\n")[0];
+  byId("verdict").append(html("span", {class: `chip ${bad ? "bad" : kind === "ok" ? "ok" : "warn"}`, title: words}, words));
+}
+
+function marks() {
+  const host = byId("marks");
+  for (const [device, found] of Object.entries(D.marks)) for (const [event, text] of found.slice(0, 200)) {
+    const time = lanes[device].times[event], words = `step ${time}, ${D.labels[device]}: ${text}`;
+    host.append(html("button", {type: "button", tabindex: -1, title: words, "aria-label": words, on: () => go({device: Number(device), time}), style: `left:${100 * (time - 1) / Math.max(1, D.end - 1)}%`}));
+  }
+}
+
+const Search = {
+  start() {
+    this.box = byId("search"); this.list = byId("found"); this.chosen = 0;
+    this.box.addEventListener("input", () => this.look());
+    this.box.addEventListener("keydown", event => this.key(event));
+    this.box.addEventListener("blur", () => setTimeout(() => { this.list.style.display = "none"; }, 150));
+  },
+  look() {
+    const words = this.box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = words.length ? D.spots.map((spot, n) => [n, `${spot.n} ${spot.o} ${spot.s} ${spot.p.join(" ")} ${spot.w ? spot.w[0] : ""}`.toLowerCase()]).filter(([, text]) => words.every(word => text.includes(word))).slice(0, 40) : [];
+    this.found = found.map(each => each[0]);
+    this.chosen = 0;
+    this.list.replaceChildren(...this.found.map((n, place) => html("li", {role: "option", "aria-selected": String(!place), on: () => this.take(n)}, html("span", {class: "m"}, D.spots[n].n), html("span", {class: "more"}, `  ${D.spots[n].s} ${D.spots[n].p.join(" / ")}`))));
+    this.list.style.display = this.found.length ? "block" : "none";
+  },
+  key(event) {
+    if (event.key === "Escape") { this.box.value = ""; this.look(); this.box.blur(); }
+    else if (event.key === "Enter" && this.found && this.found.length) { this.take(this.found[this.chosen]); this.box.blur(); }
+    else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      this.chosen = Math.max(0, Math.min((this.found || []).length - 1, this.chosen + (event.key === "ArrowDown" ? 1 : -1)));
+      [...this.list.children].forEach((each, n) => each.setAttribute("aria-selected", String(n === this.chosen)));
+    }
+  },
+  take(spot) {
+    this.list.style.display = "none";
+    for (const device of [state.device, ...lanes.keys()]) {
+      const event = lanes[device].nearest(spot, state.time);
+      if (event >= 0) { go({device, time: lanes[device].times[event]}); return; }
+    }
+  },
+};
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  try { localStorage.setItem("xbuild-theme", name); } catch { /* a page from a file may have no storage */ }
+}
+
+const KEYS = {
+  j: () => go({time: state.time + 1}), k: () => go({time: state.time - 1}), ArrowRight: () => go({time: state.time + 1}), ArrowLeft: () => go({time: state.time - 1}),
+  ArrowDown: () => go({device: state.device + 1}), ArrowUp: () => go({device: state.device - 1}), Home: () => go({time: 1}), End: () => go({time: D.end}),
+  n: () => nextOf(1), p: () => nextOf(-1), "/": () => byId("search").focus(), "+": () => Lanes.scale(-1), "-": () => Lanes.scale(1), f: () => Graph.fit(), c: () => Graph.find(), v: () => Graph.show(Graph.mode === "whole" ? "around" : "whole"),
+  t: () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); draw(); },
+};
+
+// The next communication of the device.
+function nextOf(way) {
+  const lane = lanes[state.device];
+  for (let i = currentEvent() + way; i >= 0 && i < lane.length; i += way) if (COMMUNICATES.has(lane.spot(i).k)) { go({time: lane.times[i]}); return; }
+}
+
+function start() {
+  let theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  try { theme = localStorage.getItem("xbuild-theme") || theme; } catch { /* as above */ }
+  setTheme(theme);
+  byId("facts").textContent = D.facts.join(" · ");
+  chip();
+  marks();
+  const slider = byId("slider");
+  slider.max = Math.max(1, D.end);
+  slider.addEventListener("input", () => go({time: Number(slider.value)}));
+  byId("back").onclick = KEYS.k;
+  byId("forward").onclick = KEYS.j;
+  byId("theme").onclick = KEYS.t;
+  document.addEventListener("keydown", event => {
+    if (event.target.matches("input[type=search]") || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  window.addEventListener("hashchange", () => go({index: null, ...readAddress()}));
+  window.addEventListener("resize", () => draw());
+  Lanes.start();
+  Graph.start();
+  Search.start();
+  go(Object.assign({time: D.stop ? D.end : 1}, readAddress()));
+}
+
+start();

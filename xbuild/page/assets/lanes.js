@@ -1,0 +1,187 @@
+// The lanes: a window of logical time around the current step, all of it in the strip below.
+const ZOOMS = [64, 34, 16, 7, 3, 1.2];
+const LABEL = 118;
+const Lanes = {
+  zoom: 0, first: 1, width: 800,
+  row: lanes.length <= 6 ? 50 : lanes.length <= 16 ? 34 : lanes.length <= 48 ? 22 : 13,
+
+  start() {
+    this.host = byId("lanes");
+    this.width = this.host.clientWidth || 800;
+    while (this.zoom < ZOOMS.length - 1 && ZOOMS[this.zoom] * D.end > 6 * this.width && ZOOMS[this.zoom] > 16) this.zoom++;
+    this.strip = byId("overview");
+    this.strip.addEventListener("pointerdown", event => this.jump(event));
+    this.strip.addEventListener("pointermove", event => { if (event.buttons) this.jump(event); });
+    byId("in").onclick = () => this.scale(-1);
+    byId("out").onclick = () => this.scale(1);
+    this.host.addEventListener("wheel", event => {
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
+      if (!sideways) return;
+      event.preventDefault();
+      this.first += Math.sign(sideways) * Math.max(1, Math.round(this.shown / 12));
+      this.draw();
+    }, {passive: false});
+  },
+  get px() { return ZOOMS[this.zoom]; },
+  get shown() { return Math.max(4, Math.floor((this.width - LABEL - 14) / this.px)); },
+  x(time) { return LABEL + (time - this.first + 0.5) * this.px; },
+  y(device) { return 12 + (device + 0.5) * this.row; },
+  scale(change) {
+    this.zoom = Math.min(ZOOMS.length - 1, Math.max(0, this.zoom + change));
+    this.first = state.time - Math.floor(this.shown / 2);
+    this.draw();
+  },
+  jump(event) {
+    const box = this.strip.getBoundingClientRect();
+    go({time: Math.round((event.clientX - box.left - LABEL) / (box.width - LABEL) * D.end)});
+  },
+  // Keep the current time in view.
+  follow() {
+    this.width = this.host.clientWidth || this.width;
+    const margin = Math.min(3, this.shown >> 2);
+    if (state.time < this.first + margin || state.time > this.first + this.shown - 1 - margin)
+      this.first = state.time - Math.floor(this.shown / 3);
+    this.first = Math.max(1, Math.min(this.first, D.end + 2 - this.shown));
+    if (this.first < 1) this.first = 1;
+  },
+  draw() {
+    this.first = Math.max(1, Math.min(this.first, Math.max(1, D.end + 2 - this.shown)));
+    const height = 12 + this.row * lanes.length + 24;
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
+    svg.setAttribute("height", height);
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", "lanes of the devices over logical time");
+    element(svg, "defs", {}).innerHTML = '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--wait)" stroke-width="2"/></pattern>'
+      + '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--coll)"/></marker>';
+    this.axis(svg, height);
+    this.meetings(svg);
+    lanes.forEach(lane => this.lane(svg, lane));
+    this.arrows(svg);
+    this.standing(svg);
+    const x = this.x(state.time);
+    element(svg, "line", {x1: x, x2: x, y1: 2, y2: height - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
+    this.host.replaceChildren(svg);
+    this.overview();
+  },
+  axis(svg, height) {
+    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find(n => n * this.px >= 42) || 10000;
+    for (let time = Math.ceil(this.first / every) * every; time < this.first + this.shown && time <= D.end + 1; time += every) {
+      element(svg, "line", {x1: this.x(time), x2: this.x(time), y1: 6, y2: height - 22, stroke: "var(--grid)"});
+      element(svg, "text", {x: this.x(time), y: height - 7, "text-anchor": "middle", class: "d", style: "font-size:11px"}, time);
+    }
+  },
+  lane(svg, lane) {
+    const y = this.y(lane.device), chosen = lane.device === state.device;
+    const label = element(svg, "text", {x: 0, y: y + 4, class: chosen ? "" : "d", "font-weight": chosen ? 700 : 400, style: `cursor:pointer;font-size:${Math.min(12.5, this.row - 1)}px`}, D.labels[lane.device]);
+    label.addEventListener("click", () => go({device: lane.device}));
+    element(svg, "line", {x1: LABEL - 6, x2: this.width - 6, y1: y, y2: y, stroke: "var(--line)"});
+    let i = Math.max(0, lane.at(this.first - 1));
+    const last = this.first + this.shown;
+    for (; i < lane.length && lane.since(i) <= last; i++) {
+      if (lane.waited.has(i)) this.wait(svg, lane, i);
+      if (lane.times[i] >= this.first && lane.times[i] <= last) i = this.event(svg, lane, i, last);
+    }
+  },
+  // One event, or where there is little room a run of local ones; gives the last event that it has drawn.
+  event(svg, lane, i, last) {
+    const spot = lane.spot(i), px = this.px, tall = Math.min(26, this.row - 5), y = this.y(lane.device);
+    let end = i;
+    if (px < 12 && !COMMUNICATES.has(spot.k))
+      while (end + 1 < lane.length && lane.times[end + 1] === lane.times[end] + 1 && lane.times[end] < last
+        && (px < 5 ? !COMMUNICATES.has(lane.spot(end + 1).k) : lane.spot(end + 1).k === spot.k)) end++;
+    const group = element(svg, "g", {class: "ev"});
+    const left = this.x(lane.times[i]) - px * 0.45, wide = Math.max(1.2, this.x(lane.times[end]) - this.x(lane.times[i]) + px * 0.9);
+    const kind = px < 5 && end > i ? "K" : spot.k, now = lane.times[i] <= state.time && lane.times[end] >= state.time && lane.device === state.device;
+    element(group, "rect", {x: left, y: y - tall / 2, width: wide, height: tall, rx: Math.min(4, px / 4),
+      fill: `var(--${kind})`, stroke: now ? "var(--now)" : `var(--${kind}b)`, "stroke-width": now ? 2.4 : px < 5 ? 0 : 1});
+    if (px >= 30 && tall > 11) {
+      const most = Math.floor((px * 0.9 - 3) / 6.4), text = short(spot, most);
+      element(group, "text", {x: this.x(lane.times[i]), y: y + 4, "text-anchor": "middle", style: `font-size:10.5px${"DF".includes(spot.k) ? ";fill:#fff" : ""}`}, text);
+    }
+    element(group, "title", {}, end > i ? `${end - i + 1} instructions from ${spot.n}` : `${spot.n}  ${spot.s}${spot.p.length ? `\nin ${spot.p.join(" / ")}` : ""}`);
+    group.addEventListener("click", event => {
+      const box = svg.getBoundingClientRect(), offset = Math.round((event.clientX - box.left) * this.width / box.width / px - (LABEL / px) + this.first - 0.5);
+      go({device: lane.device, time: end > i ? Math.min(lane.times[end], Math.max(lane.times[i], offset)) : lane.times[i], index: null});
+    });
+    return end;
+  },
+  wait(svg, lane, i) {
+    const from = Math.max(this.first - 0.5, lane.since(i) - 0.45), to = Math.min(this.first + this.shown, lane.times[i] - 0.55);
+    if (to <= from) return;
+    const y = this.y(lane.device), partner = partners.get(`${lane.device}:${i}`);
+    const group = element(svg, "g", {});
+    element(group, "rect", {x: this.x(from), y: y - 6, width: (to - from) * this.px, height: 12, fill: "url(#hatch)", opacity: .38});
+    const words = partner ? `waits for ${partner.text}` : "waits";
+    element(group, "title", {}, words);
+    if ((to - from) * this.px > 90 && this.row >= 34) {
+      const most = Math.floor((to - from) * this.px / 6.2);
+      element(group, "text", {x: this.x(from) + 2, y: y + this.row / 2 - 4, class: "d", style: "font-size:10.5px"}, words.length > most ? words.slice(0, most - 1) + "…" : words);
+    }
+  },
+  meetings(svg) {
+    for (const meet of D.meets) {
+      if (meet.t < this.first || meet.t > this.first + this.shown || meet.e.length < 2) continue;
+      const x = this.x(meet.t), devices = meet.e.map(each => each[0]), top = this.y(Math.min(...devices)), bottom = this.y(Math.max(...devices));
+      const wide = Math.max(3, this.px * .98), tall = Math.min(20, this.row * .48), group = element(svg, "g", {"pointer-events": "none"});
+      element(group, "rect", {x: x - wide / 2, y: top - tall, width: wide, height: bottom - top + 2 * tall, rx: Math.min(9, wide / 2), fill: "var(--coll-bg)", stroke: "var(--coll)", "stroke-width": 1.3});
+      const inside = new Set(devices);
+      for (const lane of lanes) if (!inside.has(lane.device) && this.y(lane.device) > top && this.y(lane.device) < bottom)
+        element(group, "rect", {x: x - wide / 2, y: this.y(lane.device) - this.row / 2, width: wide, height: this.row, fill: "var(--bg)", opacity: .75});
+    }
+  },
+  arrows(svg) {
+    const last = this.first + this.shown;
+    for (const [source, send, target, done] of D.sends) {
+      const from = lanes[source].times[send], to = lanes[target].times[done];
+      if (to < this.first || from > last) continue;
+      const x1 = this.x(from) + this.px * .45, x2 = this.x(to) - this.px * .47, y1 = this.y(source), y2 = this.y(target), bend = Math.max(10, Math.min(60, (x2 - x1) / 2));
+      element(svg, "path", {d: `M${x1} ${y1} C${x1 + bend} ${y1},${x2 - bend} ${y2},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
+        "marker-end": this.px < 7 ? "" : "url(#tip)", opacity: lanes[source].times[send] <= state.time ? 1 : .4, "pointer-events": "none"});
+    }
+  },
+  // Where a run that stopped has come to.
+  standing(svg) {
+    if (!D.stop) return;
+    for (const each of D.stop.devices) {
+      const lane = lanes[each.device], from = lane.end + .55, y = this.y(each.device);
+      if (from > this.first + this.shown) continue;
+      const x = this.x(Math.max(from, this.first)), wide = this.width - 8 - x;
+      if (each.ended) { element(svg, "text", {x, y: y + 4, class: "d", style: "font-size:11px"}, "■ has ended"); continue; }
+      element(svg, "rect", {x, y: y - 8, width: Math.max(wide, 4), height: 16, fill: each.cause ? "url(#hatch)" : "var(--line)", opacity: .55, stroke: each.cause ? "var(--wait)" : "none"});
+      element(svg, "text", {x: x + 4, y: y + this.row / 2 - 3, style: `font-size:10.5px;fill:var(--${each.cause ? "wait" : "dim"})`}, each.stands_at || "has not begun");
+    }
+  },
+  overview() {
+    const canvas = this.strip, ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, style = getComputedStyle(document.documentElement);
+    canvas.width = width * ratio; canvas.height = 26 * ratio;
+    const pen = canvas.getContext("2d"), scale = (width - LABEL) / Math.max(D.end, 1), tall = 22 / lanes.length, colour = name => style.getPropertyValue(name);
+    pen.scale(ratio, ratio);
+    pen.fillStyle = colour("--dim"); pen.font = "11px ui-sans-serif,system-ui,sans-serif"; pen.fillText("whole run", 0, 17);
+    if (!this.marks) this.marks = lanes.map(lane => {
+      const found = [];
+      for (let i = 0; i < lane.length; i++) if (COMMUNICATES.has(lane.spot(i).k) || lane.waited.has(i)) found.push(i);
+      return found;
+    });
+    lanes.forEach(lane => {
+      const y = 2 + lane.device * tall;
+      pen.fillStyle = colour("--Kb"); pen.globalAlpha = .3; pen.fillRect(LABEL, y, lane.end * scale, Math.max(1, tall - 1));
+      for (const i of this.marks[lane.device]) {
+        pen.globalAlpha = lane.waited.has(i) ? .35 : .9;
+        pen.fillStyle = colour(lane.waited.has(i) ? "--wait" : "--coll");
+        if (lane.waited.has(i)) pen.fillRect(LABEL + (lane.since(i) - 1) * scale, y, (lane.times[i] - lane.since(i)) * scale, Math.max(1, tall - 1));
+        else pen.fillRect(LABEL + (lane.times[i] - 1) * scale, y, Math.max(1, scale), Math.max(1, tall - 1));
+      }
+    });
+    pen.globalAlpha = 1; pen.strokeStyle = colour("--dim"); pen.lineWidth = 1;
+    pen.strokeRect(LABEL + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
+    pen.fillStyle = colour("--now"); pen.fillRect(LABEL + (state.time - .5) * scale - 1, 0, 2, 26);
+  },
+};
+
+// A name in so many letters.
+function short(spot, most) {
+  const word = spot.n.replace(/\.\d+$/, "");
+  return [spot.n, word, {parameter: "param", "dynamic-update-slice": "dus", "dynamic-slice": "dslice", "get-tuple-element": "gte", multiply: "mul", subtract: "sub", broadcast: "bcast", "all-reduce": "a-red", constant: "const", transpose: "transp", "send-done": "sdone", "recv-done": "rdone"}[word] || word]
+    .find(text => text.length <= most) || word.slice(0, Math.max(1, most - 1)) + "…";
+}

@@ -1,0 +1,110 @@
+// Values: numbers where there are few, colours for all, a summary of what is large.
+const decoded = new Map();
+
+// The elements of a value that the page has whole; null for others.
+function elementsOf(value) {
+  if (!value || !value.f) return null;
+  if (!decoded.has(value)) {
+    const raw = value.raw, found = [], single = value.f === "c8" || value.f === "f4";
+    if (value.f[0] === "c") for (let i = 0; i < raw.length; i += 2)
+      found.push({text: `${number(raw[i], single)}${raw[i + 1] < 0 ? "" : "+"}${number(raw[i + 1], single)}i`, size: Math.hypot(raw[i], raw[i + 1])});
+    else for (const each of raw) found.push({text: value.t === "pred" ? (each ? "true" : "false") : typeof each === "bigint" ? String(each) : number(each, single), size: Number(each)});
+    decoded.set(value, found);
+  }
+  return decoded.get(value);
+}
+
+// The shortest text that reads back as the same number.
+function number(value, single) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "inf" : "-inf";
+  if (Object.is(value, -0)) return "-0";
+  if (!single || Number.isInteger(value)) return shorter(String(value));
+  for (let digits = 1; digits <= 9; digits++) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === value) return shorter(String(Number(text)));
+  }
+  return String(value);
+}
+
+const shorter = text => text.replace("e+", "e");
+const brief = text => text.length <= 7 || !Number.isFinite(Number(text)) ? text : shorter(Number(Number(text).toPrecision(3)).toString());
+
+// The colour of a number among others: blue above zero, brown below.
+function tint(size, most) {
+  if (!Number.isFinite(size) || !most) return "transparent";
+  const share = Math.round(8 + 46 * Math.min(1, Math.abs(size) / most));
+  return `color-mix(in srgb, var(--${size < 0 ? "low" : "now"}) ${size === 0 ? 3 : share}%, transparent)`;
+}
+
+// How many elements stand side by side: the last dimension that is more than 1.
+const columnsOf = value => value && value.d ? value.d.filter(extent => extent !== 1).pop() || 1 : 1;
+
+const shapeOf = value => Array.isArray(value) ? `tuple of ${value.length}` : value ? `${value.t}[${value.d.join(",")}]` : "";
+
+function indexOf(flat, dims) {
+  const found = [];
+  for (let axis = dims.length - 1; axis >= 0; axis--) { found.unshift(flat % dims[axis]); flat = Math.floor(flat / dims[axis]); }
+  return `[${found.join(",")}]`;
+}
+
+// A value as an element of the page; `lit` are numbers of elements to mark, `chosen` is one by part and index,
+// `choose` is called with the index of one that is clicked, and of a tuple with its part.
+function showValue(value, {lit = null, chosen = null, choose = null} = {}) {
+  if (value == null) return html("p", {class: "more"}, "not kept");
+  if (Array.isArray(value)) {
+    const parts = value.map((each, n) => each ? html("div", {}, html("p", {class: "more"}, `element ${n}: ${shapeOf(each)}`), showValue(each, {chosen: chosen && chosen.part === n ? {part: null, index: chosen.index} : null, choose: choose && (index => choose(index, n))})) : null);
+    return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean)) : html("p", {class: "more"}, "no numbers: a token, or a value under way");
+  }
+  const elements = elementsOf(value);
+  return elements ? grid(value, elements, lit, chosen && chosen.part == null ? chosen.index : null, choose) : summarised(value);
+}
+
+function grid(value, elements, lit, chosen, choose) {
+  const dims = value.d, wide = dims.filter(extent => extent !== 1), columns = columnsOf(value);
+  if (!elements.length) return html("p", {class: "more"}, "no elements");
+  const finite = elements.map(each => Math.abs(each.size)).filter(Number.isFinite), most = Math.max(0, ...finite), tiny = columns > 8 || elements.length > 96;
+  const host = html("div", {class: "grid m", style: `grid-template-columns:repeat(${columns},minmax(0,1fr))`});
+  const fold = wide.length > 2 ? columns * wide[wide.length - 2] : 0;
+  elements.forEach((each, flat) => {
+    const cell = html("div", {class: `cell${tiny ? " tiny" : ""}${lit && lit.has(flat) ? " lit" : ""}${flat === chosen ? " chosen" : ""}${Number.isFinite(each.size) || each.text === "true" ? "" : " odd"}`,
+      style: `background:${tint(each.size, most)}${fold && flat >= fold && flat % fold < columns ? ";margin-top:7px" : ""}`, title: `${indexOf(flat, dims)} = ${each.text}`},
+      tiny ? "" : brief(each.text));
+    host.append(cell);
+  });
+  if (choose) {
+    host.setAttribute("tabindex", "0");
+    host.setAttribute("role", "group");
+    host.setAttribute("aria-label", `${shapeOf(value)}: arrows choose an element`);
+    const cells = [...host.children];
+    host.addEventListener("click", event => { const flat = cells.indexOf(event.target); if (flat >= 0) choose(flat); });
+    host.addEventListener("keydown", event => stepIn(event, chosen, elements.length, columns, choose));
+  }
+  return host;
+}
+
+// Arrows in a grid of values go from element to element.
+function stepIn(event, chosen, count, columns, choose) {
+  const way = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns}[event.key];
+  if (!way || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const next = chosen == null ? 0 : chosen + way;
+  if (next >= 0 && next < count) { choose(next); Side.focusOnGrid(); }
+}
+
+function summarised(value) {
+  const cells = value.cells, columns = value.columns, rows = columns ? cells.length / columns : 0, most = Math.max(...cells.map(Math.abs), 0);
+  const odd = [[value.nans, "NaN"], [value.infs, "inf"]].filter(each => each[0]).map(each => `${each[0]} ${each[1]}`).join(", ");
+  const range = Number.isNaN(value.mean) ? "nothing finite" : product(value.d) === 1 ? brief(number(value.low)) : `${brief(number(value.low))} … ${brief(number(value.high))}, mean ${brief(number(value.mean))}`;
+  const host = html("div", {}, html("p", {class: "more"}, range, odd ? html("b", {class: "bad"}, `  ${odd}`) : null));
+  if (!cells.length) return host;
+  const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.max(rows, columns / 8)}`, title: `means of blocks of ${shapeOf(value)}`});
+  const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+  cells.forEach((each, i) => {
+    pen.fillStyle = style.getPropertyValue(each < 0 ? "--low" : "--now");
+    pen.globalAlpha = most ? .06 + .8 * Math.abs(each) / most : .06;
+    pen.fillRect(i % columns, Math.floor(i / columns), 1, 1);
+  });
+  host.append(canvas);
+  return host;
+}

@@ -1,0 +1,66 @@
+"""What a page says of an instruction beside its values: attributes, the op in a sentence, the user's line."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from ..graph import Instruction, TextSource
+from ..op import OPS
+from ..text.codecs import spellings
+from ..text.literals import literal_text
+from ..text.writer import Writer
+from ..trace import Spot
+from ..viz.drawing import short_shape
+from ..viz.kinds import kind_of
+
+_LONG = 160
+
+
+def told(spot: Spot) -> dict[str, Any]:
+    """The instruction of a spot, in words."""
+    instruction = spot.instruction
+    return {
+        "n": instruction.name,
+        "o": instruction.opcode.replace("_", "-"),
+        "s": short_shape(instruction.shape),
+        "k": kind_of(instruction.opcode).letter,
+        "p": list(spot.path),
+        "a": _attributes(instruction),
+        "w": _source(instruction),
+        "c": _channel(instruction),
+    }
+
+
+def sentence(opcode: str) -> str:
+    """The first sentence of an op's documentation."""
+    documentation = (OPS[opcode].declaration.__doc__ or "").strip()
+    return " ".join(documentation.split("\n\n")[0].split()).replace("`", "")
+
+
+def _attributes(instruction: Instruction) -> list[list[str]]:
+    """Names and texts, as HLO spells them."""
+    if instruction.opcode == "constant":
+        return [["literal", _cut(literal_text(instruction.attributes.literal.reshape(-1)[:64]))]]
+    if instruction.attributes is None:
+        return []
+    texts = (spelling.text(Writer(), instruction).removeprefix(", ") for spelling in spellings(instruction.opcode))
+    pairs = (text.partition("=") for text in texts if text)
+    return [[name, _cut(text)] for name, equals, text in pairs if equals]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+
+
+def _channel(instruction: Instruction) -> int | None:
+    return getattr(instruction.attributes, "channel_id", None)
+
+
+def _source(instruction: Instruction) -> list[str] | None:
+    """The place of the user's line, and the line."""
+    source = instruction.source
+    if source is None:
+        return None
+    line = "" if isinstance(source, TextSource) else linecache.getline(source.file, source.line).strip()
+    return [str(source), line]

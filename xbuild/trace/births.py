@@ -1,0 +1,86 @@
+"""Where a NaN or an infinity is born: a value has it, and no operand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from attrs import frozen
+
+from .data import Trace
+from .partners import from_afar
+from .summary import Summary
+
+_FLOATS = "fcV"
+LONGEST = 12
+"""How many events a chain has at most."""
+
+
+@frozen
+class Birth:
+    """An event whose value has a NaN, or an infinity, that no operand of it has."""
+
+    event: int
+    what: Literal["NaN", "infinity"]
+
+
+def births(trace: Trace) -> list[Birth]:
+    """All of them, in the order of the events; what was not kept has none."""
+    odd: dict[int, tuple[bool, bool]] = {}
+    known: dict[int, tuple[Any, tuple[bool, bool]]] = {}
+    for number, value in trace.values.items():
+        same = known.get(id(value))
+        flags = same[1] if same and same[0] is value else _flags(value)
+        known[id(value)] = value, flags
+        if len(known) > 1 << 16:
+            known.clear()
+        if flags != (False, False):
+            odd[number] = flags
+    afar = from_afar(trace) if odd else {}
+    return [birth for number in sorted(odd) for birth in _born(trace, odd, afar, number)]
+
+
+def _born(
+    trace: Trace, odd: Mapping[int, tuple[bool, bool]], afar: Mapping[int, Sequence[int]], number: int
+) -> Iterator[Birth]:
+    before = [odd.get(event, (False, False)) for event in _brought(trace, afar, number)]
+    nan, infinity = odd[number]
+    if nan and not any(each[0] for each in before):
+        yield Birth(number, "NaN")
+    if infinity and not any(each[1] for each in before):
+        yield Birth(number, "infinity")
+
+
+def _brought(trace: Trace, afar: Mapping[int, Sequence[int]], number: int) -> list[int]:
+    """The events that gave what an event computes with."""
+    return [*(event for event in trace.operands(number) if event is not None), *afar.get(number, ())]
+
+
+def chain(trace: Trace, number: int) -> list[int]:
+    """The way to an event, the earliest first: from each event to that of its operands that came last."""
+    afar = from_afar(trace)
+    found = [number]
+    while len(found) < LONGEST and (before := _brought(trace, afar, found[-1])):
+        found.append(max(before))
+    return found[::-1]
+
+
+def _flags(value: Any) -> tuple[bool, bool]:
+    """Whether it has a NaN, and an infinity."""
+    if isinstance(value, tuple):
+        return _any([_flags(each) for each in value])
+    if isinstance(value, Summary):
+        return value.nans > 0, value.infs > 0
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in _FLOATS or _finite(value):
+        return False, False
+    return bool(np.isnan(value).any()), bool(np.isinf(value).any())
+
+
+def _finite(value: Any) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(value).all())
+
+
+def _any(flags: Sequence[tuple[bool, bool]]) -> tuple[bool, bool]:
+    return any(nan for nan, _ in flags), any(inf for _, inf in flags)
