@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from interpreter.engines.distance import distance as distance
+from interpreter.engines.distance import is_float as is_float
 from shape_inference import AnyShape, Shape, TupleShape, primitive_type
 
 Array = np.ndarray[Any, Any]
-
-_UNSIGNED = (ml_dtypes.float8_e8m0fnu,)  # exponents alone: their bits are in order as they are
 
 
 def difference(actual: Any, expected: Any, ulps: float = 0) -> str | None:
@@ -32,34 +31,6 @@ def difference(actual: Any, expected: Any, ulps: float = 0) -> str | None:
 def assert_same(actual: Any, expected: Any, ulps: float = 0) -> None:
     found = difference(actual, expected, ulps)
     assert found is None, found
-
-
-def distance(a: Array, b: Array) -> Array:
-    """How many values of their type lie between the elements of two arrays; inf where one is NaN, or ints differ."""
-    if a.dtype.kind == "c":
-        return np.maximum(distance(a.real, b.real), distance(a.imag, b.imag))
-    if not is_float(a.dtype):
-        return np.where(a == b, 0.0, np.inf)
-    left, right = _ordered(a), _ordered(b)
-    apart = (np.maximum(left, right) - np.minimum(left, right)).astype(np.float64)
-    with np.errstate(invalid="ignore"):  # a signalling NaN is one, too
-        one, other = np.isnan(a).astype(bool), np.isnan(b).astype(bool)
-    return np.where(one & other, 0.0, np.where(one | other, np.inf, apart))
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    return primitive_type(dtype).is_float
-
-
-def _ordered(values: Array) -> Array:
-    """The bits of floats as unsigned ints in the order of the floats; -0 stands just below +0."""
-    kind = np.dtype(f"u{values.dtype.itemsize}")
-    bits = np.ascontiguousarray(values).view(kind).reshape(values.shape)
-    if values.dtype in _UNSIGNED:
-        return bits
-    sign = kind.type(1 << (primitive_type(values.dtype).bits - 1))
-    magnitude = bits & (sign - kind.type(1))
-    return np.where(bits & sign, sign - kind.type(1) - magnitude, sign + magnitude).astype(kind)
 
 
 def shape_of(value: Any) -> AnyShape:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 import xbuild as xb
 from shape_inference import primitive_type
@@ -60,7 +60,7 @@ def _split(rng: np.random.Generator, items: list[int], count: int) -> list[int]:
     return sorted(int(i) for i in rng.choice(items, count, replace=False)) if count else []
 
 
-def _placing(rng: np.random.Generator) -> dict[str, Any]:
+def placing(rng: np.random.Generator) -> dict[str, Any]:
     """The operand's extents, the slice's size in each, and which dimension is chosen, left out or batching."""
     rank = int(rng.integers(1, 5))
     extents = [int(n) for n in rng.integers(1, 6, rank)]
@@ -98,11 +98,10 @@ def _placing(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def gather(rng: np.random.Generator) -> Instance:
-    p = _placing(rng)
+def gather_attributes(rng: np.random.Generator, p: dict[str, Any]) -> dict[str, Any]:
     kept = [d for d in range(len(p["extents"])) if d not in p["left_out"] and d not in p["batching"]]
     offset = _split(rng, list(range(len(kept) + len(p["batch"]))), len(kept))
-    attributes = {
+    return {
         "offset_dims": tuple(offset),
         "collapsed_slice_dims": tuple(p["left_out"]),
         "start_index_map": tuple(p["chosen"]),
@@ -111,6 +110,11 @@ def gather(rng: np.random.Generator) -> Instance:
         "index_vector_dim": p["vector"],
         "slice_sizes": tuple(p["sizes"]),
     }
+
+
+def gather(rng: np.random.Generator) -> Instance:
+    p = placing(rng)
+    attributes = gather_attributes(rng, p)
     operand = values(rng, p["extents"], primitive_type(str(rng.choice([*ADDABLE, "f8e4m3fn", "s4"]))).dtype)
     found = starts(rng, p["shape"], p["largest"])
     return Instance(
@@ -141,9 +145,8 @@ def _chosen(rng: np.random.Generator, rows: list[Any]) -> Any:
     return rows[int(rng.integers(0, len(rows)))]
 
 
-def scatter(rng: np.random.Generator) -> Instance:
-    p = _placing(rng)
-    word, region, function, types = _chosen(rng, COMBINERS)
+def scatter_attributes(rng: np.random.Generator, p: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """The attributes, and the extents of the updates."""
     kept = [d for d in range(len(p["extents"])) if d not in p["left_out"] and d not in p["batching"]]
     window = _split(rng, list(range(len(kept) + len(p["batch"]))), len(kept))
     sizes, others = iter(p["sizes"][d] for d in kept), iter(p["batch"])
@@ -156,6 +159,13 @@ def scatter(rng: np.random.Generator) -> Instance:
         "scatter_indices_batching_dims": tuple(p["of_indices"]),
         "index_vector_dim": p["vector"],
     }
+    return attributes, shape
+
+
+def scatter(rng: np.random.Generator) -> Instance:
+    p = placing(rng)
+    word, region, function, types = _chosen(rng, COMBINERS)
+    attributes, shape = scatter_attributes(rng, p)
     dtype = primitive_type(str(rng.choice(types))).dtype
     operand, update, found = (
         values(rng, p["extents"], dtype),
@@ -233,59 +243,47 @@ def select_and_scatter(rng: np.random.Generator) -> Instance:
     )
 
 
-def convolution(rng: np.random.Generator) -> Instance:
+def convolution_attributes(rng: np.random.Generator) -> tuple[list[int], list[int], dict[str, Any]]:
+    """The extents of the input and of the kernel, and the attributes."""
     spatial = int(rng.integers(0, 4))
     rank = spatial + 2
-    window = tuple(
-        WindowDimension(
-            d.size,
-            d.stride,
-            d.padding_low,
-            d.padding_high,
-            d.window_dilation,
-            d.base_dilation,
-            bool(rng.random() < 0.2),
-        )
-        for d in window_of(rng, spatial)
-    )
+    window = tuple(evolve(d, window_reversal=bool(rng.random() < 0.2)) for d in window_of(rng, spatial))
     orders = [[int(n) for n in rng.permutation(rank)] if rng.random() < 0.7 else list(range(rank)) for _ in range(3)]
-    numbers = ConvolutionDimensionNumbers(
-        orders[0][0],
-        orders[0][1],
-        orders[0][2:],
-        orders[1][1],
-        orders[1][0],
-        orders[1][2:],
-        orders[2][0],
-        orders[2][1],
-        orders[2][2:],
-    )
+    (b, f, *spots), (i, o, *kernel), (p, q, *out) = orders
+    numbers = ConvolutionDimensionNumbers(b, f, spots, o, i, kernel, p, q, out)
     feature_groups = int(rng.integers(2, 4)) if rng.random() < 0.3 else 1
     batch_groups = int(rng.integers(2, 4)) if feature_groups == 1 and rng.random() < 0.3 else 1
     inputs, outputs = int(rng.integers(1, 4)), int(rng.integers(1, 4)) * feature_groups * batch_groups
     batch = int(rng.integers(1, 3)) * batch_groups
     lhs_sizes = [batch, inputs * feature_groups, *(int(n) for n in rng.integers(1, 7, spatial))]
     rhs_sizes = [outputs, inputs, *(dim.size for dim in window)]
+    return (
+        [n for _, n in sorted(zip(numbers.lhs, lhs_sizes, strict=True))],
+        [n for _, n in sorted(zip(numbers.rhs, rhs_sizes, strict=True))],
+        {
+            "window": window,
+            "dimension_numbers": numbers,
+            "feature_group_count": feature_groups,
+            "batch_group_count": batch_groups,
+        },
+    )
+
+
+def convolution(rng: np.random.Generator) -> Instance:
+    lhs_sizes, rhs_sizes, attributes = convolution_attributes(rng)
     dtype = primitive_type(str(rng.choice(["f32", "f32", "f64", "bf16", "f16", "s32", "s8", "u8", "c64"]))).dtype
-    lhs = values(rng, [n for _, n in sorted(zip(numbers.lhs, lhs_sizes, strict=True))], dtype)
-    rhs = values(rng, [n for _, n in sorted(zip(numbers.rhs, rhs_sizes, strict=True))], dtype)
+    lhs, rhs = values(rng, lhs_sizes, dtype), values(rng, rhs_sizes, dtype)
     wide: Any = {"V": np.float32, "f": np.float64, "i": np.int64, "u": np.int64, "c": np.complex128}[dtype.kind]
+    window, numbers, *groups = attributes.values()
 
     def expected() -> Array:
-        return slow.convolution(lhs, rhs, window, numbers, wide, feature_groups, batch_groups).astype(dtype)
+        return slow.convolution(lhs, rhs, window, numbers, wide, *groups).astype(dtype)
 
     return Instance(
-        lambda x, k: xb.ops.convolution(
-            x,
-            k,
-            window=window,
-            dimension_numbers=numbers,
-            feature_group_count=feature_groups,
-            batch_group_count=batch_groups,
-        ),
+        lambda x, k: xb.ops.convolution(x, k, **attributes),
         (lhs, rhs),
         expected,
-        f"convolution {dtype}{lhs.shape} {rhs.shape} {numbers} {window} fg={feature_groups} bg={batch_groups}",
+        f"convolution {dtype}{lhs.shape} {rhs.shape} {attributes}",
     )
 
 

@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import queue
-import subprocess
-import sys
-import threading
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from attrs import field, frozen
+from interpreter.engines.process import Child as Child
+from interpreter.engines.process import Failure as Failure
+from interpreter.engines.process import Job as Job
+from interpreter.engines.process import Outcome as Outcome
 
 SECONDS = 120
 DEVICES = 8
 
 
-@frozen
-class Job:
-    """A program as HLO text and, for each device (replica * num_partitions + partition), its arguments."""
-
-    text: str
-    arguments: Sequence[Sequence[Any]] = field(default=((),))
-    num_replicas: int = 1
-    num_partitions: int = 1
-
-
-@frozen
-class Failure:
-    """What came instead of results: XLA's refusal, or how the child ended."""
-
-    message: str
-
-
-Outcome = list[list[Any]] | Failure
-
-
 def run(jobs: Iterable[Job], seconds: float = SECONDS) -> list[Outcome]:
     """For each job, for each device, the leaves of its result; or the failure. One child runs all that it survives."""
-    outcomes: list[Outcome] = []
-    child = None
-    for job in jobs:
-        child = child or _Child()
-        outcomes.append(child.run(job, seconds))
+    with Oracle(seconds) as oracle:
+        return [oracle.run(job) for job in jobs]
+
+
+class Oracle:
+    """Real XLA for one job after the other; a child that has died, or has run `jobs_of_one`, has a successor."""
+
+    def __init__(self, seconds: float = SECONDS, jobs_of_one: int = 400) -> None:
+        self.seconds, self.jobs_of_one = seconds, jobs_of_one
+        self._child: Child | None = None
+        self._done = 0
+
+    def run(self, job: Job) -> Outcome:
+        if self._done == self.jobs_of_one:
+            self.stop()
+        child = self._child = self._child or Child(DEVICES)
+        self._done += 1
+        outcome = child.run(job, self.seconds)
         if child.is_dead:
-            child = None
-    if child:
-        child.stop()
-    return outcomes
+            self.stop()
+        return outcome
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop()
+        self._child, self._done = None, 0
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
 
 
 def run_one(text: str, *arguments: Any) -> list[Any]:
@@ -58,61 +56,3 @@ def run_one(text: str, *arguments: Any) -> list[Any]:
     if isinstance(outcome, Failure):
         raise RuntimeError(outcome.message)
     return outcome[0]
-
-
-class _Child:
-    def __init__(self) -> None:
-        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={DEVICES}".strip()
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.oracle.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                "JAX_PLATFORMS": "cpu",
-                "XLA_FLAGS": flags,
-                "PYTHONPATH": path,
-                "TF_CPP_MIN_LOG_LEVEL": "3",
-            },
-        )
-        self.answers: queue.Queue[Any] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-        self.is_dead = False
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                self.answers.put(pickle.load(self.process.stdout))  # type: ignore[arg-type]
-        except (EOFError, pickle.UnpicklingError, OSError, ValueError):
-            self.answers.put(None)
-
-    def run(self, job: Job, seconds: float) -> Outcome:
-        assert self.process.stdin is not None
-        try:
-            pickle.dump((job.text, job.arguments, job.num_replicas, job.num_partitions), self.process.stdin)
-            self.process.stdin.flush()
-            answer = self.answers.get(timeout=seconds)
-        except queue.Empty:
-            self.stop()
-            return Failure(f"no answer within {seconds:g} s")
-        except OSError:
-            answer = None
-        if answer is None:
-            self.stop()
-            return Failure(f"the process died with status {self.process.returncode}")
-        return Failure(answer) if isinstance(answer, str) else answer
-
-    def stop(self) -> None:
-        self.is_dead = True
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            try:
-                if pipe:
-                    pipe.close()
-            except OSError:  # what was not sent cannot be flushed
-                pass
