@@ -17,7 +17,7 @@ OLDEST_NUMPY := 'numpy==2.0.*; python_version < "3.13"' \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types stubs bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
+.PHONY: help demo gallery test lint types stubs bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,9 @@ demo: .venv/.demo ## recognise digits on several replicas
 
 test: .venv/.test ## run the tests; ARGS="-k gather" goes to pytest
 	$(BIN)/python -m pytest -n 2 tests $(ARGS)
+
+gallery: .venv/.test ## draw all pictures of the documentation anew
+	$(BIN)/python -m examples.gallery
 
 lint: .venv/.test ## check style and format
 	$(BIN)/ruff check .
