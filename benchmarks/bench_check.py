@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any
 
 import pytest
 
 import xbuild as xb
 
+from .conftest import Row
+
 INSTRUCTIONS = 20_000
-TRANSFERS = 64
+EVENTS = 4  # recv, send and their dones, of one transfer
 
 
 def one_program(replicas: int) -> xb.Module:
@@ -21,23 +24,30 @@ def one_program(replicas: int) -> xb.Module:
     return xb.Module("spmd", builder.build(value), num_replicas=replicas)
 
 
-def many_programs(devices: int) -> xb.ModuleGroup:
-    """A ring in which each device passes its value on again and again; a recv is posted before each send."""
-    return xb.ModuleGroup({d: _ring_member(d, devices) for d in range(devices)})
+def many_programs(devices: int, transfers: int, local: int = 0) -> xb.ModuleGroup:
+    """A ring in which each device passes its value on again and again, with local ops between; recvs come first."""
+    return xb.ModuleGroup({d: _ring_member(d, devices, transfers, local) for d in range(devices)})
 
 
-def _ring_member(device: int, devices: int) -> xb.Module:
+def _ring_member(device: int, devices: int, transfers: int, local: int) -> xb.Module:
     builder = xb.Builder(f"d{device}")
-    value = xb.parameter(builder, number=0, shape=xb.f32[4])
+    x = value = xb.parameter(builder, number=0, shape=xb.f32[4])
     token = xb.ops.after_all((), builder=builder)
-    for n in range(TRANSFERS):
+    for n in range(transfers):
         out, into = n * devices + device + 1, n * devices + (device - 1) % devices + 1
         posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
         sent = xb.ops.send(value, token, channel_id=out)
         done = xb.ops.send_done(sent, channel_id=out)
         value, token = xb.ops.recv_done(posted, channel_id=into)
         token = xb.ops.after_all((token, done))
+        for _ in range(local):
+            value = xb.ops.add(value, x)
     return xb.Module(f"d{device}", builder.build(value))
+
+
+def _peak() -> float:
+    """The most memory that this process has held, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 @pytest.mark.parametrize("replicas", [8, 256])
@@ -48,10 +58,30 @@ def test_one_program_for_all(side_by_side: Any, replicas: int) -> None:
                        lambda: xb.check(module), units=INSTRUCTIONS)  # fmt: skip
 
 
-@pytest.mark.parametrize("devices", [8, 64])
-def test_a_program_for_each(side_by_side: Any, devices: int) -> None:
-    group = many_programs(devices)
+@pytest.mark.parametrize("devices", [10, 100, 1000])
+def test_events_over_three_decades(side_by_side: Any, devices: int) -> None:
+    """A thousand, ten thousand and a hundred thousand events: the time for one must hardly grow."""
+    group = many_programs(devices, 25)
     assert xb.check(group).kind == "ok"
-    count = sum(len(module.entry.instructions) for module in group.modules.values())
-    side_by_side.alone(f"check an instruction, MPMD, {count} instructions, {devices} devices",
-                       lambda: xb.check(group), units=count)  # fmt: skip
+    count = devices * 25 * EVENTS
+    side_by_side.alone(f"check an event, MPMD, {count:,} events on {devices} devices",
+                       lambda: xb.check(group), units=count, rounds=3)  # fmt: skip
+
+
+def test_a_thousand_programs_of_a_thousand_instructions(benchmark: Any, rows: list[Row]) -> None:
+    """One in ten instructions communicates; seconds for the whole check, and the memory that it adds."""
+    group = many_programs(1024, 25, local=33)
+    before = _peak()
+    verdict = benchmark.pedantic(xb.check, (group,), rounds=1)
+    assert verdict.kind == "ok"
+    rows.append(Row("check 1,024 programs of 1,000 instructions", benchmark.stats.stats.median, unit="s"))
+    rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))
+
+
+def test_a_million_events(benchmark: Any, rows: list[Row]) -> None:
+    group = many_programs(1000, 250)
+    before = _peak()
+    verdict = benchmark.pedantic(xb.check, (group,), rounds=1)
+    assert verdict.kind == "ok"
+    rows.append(Row("check a million events on 1,000 devices", benchmark.stats.stats.median, unit="s"))
+    rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))

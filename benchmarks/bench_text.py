@@ -1,4 +1,4 @@
-"""How fast HLO text is read and printed, in thousands of instructions a second, against XLA's own reader and printer."""
+"""How fast HLO text is read and printed: thousands of instructions a second, against XLA's own reader and printer."""
 
 from __future__ import annotations
 

@@ -143,6 +143,13 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
         np.savez_compressed(file, **arrays)
 
 
+def _umask() -> int:
+    """The rights that new files do not get; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write into that takes the target's place at the end; where that fails the target is as it was."""
@@ -150,6 +157,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+        os.chmod(temporary, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)

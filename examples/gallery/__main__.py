@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .pages import write_pages
 from .pictures import FOLDER, PICTURES, TEXTS
 
 
@@ -14,7 +15,8 @@ def main() -> None:
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
     for file, text in TEXTS.items():
         (FOLDER / file).write_text(text(), encoding="utf-8")
-    print(f"{len(PICTURES) + len(TEXTS)} pictures in {FOLDER}")
+    pages = write_pages()
+    print(f"{len(PICTURES) + len(TEXTS)} pictures in {FOLDER}, {pages} step pages beside it")
 
 
 if __name__ == "__main__":

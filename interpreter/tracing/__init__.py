@@ -1,5 +1,7 @@
 """Filling traces: a run is watched, its events are put into logical time."""
 
-from .run import trace
+from .elsewhere import across_in
+from .run import trace, traced, without_run
+from .sources import origins_in
 
-__all__ = ["trace"]
+__all__ = ["across_in", "origins_in", "trace", "traced", "without_run"]

@@ -39,7 +39,7 @@ class Role:
         return channel
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Clock:
     """Reads the events in order, one by one those that communicate; the others follow on their devices.
 
@@ -64,7 +64,6 @@ class Clock:
     _posted: dict[Hashable, deque[int]] = field(factory=lambda: defaultdict(deque))
     _sent: dict[Hashable, deque[tuple[int, int]]] = field(factory=lambda: defaultdict(deque))
     _ahead: dict[Hashable, deque[tuple[int, int]]] = field(factory=lambda: defaultdict(deque))
-    _identities: Identities = field(init=False)
     _peers: Peers = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -73,7 +72,7 @@ class Clock:
         for events in self._events:
             self._turn[events] = np.arange(1, len(events) + 1)
         self._last = [(0, 0)] * len(self.modules)
-        self._identities, self._peers = Identities(self.modules), Peers(list(self.modules))
+        self._peers = Peers(list(self.modules))
         self._read()
 
     def count(self) -> Array:
@@ -88,12 +87,15 @@ class Clock:
     def _read(self) -> None:
         """Time runs on by one from event to event of a device, and leaps where it had to wait."""
         talking = [spot for spot, path in enumerate(self.paths) if _talks(path[-1].instruction)]
-        roles: dict[tuple[int, int], Role] = {}
+        roles = [_roles_of(self.modules, device) for device in range(len(self.modules))]
         waits = np.zeros(len(self.device), np.int64)
         for number in np.flatnonzero(np.isin(self.spot, talking)).tolist():
             device = int(self.device[number])
-            site = device, int(self.spot[number])
-            role = roles[site] = roles.get(site) or self._role(device, self.paths[site[1]])
+            path = self.paths[int(self.spot[number])]
+            known = roles[device].get(id(path))
+            if known is None:
+                known = roles[device][id(path)] = path, self._role(device, path)
+            role = known[1]
             self._at = number
             soonest = self._now(device) + 1
             reached = max(soonest, role.rule(self, number, device, role))
@@ -125,6 +127,10 @@ class Clock:
         request = _request(path, asked, collective)
         group = group_of(collective, device, *self.extent)
         return Role(rule, request, collective, (self._identities.of(self.modules[device], request), group), group)
+
+    @cached_property
+    def _identities(self) -> Identities:
+        return Identities(self.modules)
 
     def _meet(self, number: int, device: int, role: Role) -> int:
         """Members of one round of a collective get the result at one time: after the last has come."""
@@ -189,6 +195,12 @@ class Clock:
 
 
 _RULES: dict[str, Any] = {"send": Clock._send, "recv": Clock._recv, "recv_done": Clock._recv_done}
+
+
+def _roles_of(modules: Sequence[Module], device: int) -> dict[int, tuple[Path, Role]]:
+    """The roles of the spots of a device, kept with its module, by the other modules that it runs with."""
+    known: dict[Any, dict[int, tuple[Path, Role]]] = vars(modules[device]).setdefault("_roles", {})
+    return known.setdefault((device, *modules), {})
 
 
 def _talks(instruction: Instruction) -> bool:

@@ -49,7 +49,9 @@ def _received(trace: Trace) -> dict[int, Sequence[Across]]:
         if isinstance(shape, Shape) and 0 < shape.size <= SMALL:
             key = transfer.source, shape.size
             place = np.arange(shape.size)[:, None]
-            known[key] = known.get(key) or [Across(0, np.full_like(place, transfer.source), np.zeros_like(place), place)]
+            known[key] = known.get(key) or [
+                Across(0, np.full_like(place, transfer.source), np.zeros_like(place), place)
+            ]
             found[transfer.done] = known[key]
     return found
 
@@ -65,9 +67,9 @@ def _of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
     if sum(sizes) * len(group) > MOST or (opcode not in _MOVES and opcode not in _FOLDS):
         return ()
     dims = [shape.dims for shape in shapes]  # type: ignore[union-attr]
-    if opcode in _MOVES:
-        return _moved(collective, group, dims)
-    return _FOLDS[opcode](collective, group, dims)
+    rule = _moved if opcode in _MOVES else _FOLDS[opcode]
+    found: Sequence[Sequence[Across]] = rule(collective, group, dims)
+    return found
 
 
 def _folded(collective: Instruction, group: Sequence[int], dims: Sequence[tuple[int, ...]]) -> Any:

@@ -80,7 +80,9 @@ class Keep:
         if self.short:
             parts.append(f"{self.short} values of more than {self.elements:,} elements are told by their summaries")
         if self.passed:
-            parts.append(f"{self.passed:,} values of turns between each {self.every}th of an instruction are not there")
+            parts.append(
+                f"of an instruction one turn in {self.every} is kept, and {self.passed:,} values are not there"
+            )
         if self.dropped:
             parts.append(f"{self.dropped} values came after {self.bytes:,} bytes had been kept, and are not there")
         return "; ".join(parts)

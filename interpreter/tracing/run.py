@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from xbuild.graph import Module, ModuleGroup
 from xbuild.scheduling import Verdict
@@ -18,7 +18,7 @@ from xbuild.trace import Spot, Trace, Writer
 from ..lines import Path, Place
 from ..report import Stopped
 from ..run import Refused, checked, execute, modules_of
-from ..strict import StrictFailure, StrictReport
+from ..strict import StrictFailure
 from .clock import Clock
 from .elsewhere import across_in
 from .keep import Keep
@@ -57,25 +57,54 @@ def trace(
     >>> [(event.instruction.name, event.time) for event in trace(square, [[3.0]])]
     [('parameter.1', 1), ('multiply.2', 2)]
     """
+    found, _ = traced(
+        program, inputs, elements=elements, bytes=bytes, every=every, values=values, origins=origins, folder=folder,
+        check=check, send_buffers=send_buffers, **options,
+    )  # fmt: skip
+    return found
+
+
+def traced(
+    program: Module | ModuleGroup,
+    inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
+    *,
+    elements: int = 4096,
+    bytes: int = 64 << 20,
+    every: int = 1,
+    values: bool = True,
+    origins: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    check: bool = True,
+    send_buffers: float = 0,
+    **options: Any,
+) -> tuple[Trace, Stopped | StrictFailure | None]:
+    """The same, with the exception that `execute` would have raised."""
     verdict = _verdict(program, send_buffers, check)
     told = {**verdict.to_dict(), "text": str(verdict)}
-    spool = None if folder is None else Spool(Writer(FilePath(folder)))
+    spool = None if folder is None else Spool(Writer(FilePath(folder)), program)
     tracer = Tracer(Keep(elements, bytes, every) if values else None, spool)
     if spool is not None:
         spool.writer.begin(program, told)
-    results = stop = report = None
+    results = end = None
     try:
         results = execute(program, inputs, observer=tracer, check=check, send_buffers=send_buffers, **options)
-    except Stopped as stopped:
-        stop = {**stopped.report.to_dict(), "text": str(stopped.report)}
-    except StrictFailure as failure:
-        results, report = failure.results, failure.report
+    except (Stopped, StrictFailure) as error:
+        end = error
+    results = end.results if isinstance(end, StrictFailure) else results
+    stop = {**end.report.to_dict(), "text": str(end.report)} if isinstance(end, Stopped) else None
     found = _timed(program, tracer, verdict=told, stop=stop, results=results)
-    if report is not None:
-        found = evolve(found, findings=found_in(found, report))
+    if isinstance(end, StrictFailure):
+        found = evolve(found, findings=found_in(found, end.report))
     if spool is not None:
         found = spool.end(tracer, found)
-    return evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found
+    return (evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found), end
+
+
+def without_run(program: Module | ModuleGroup, verdict: Verdict) -> Trace:
+    """The trace of a program of which nothing can be run."""
+    none = np.zeros(0, np.int64)
+    told = {**verdict.to_dict(), "text": str(verdict)}
+    return Trace(program, (), none, none, none, none, none, verdict=told, left_out="nothing of this program can be run")
 
 
 def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
@@ -86,7 +115,7 @@ def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
     clock = Clock(modules, grid_of_group(ModuleGroup(dict(enumerate(modules)))), device, spot, paths)
     return Trace(
         program,
-        spots_of(paths),
+        spots_of(paths, program),
         device,
         spot,
         clock.count(),
@@ -105,12 +134,13 @@ class Spool:
     """Writes what a tracer has seen to a folder, a chunk at a time."""
 
     writer: Writer
-    events: int = field(default=0)
+    program: Module | ModuleGroup
+    events: int = 0
 
     def __call__(self, tracer: Tracer) -> None:
         paths, spot = tracer.spots()
         device = np.array(tracer.devices[self.events :], np.int32)
-        self.writer.chunk(device, spot[self.events :], spots_of(paths), tracer.values)
+        self.writer.chunk(device, spot[self.events :], spots_of(paths, self.program), tracer.values)
         self.events = len(tracer.devices)
         tracer.values = {}
         if tracer.keep is not None:
@@ -132,9 +162,13 @@ def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) ->
         return refused.verdict
 
 
-def spots_of(paths: Iterable[Path]) -> tuple[Spot, ...]:
-    """Call paths as a trace has them."""
-    return tuple(Spot(path[-1].instruction, labels(path[:-1])) for path in paths)
+def spots_of(paths: Sequence[Path], program: Module | ModuleGroup) -> tuple[Spot, ...]:
+    """Call paths as a trace has them; a program keeps those that it has had."""
+    known: dict[int, tuple[Path, Spot]] = vars(program).setdefault("_spots", {})
+    for path in paths:
+        if id(path) not in known:
+            known[id(path)] = path, Spot(path[-1].instruction, labels(path[:-1]))
+    return tuple(known[id(path)][1] for path in paths)
 
 
 def labels(path: Path) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ def origins_in(trace: Trace) -> Mapping[int, Sequence[Array | None]]:
     for number, spot in enumerate(trace.spot.tolist()):
         fixed = trace.spots[spot].instruction.opcode not in READS_VALUES
         if not fixed or spot not in known:
-            known[spot] = _tables(trace, number) if room > 0 else None
-            room -= sum(table.size for table in known[spot] or () if table is not None)
+            fresh = known[spot] = _tables(trace, number) if room > 0 else None
+            room -= sum(table.size for table in fresh or () if table is not None)
         tables = known[spot]
         if tables is not None:
             found[number] = tables
@@ -37,7 +37,7 @@ def origins_in(trace: Trace) -> Mapping[int, Sequence[Array | None]]:
 
 def _tables(trace: Trace, number: int) -> Sequence[Array | None] | None:
     values = [None if event is None else trace.values.get(event) for event in trace.operands(number)]
-    result = trace.values.get(number)
+    result: Any = trace.values.get(number)
     if not _is_array(result) or result.size > SMALL or not all(map(_is_array, values)):
         return None
     return origins_of(trace.spots[int(trace.spot[number])].instruction, values)

@@ -32,7 +32,7 @@ class Tracer(PathObserver):
     values: dict[int, Any] = field(factory=dict)
     _spots: dict[int, int] = field(factory=dict)
     _distinct: list[Path] = field(factory=list)
-    _columns: list[Array] = field(factory=list)
+    _column: Array = field(factory=lambda: np.zeros(0, np.int32))
 
     def __call__(self, device: int, path: Path, value: Any) -> None:
         if self.keep is not None:
@@ -45,14 +45,12 @@ class Tracer(PathObserver):
             self.hand_on(self)
 
     def spots(self) -> tuple[list[Path], Array]:
-        """The distinct call paths in the order of their first events, and for each event which; a path is one object."""
-        done = sum(map(len, self._columns))
-        fresh = np.fromiter(map(id, self.paths[done:]), np.int64, len(self.paths) - done)
-        names, first, inverse = np.unique(fresh, return_index=True, return_inverse=True)
-        for place in np.argsort(first):
-            if int(names[place]) not in self._spots:
-                self._spots[int(names[place])] = len(self._distinct)
-                self._distinct.append(self.paths[done + int(first[place])])
-        numbers = np.array([self._spots[int(name)] for name in names], np.int32)
-        self._columns = [np.concatenate([*self._columns, numbers[inverse] if len(names) else np.zeros(0, np.int32)])]
-        return self._distinct, self._columns[0]
+        """The distinct call paths as they first came, and for each event which; a path is one object."""
+        done, known = len(self._column), self._spots
+        for path in {id(path): path for path in self.paths[done:]}.values():
+            if id(path) not in known:
+                known[id(path)] = len(self._distinct)
+                self._distinct.append(path)
+        fresh = map(known.__getitem__, map(id, self.paths[done:]))
+        self._column = np.concatenate([self._column, np.fromiter(fresh, np.int32, len(self.paths) - done)])
+        return self._distinct, self._column

@@ -5,5 +5,7 @@ from . import edit as edit
 from . import reference as reference
 from . import run as run
 from . import show as show
+from . import step as step
+from . import trace as trace
 from . import viz as viz
 from .group import main as main

@@ -10,6 +10,8 @@ import click
 import xbuild
 
 from .group import REFUSED, load, main, module_of, takes_target
+from .keeping import Asked, refused_trace
+from .run import arguments_of
 from .viz import form_of, write
 
 
@@ -18,14 +20,23 @@ from .viz import form_of, write
 @click.option("--json", "as_json", is_flag=True, help="The facts of the report as JSON, on stdout.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
+@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
+@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
-def check(target: str, as_json: bool, send_buffers: int, picture: str | None, theme: str) -> None:
+def check(
+    target: str, as_json: bool, send_buffers: int, picture: str | None, theme: str, page: str | None, seed: int | None
+) -> None:
     """Say whether a program can deadlock.
 
-    The report is on stdout, and on stderr where the program is refused.
+    The report is on stdout, and on stderr where the program is refused. With --page the program is run in the order in
+    which it stands, until it ends or is stuck.
     """
-    form = _form(picture)
-    verdict = xbuild.check(module_of(load(target)), send_buffers=send_buffers)
+    form, asked = _form(picture), Asked(page)
+    program = module_of(load(target))
+    arguments = [] if page is None else arguments_of(program, None, seed)
+    verdict = xbuild.check(program, send_buffers=send_buffers)
+    if page is not None:
+        asked.keep(refused_trace(program, arguments, verdict, asked.options, send_buffers=send_buffers))
     if picture is not None:
         write(xbuild.viz(verdict, theme=theme).render(form), picture)
     if as_json:

@@ -13,6 +13,7 @@ from shape_inference import Shape
 from .. import archive
 from ..graph import Module, ModuleGroup
 from .group import entries, load, main, module_of, reported, stop, takes_target
+from .keeping import Asked, executed
 
 
 @main.command()
@@ -26,6 +27,12 @@ from .group import entries, load, main, module_of, reported, stop, takes_target
 @click.option("--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="Who runs it.")
 @click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
 @click.option("--eps", type=click.FloatRange(min=0), help="How far apart both may be; else stated by element type.")
+@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@click.option(
+    "--trace", "folder", type=click.Path(file_okay=False), help="A folder for the trace; `xbuild trace` reads it."
+)
+@click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
+@click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
 @click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
 @click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.")
@@ -40,6 +47,10 @@ def run(
     engine: str,
     platform: str,
     eps: float | None,
+    page: str | None,
+    folder: str | None,
+    trace_bytes: int,
+    trace_every: int,
     max_trips: int | None,
     max_seconds: float | None,
     max_bytes: int | None,
@@ -53,29 +64,30 @@ def run(
     is a tuple, element k is d<device>_infeed<i>_<k>. Types that NumPy's files lack are named, as in infeed0:bf16.
 
     With --strict the results are printed and written as without it; what was found is on stderr, and the exit code 1.
+
+    With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
     """
-    from interpreter import Limits, StrictFailure, execute
+    from interpreter import Limits
     from interpreter.engines import compare, execute_on_xla
     from interpreter.engines.comparison import lines
 
     program = module_of(load(target))
     given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
-    arguments = _arguments(program, inputs, seed)
+    arguments = arguments_of(program, inputs, seed)
     items = _infeed(infeed, engine, len(entries(program)))
     if strict and engine == "xla":
         raise click.UsageError("--strict is for the interpreter, and --engine xla is given")
+    if (page or folder) and engine == "xla":
+        raise click.UsageError("--page and --trace are for the interpreter, and --engine xla is given")
+    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every})
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":
             results = theirs = execute_on_xla(program, arguments, platform=platform, limits=limits)
         if engine != "xla":
-            try:
-                results = execute(
-                    program, arguments, infeed=items, send_buffers=send_buffers, strict=strict, limits=limits
-                )
-            except StrictFailure as found:
-                results, failure = found.results, found
+            options = {"infeed": items, "send_buffers": send_buffers, "strict": strict, "limits": limits}
+            results, failure = executed(program, arguments, asked, **options)
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:
         archive.write_results(outputs, results, shapes)
@@ -100,7 +112,7 @@ def _infeed(path: str | None, engine: str, devices: int) -> list[list[Any]] | No
         raise click.UsageError(str(error)) from None
 
 
-def _arguments(program: Module | ModuleGroup, inputs: str | None, seed: int | None) -> list[list[Any]]:
+def arguments_of(program: Module | ModuleGroup, inputs: str | None, seed: int | None) -> list[list[Any]]:
     parameters = [[p.shape for p in entry.parameters] for entry in entries(program)]
     if inputs and seed is not None:
         raise click.UsageError("--inputs and --random are both given; one is wanted")

@@ -12,9 +12,9 @@ from pathlib import Path
 from ..archive import replacing
 from ..trace import Trace
 
-__all__ = ["page_text", "write_page"]
+__all__ = ["framed", "page_text", "write_page"]
 
-_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "side.js", "graph.js", "app.js")
+_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "far.js", "side.js", "around.js", "graph.js", "app.js")
 
 
 def page_text(trace: Trace) -> str:
@@ -48,6 +48,13 @@ def write_page(trace: Trace, path: str | os.PathLike[str]) -> Path:
     with replacing(target) as file:
         file.write(page_text(trace).encode())
     return target
+
+
+def framed(trace: Trace, height: int = 720) -> str:
+    """The page in a frame of so many pixels, as a notebook shows it."""
+    text = html.escape(page_text(trace), quote=True)
+    style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
+    return f'<iframe title="{html.escape(repr(trace), quote=True)}" style="{style}" srcdoc="{text}"></iframe>'
 
 
 @cache

@@ -37,14 +37,15 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "labels": _labels(trace.program),
         "end": trace.end,
         "spots": [
-            told(spot) | {"in": operands, "up": caller, "l": [[loop.name, loop.condition, loop.itself] for loop in loops]}
+            told(spot)
+            | {"in": operands, "up": caller, "l": [[loop.name, loop.condition, loop.itself] for loop in loops]}
             for spot, operands, caller, loops in zip(
                 trace.spots, _operands(trace), _callers(trace), trace.loops, strict=True
             )
         ],
         "sentences": {each: sentence(each.replace("-", "_")) for each in _opcodes(trace)},
         "boxes": boxes(picture, trace.spots),
-        "cut": picture.size < _boxes_in_all(trace),
+        "cut": any(note.startswith("large") for note in picture.notes),
         "lanes": [_lane(trace, events, values.refs, of_events) for events in trace.of_device.values()],
         "meets": [_meeting(trace, meeting, place) for meeting in trace.meetings],
         "sends": [[t.source, place[t.send], t.target, place[t.done], t.channel] for t in trace.transfers],
@@ -58,7 +59,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
 def _name(program: Module | ModuleGroup) -> str:
     if isinstance(program, Module):
         return program.name
-    return " · ".join(dict.fromkeys(module.name for module in program.modules.values()))[:80]
+    names = [*dict.fromkeys(module.name for module in program.modules.values())]
+    return " · ".join([*names[:3], f"and {len(names) - 3} more"] if len(names) > 4 else names)
 
 
 def _facts(trace: Trace) -> Iterator[str]:

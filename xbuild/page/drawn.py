@@ -17,6 +17,7 @@ MOST = 240
 def drawn(program: Module | ModuleGroup) -> tuple[Picture, str]:
     """The picture, large programs folded, and its svg, which has both themes: the page chooses."""
     picture = shown(program, View(max_nodes=MOST))
+    assert isinstance(picture, Picture)
     return picture, svg_text(picture, "page")
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from ..trace import Summary, Trace, summary
+from ..trace import Summary, Trace
 from ..trace.pool import Pool
-from ..trace.summary import coarser
+from ..trace.summary import coarser, summaries
 from .packing import format_of, in_base64, small_ints
 
 ROOM = 6 << 20
@@ -22,7 +22,7 @@ _FIGURES = 40
 
 @frozen
 class Detail:
-    """Arrays of up to `whole` elements stand in a page one by one, larger ones by the means of `cells` x `cells` blocks."""
+    """Arrays of up to `whole` elements stand one by one, larger ones by the means of `cells` x `cells` blocks."""
 
     whole: int
     cells: int
@@ -46,32 +46,33 @@ class Fitted:
 
 def fitted(trace: Trace, room: int = ROOM) -> Fitted:
     """All values in as much detail as there is room for; where even summaries are too many, those of each n-th step."""
-    sizes = np.array([*_sizes(trace)], np.int64).reshape(-1, 2)
+    values = dict(trace.values)
+    sizes = np.array([*_sizes(values.values())], np.int64).reshape(-1, 2)
     level = next((level for level in LEVELS if _cost(sizes, level) <= room), LEVELS[-1])
     every = max(1, -int(-_cost(sizes, level) // room)) if level is LEVELS[-1] else 1
     while True:
-        pool, refs = _pooled(trace, level, every)
+        pool, refs = _pooled(trace, values, level, every)
         if pool.size * _LETTERS <= room or every > len(trace):
             break
         every *= 2
     told = [f"to keep it small, {level}"] if level is not LEVELS[0] else []
     if every > 1:
-        told.append(f"values are of each {every}th step")
+        told.append(f"values are of one step in {every}")
     kind, _, letters = pool.columns
     data = {"kinds": pool.kinds, "kind": small_ints(kind), "bytes": in_base64(letters)}
     return Fitted(data, refs, "; ".join(told))
 
 
-def _sizes(trace: Trace) -> Iterator[tuple[int, int]]:
+def _sizes(values: Iterable[Any]) -> Iterator[tuple[int, int]]:
     """Elements and bytes of an element of all arrays, each once."""
-    known: dict[int, Any] = {}
-    stack = [*trace.values.values()]
+    known: set[int] = set()
+    stack = [*values]
     while stack:
         value = stack.pop()
         if isinstance(value, tuple):
             stack += value
         elif value is not None and id(value) not in known:
-            known[id(value)] = value
+            known.add(id(value))
             size = int(np.prod(value.dims)) if isinstance(value, Summary) else value.size
             yield (size, 1 << 30) if isinstance(value, Summary) else (size, max(4, value.itemsize))
 
@@ -86,24 +87,36 @@ def _cost(sizes: Any, level: Detail) -> float:
     return float(np.where(whole, size * np.minimum(width, 16), short).sum() * _LETTERS + len(size) * 2)
 
 
-def _pooled(trace: Trace, level: Detail, every: int) -> tuple[Pool, list[int]]:
-    pool, known = Pool(format_of), dict[int, tuple[Any, Any]]()
-    refs = [-1] * len(trace)
-    steps = (trace.time % every == 0).tolist() if every > 1 else None
-    for number, value in trace.values.items():
-        if steps is None or steps[number]:
-            refs[number] = pool.add(_in_detail(value, level, known))
+def _pooled(trace: Trace, values: Mapping[int, Any], level: Detail, every: int) -> tuple[Pool, list[int]]:
+    if every > 1:
+        values = {number: values[number] for number in values if trace.time[number] % every == 0}
+    pool, refs, short = Pool(format_of), [-1] * len(trace), _shortened(values.values(), level)
+    for number, value in values.items():
+        refs[number] = pool.add(_in_detail(value, short))
     return pool, refs
 
 
-def _in_detail(value: Any, level: Detail, known: dict[int, tuple[Any, Any]]) -> Any:
+def _shortened(values: Iterable[Any], level: Detail) -> dict[int, tuple[Any, Any]]:
+    """The arrays that this detail tells in short, by identity, and how."""
+    large: dict[int, Any] = {}
+    stack = [*values]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            stack += value
+        elif isinstance(value, Summary):
+            if level is not LEVELS[0]:
+                large[id(value)] = value
+        elif value is not None and value.size > level.whole:
+            large[id(value)] = value
+    arrays = [value for value in large.values() if not isinstance(value, Summary)]
+    short = {id(value): (value, told) for value, told in zip(arrays, summaries(arrays, level.cells), strict=True)}
+    told = (value for value in large.values() if isinstance(value, Summary))
+    return short | {id(value): (value, coarser(value, level.cells)) for value in told}
+
+
+def _in_detail(value: Any, short: dict[int, tuple[Any, Any]]) -> Any:
     if isinstance(value, tuple):
-        return tuple(_in_detail(each, level, known) for each in value)
-    if isinstance(value, np.ndarray | np.generic) and value.size <= level.whole:
-        return value
-    if value is None or (isinstance(value, Summary) and level is LEVELS[0]):
-        return value
-    if id(value) not in known:
-        short = coarser(value, level.cells) if isinstance(value, Summary) else summary(value, level.cells)
-        known[id(value)] = value, short
-    return known[id(value)][1]
+        return tuple(_in_detail(each, short) for each in value)
+    found = short.get(id(value))
+    return value if found is None or found[0] is not value else found[1]

@@ -14,7 +14,9 @@ MOST = 2000
 
 def marks(trace: Trace, place: Sequence[int]) -> Mapping[int, list[list[Any]]]:
     """For each device what there is to see: the place of the event on its lane, and words."""
-    found = {(birth.event, birth.what): f"{birth.what} is born in {trace.standing(birth.event)}" for birth in _born(trace)}
+    found = {
+        (birth.event, birth.what): f"{birth.what} is born in {trace.standing(birth.event)}" for birth in _born(trace)
+    }
     for finding in trace.findings:
         if finding["event"] is not None:
             what = {"nan_born": "NaN", "inf_born": "infinity"}.get(finding["kind"], finding["kind"])

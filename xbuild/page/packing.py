@@ -33,5 +33,5 @@ def in_base64(array: Array) -> str:
 def small_ints(array: Array) -> dict[str, Any]:
     """Integers in the narrowest format that holds them."""
     low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-    name = "i1" if -128 <= low and high < 128 else "i2" if -(1 << 15) <= low and high < 1 << 15 else "i4"
+    name = "i1" if low >= -128 and high < 128 else "i2" if low >= -(1 << 15) and high < 1 << 15 else "i4"
     return {"f": name, "b": in_base64(array.astype(name))}

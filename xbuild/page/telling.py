@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
+from functools import lru_cache
 from typing import Any
 
-from ..graph import Instruction, TextSource
+from ..graph import Instruction, Source, TextSource
 from ..op import OPS
 from ..text.codecs import spellings
 from ..text.literals import literal_text
@@ -62,5 +63,9 @@ def _source(instruction: Instruction) -> list[str] | None:
     source = instruction.source
     if source is None:
         return None
-    line = "" if isinstance(source, TextSource) else linecache.getline(source.file, source.line).strip()
-    return [str(source), line]
+    return _told(source, isinstance(source, TextSource))
+
+
+@lru_cache(maxsize=4096)
+def _told(source: Source, is_text: bool) -> list[str]:
+    return [str(source), "" if is_text else linecache.getline(source.file, source.line).strip()]

@@ -78,8 +78,7 @@ def _flags(value: Any) -> tuple[bool, bool]:
 
 
 def _finite(value: Any) -> bool:
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(value).all())
+    return bool(np.isfinite(value).all())
 
 
 def _any(flags: Sequence[tuple[bool, bool]]) -> tuple[bool, bool]:

@@ -1,4 +1,4 @@
-"""Traces in a folder: an index as JSON, the programs as HLO text, columns and values in chunks that grow with the run."""
+"""Traces in a folder: an index as JSON, the programs as HLO text, the rest in chunks, written as they come."""
 
 from __future__ import annotations
 
@@ -55,11 +55,8 @@ class Writer:
         index = self.index
         pool = Pool()
         refs = np.array([(number, pool.add(value)) for number, value in values.items()], np.int64).reshape(-1, 2)
-        kind, at, letters = pool.columns
-        columns = {"device": device.astype(np.int32), "spot": spot.astype(np.int32), "refs": refs}
-        kinds = np.array(json.dumps(pool.kinds))
-        with replacing(self.folder / f"chunk-{index['chunks']:05}.npz") as file:
-            np.savez(file, **columns, kinds=kinds, kind=kind, at=at, letters=letters)
+        columns = {"device": device.astype(np.int32), "spot": spot.astype(np.int32), "refs": refs, **_columns(pool)}
+        self._write(f"chunk-{index['chunks']:05}.npz", columns)
         index["spots"] += [self._spot(each) for each in spots[len(index["spots"]) :]]
         index["chunks"] += 1
         index["events"] += len(device)
@@ -72,14 +69,12 @@ class Writer:
 
     def end(self, trace: Trace) -> None:
         """Logical time, who met whom, how it ended."""
-        with replacing(self.folder / "time.npz") as file:
-            np.savez(file, time=trace.time, since=trace.since, count=trace.count, **self._met(trace))
+        times = {"time": trace.time, "since": trace.since, "count": trace.count}
+        self._write("time.npz", {**times, **self._met(trace)})
         if trace.results is not None:
             pool = Pool()
             refs = [pool.add(each) for each in trace.results]
-            kind, at, letters = pool.columns
-            with replacing(self.folder / "results.npz") as file:
-                np.savez(file, refs=refs, kinds=np.array(json.dumps(pool.kinds)), kind=kind, at=at, letters=letters)
+            self._write("results.npz", {"refs": np.array(refs, np.int64), **_columns(pool)})
         told = {"stop": trace.stop, "left_out": trace.left_out, "findings": trace.findings, "finished": True}
         self.index |= told
         self._write_index()
@@ -98,9 +93,18 @@ class Writer:
             "transfers": np.array(transfers, np.int64).reshape(-1, 5),
         }
 
+    def _write(self, name: str, columns: Mapping[str, Any]) -> None:
+        with replacing(self.folder / name) as file:
+            np.savez(file, **columns)
+
     def _write_index(self) -> None:
         with replacing(self.folder / "index.json") as file:
             file.write(json.dumps(self.index).encode())
+
+
+def _columns(pool: Pool) -> dict[str, Array]:
+    kind, at, letters = pool.columns
+    return {"kinds": np.array(json.dumps(pool.kinds)), "kind": kind, "at": at, "letters": letters}
 
 
 def _emptied(folder: Path) -> None:
@@ -108,7 +112,8 @@ def _emptied(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = sorted(os.listdir(folder))
     if names and not is_trace(folder):
-        raise TraceError(f"{os.fspath(folder)!r} is no trace, and holds {names[0]!r}: a trace wants a folder of its own")
+        where = os.fspath(folder)
+        raise TraceError(f"{where!r} is no trace, and holds {names[0]!r}: a trace wants a folder of its own")
     for name in sorted(names, key=lambda name: name != "index.json"):
         if name == "index.json" or name.endswith((".npz", ".hlo")):
             os.unlink(folder / name)

@@ -116,6 +116,6 @@ class Packed:
 
     def _summary(self, kind: Mapping[str, Any], at: int) -> Summary:
         low, high, mean, nans, infs = self._array(np.dtype(np.float64), (5,), at).tolist()
-        finite = [None if each != each else each for each in (low, high, mean)]
+        low, high, mean = (None if each != each else each for each in (low, high, mean))
         cells = self._array(np.dtype(np.float32), kind["c"], at + 40)
-        return Summary(kind["t"], tuple(kind["d"]), *finite, int(nans), int(infs), cells)
+        return Summary(kind["t"], tuple(kind["d"]), low, high, mean, int(nans), int(infs), cells)

@@ -6,7 +6,7 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def _time(place: Path, modules: Sequence[Module], device: Array) -> dict[str, An
 def _parts(column: Array, lengths: Array) -> list[tuple[int, ...]]:
     ends = [*accumulate(lengths.tolist(), initial=0)]
     numbers = column.tolist()
-    return [tuple(numbers[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    return [tuple(numbers[a:b]) for a, b in pairwise(ends)]
 
 
 def _results(place: Path) -> list[Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ from shape_inference import primitive_type
 from ..attributes import Array
 
 CELLS = 16
+
+_TOGETHER = 1 << 18
+"""How many elements are summed up at a time."""
 
 
 @frozen(eq=False)
@@ -45,20 +50,41 @@ def summary(value: Any, most: int = CELLS) -> Summary:
     >>> print(summary(np.arange(600, dtype=np.float32)))
     f32[600] 0 .. 599, mean 299.5
     """
-    array = np.asarray(value)
-    plain = numbers(array)
+    return summaries([np.asarray(value)], most)[0]
+
+
+def summaries(arrays: Sequence[Array], most: int = CELLS) -> list[Summary]:
+    """The summaries of arrays, those of one type and shape computed together."""
+    alike: dict[Any, list[int]] = {}
+    for number, array in enumerate(arrays):
+        alike.setdefault((array.dtype, array.shape), []).append(number)
+    found: dict[int, Summary] = {}
+    for (_, dims), members in alike.items():
+        share = max(1, _TOGETHER // max(1, prod(dims)))
+        for start in range(0, len(members), share):
+            some = members[start : start + share]
+            found |= zip(some, _told(np.stack([arrays[number] for number in some]), most), strict=True)
+    return [found[number] for number in range(len(arrays))]
+
+
+def _told(arrays: Array, most: int) -> Iterator[Summary]:
+    """The summaries of the rows of an array."""
+    dims, count = arrays.shape[1:], len(arrays)
+    plain = numbers(arrays).reshape(count, -1)
     finite = np.isfinite(plain)
-    kept = plain if finite.all() else plain[finite]
-    return Summary(
-        str(primitive_type(array.dtype)),
-        array.shape,
-        float(kept.min()) if kept.size else None,
-        float(kept.max()) if kept.size else None,
-        float(kept.mean()) if kept.size else None,
-        int(np.isnan(plain).sum()),
-        int(np.isinf(plain).sum()),
-        cells(np.where(finite, plain, 0.0), most),
-    )
+    zeroed = np.where(finite, plain, 0.0)
+    sizes = finite.sum(axis=1)
+    low = np.where(finite, plain, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(finite, plain, -np.inf).max(axis=1, initial=-np.inf)
+    with np.errstate(all="ignore"):
+        mean = zeroed.sum(axis=1) / sizes
+    odd = np.isnan(plain).sum(axis=1), np.isinf(plain).sum(axis=1)
+    columns = [each.tolist() for each in (sizes, low, high, mean, *odd)]
+    blocks = cells(zeroed.reshape(count, *dims), most)
+    name = str(primitive_type(arrays.dtype))
+    for row, (size, *figures, nans, infs) in enumerate(zip(*columns, strict=True)):
+        least, largest, middle = figures if size else (None, None, None)
+        yield Summary(name, dims, least, largest, middle, nans, infs, blocks[row])
 
 
 def numbers(array: Array) -> Array:
@@ -69,19 +95,19 @@ def numbers(array: Array) -> Array:
 
 def coarser(told: Summary, most: int) -> Summary:
     """A summary with fewer cells."""
-    return evolve(told, cells=cells(told.cells.astype(np.float64), most))
+    return evolve(told, cells=cells(told.cells.astype(np.float64)[None], most)[0])
 
 
 def cells(plain: Array, most: int) -> Array:
-    """Means over at most so many rows and columns of blocks."""
-    columns = plain.shape[-1] if plain.ndim else 1
+    """Of each row of an array the means over at most so many rows and columns of blocks."""
+    count, *dims = plain.shape
+    columns = dims[-1] if dims else 1
     if not plain.size or not most:
-        return np.zeros((0, 0), np.float32)
-    count = plain.size // columns
-    rows = np.add.reduceat(plain.reshape(-1, columns), starts(count, most), axis=0)
-    blocks = np.add.reduceat(rows, starts(columns, most), axis=1)
-    share = np.outer(lengths(count, most), lengths(columns, most))
-    return np.asarray(blocks / share, np.float32)
+        return np.zeros((count, 0, 0), np.float32)
+    rows = prod(dims) // columns
+    high = np.add.reduceat(plain.reshape(count, rows, columns), starts(rows, most), axis=1)
+    blocks = np.add.reduceat(high, starts(columns, most), axis=2)
+    return np.asarray(blocks / np.outer(lengths(rows, most), lengths(columns, most)), np.float32)
 
 
 def starts(extent: int, most: int) -> Array:

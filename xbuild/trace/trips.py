@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Loop:
-    """A loop around a spot: its name, and the spots at which its condition begins and of itself, -1 where never seen."""
+    """A loop around a spot: its name, and the spots where its condition begins and of itself, -1 where never seen."""
 
     name: str
     condition: int

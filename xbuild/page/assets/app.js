@@ -8,7 +8,7 @@ function go(changes) {
   if ("device" in changes || "time" in changes || "index" in changes) state.index = state.part = null;
   Object.assign(state, changes);
   state.time = Math.max(1, Math.min(D.end || 1, Math.round(state.time) || 1));
-  state.device = Math.max(0, Math.min(lanes.length - 1, state.device));
+  state.device = Math.max(0, Math.min(lanes.length - 1, Math.round(state.device) || 0));
   draw(before.device !== state.device);
   const address = ["step", "device", "part", "index"].map(name => [name, state[name === "step" ? "time" : name]]).filter(each => each[1] != null);
   try { history.replaceState(null, "", `#${address.map(each => each.join("=")).join("&")}`); } catch { /* in a frame of a notebook there is no address to keep it */ }
@@ -21,6 +21,8 @@ function draw(toLane = true) {
   Side.draw();
   byId("slider").value = state.time;
   byId("clock").textContent = `step ${state.time} / ${D.end}`;
+  const i = currentEvent();
+  byId("slider").setAttribute("aria-valuetext", byId("said").textContent = `step ${state.time}, ${D.labels[state.device]}: ${i < 0 ? "has not begun" : lanes[state.device].spot(i).n}`);
 }
 
 function readAddress() {
@@ -35,15 +37,20 @@ function readAddress() {
 function chip() {
   const kind = D.stop ? "stopped" : D.verdict ? D.verdict.kind : "", bad = D.stop || (D.verdict && D.verdict.refused);
   if (!kind) return;
-  const words = D.stop ? `${D.stop.kind}: ${D.stop.cause || D.stop.message}` : D.verdict.text.split("\n")[0];
+  const refused = D.verdict && D.verdict.refused, words = D.stop && !refused ? `${D.stop.kind}: ${D.stop.cause || D.stop.message}` : D.verdict.text.split("\n")[0];
   byId("verdict").append(html("span", {class: `chip ${bad ? "bad" : kind === "ok" ? "ok" : "warn"}`, title: words}, words));
 }
 
 function marks() {
   const host = byId("marks");
+  const at = new Map();
   for (const [device, found] of Object.entries(D.marks)) for (const [event, text] of found.slice(0, 200)) {
-    const time = lanes[device].times[event], words = `step ${time}, ${D.labels[device]}: ${text}`;
-    host.append(html("button", {type: "button", tabindex: -1, title: words, "aria-label": words, on: () => go({device: Number(device), time}), style: `left:${100 * (time - 1) / Math.max(1, D.end - 1)}%`}));
+    const time = lanes[device].times[event];
+    (at.get(time) || at.set(time, []).get(time)).push({device: Number(device), words: `${D.labels[device]}: ${text}`});
+  }
+  for (const [time, found] of at) {
+    const more = found.length > 6 ? [`and ${found.length - 6} more`] : [], words = [`step ${time}`, ...found.slice(0, 6).map(each => each.words), ...more].join("\n");
+    host.append(html("button", {type: "button", tabindex: -1, title: words, "aria-label": words, on: () => go({device: found[0].device, time}), style: `left:${100 * (time - 1) / Math.max(1, D.end - 1)}%`}));
   }
 }
 

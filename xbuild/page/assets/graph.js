@@ -1,28 +1,51 @@
 // The picture of the program: drag, wheel, and the box of the current instruction marked.
 const Graph = {
-  scale: 1, x: 0, y: 0, marked: [],
+  scale: 1, x: 0, y: 0, marked: [], mode: "whole",
 
   start() {
     this.host = byId("graph");
-    this.svg = this.host.querySelector("svg");
+    this.whole = this.svg = this.host.querySelector("svg");
     this.spotsOf = new Map();
     D.boxes.forEach((ids, spot) => ids.forEach(id => (this.spotsOf.get(id) || this.spotsOf.set(id, []).get(id)).push(spot)));
-    this.size = {width: this.svg.viewBox.baseVal.width, height: this.svg.viewBox.baseVal.height};
+    this.full = this.size = {width: this.svg.viewBox.baseVal.width, height: this.svg.viewBox.baseVal.height};
+    Around.start(this.host);
     this.host.addEventListener("wheel", event => { event.preventDefault(); this.zoomAt(event.offsetX, event.offsetY, Math.exp(-event.deltaY / 500), event); }, {passive: false});
     this.host.addEventListener("pointerdown", event => this.press(event));
-    this.svg.addEventListener("click", event => this.click(event));
+    this.whole.addEventListener("click", event => this.click(event));
     byId("fit").onclick = () => this.fit();
     byId("here").onclick = () => this.find();
-    this.fit();
+    byId("whole").onclick = () => this.show("whole");
+    byId("around").onclick = () => this.show("around");
+    this.show(D.cut ? "around" : "whole");
     setTimeout(() => this.host.classList.add("live"), 300);
+  },
+  // The whole program, or what is around the current instruction.
+  show(mode) {
+    this.mode = mode;
+    for (const name of ["whole", "around"]) byId(name).setAttribute("aria-pressed", String(name === mode));
+    this.svg = mode === "whole" ? this.whole : Around.svg;
+    this.whole.style.display = mode === "whole" ? "" : "none";
+    Around.svg.style.display = mode === "whole" ? "none" : "";
+    this.size = this.full;
+    this.mark();
+    if (mode === "whole") { this.fit(); this.keepInView(); }
   },
   place() { this.svg.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.scale})`; },
   fit() {
     const {clientWidth: width, clientHeight: height} = this.host;
     this.scale = Math.min(1.25, width / this.size.width, height / this.size.height);
+    if (this.mode === "around") { this.middle(width, height); return; }
     if (this.scale < .45) this.scale = Math.max(this.scale, Math.min(.45, width / Math.min(this.size.width, 1400)));
     this.x = Math.max(0, (width - this.size.width * this.scale) / 2);
     this.y = Math.max(0, (height - this.size.height * this.scale) / 2);
+    this.place();
+  },
+  // The neighbourhood, so large that it can be read; the current instruction in the middle where not all has room.
+  middle(width, height) {
+    this.scale = Math.min(1.1, Math.max(this.scale, .72));
+    const room = this.size.width * this.scale <= width, high = this.size.height * this.scale <= height;
+    this.x = room ? (width - this.size.width * this.scale) / 2 : width / 2 - (Around.at[0] - Around.size.x) * this.scale;
+    this.y = high ? (height - this.size.height * this.scale) / 2 : height / 2 - (Around.at[1] - Around.size.y) * this.scale;
     this.place();
   },
   zoomAt(_x, _y, factor, event) {
@@ -60,10 +83,21 @@ const Graph = {
     for (const box of this.marked) box.classList.remove("now", "input");
     const i = currentEvent(), lane = lanes[state.device];
     this.marked = [];
+    if (this.mode === "around") { this.markAround(lane, i); return; }
     if (i < 0) return;
     for (const operand of lane.spot(i).in) if (operand >= 0) for (const box of this.boxesOf(operand, state.device)) { box.classList.add("input"); this.marked.push(box); }
     for (const box of this.boxesOf(lane.spots[i], state.device)) { box.classList.add("now"); this.marked.push(box); }
     this.keepInView();
+  },
+  markAround(lane, i) {
+    if (i < 0) { Around.svg.replaceChildren(); this.drawn = null; return; }
+    const spot = lane.spots[i];
+    if (this.drawn !== spot) { Around.draw(spot); this.drawn = spot; this.size = Around.size; this.fit(); }
+    this.size = Around.size;
+    for (const operand of lane.spot(i).in) if (Around.boxes.has(operand)) { const box = Around.boxes.get(operand); box.classList.add("input"); this.marked.push(box); }
+    const box = Around.boxes.get(spot);
+    box.classList.add("now");
+    this.marked.push(box);
   },
   keepInView() {
     const box = this.marked[this.marked.length - 1];
@@ -73,8 +107,8 @@ const Graph = {
   },
   find() {
     const box = this.marked[this.marked.length - 1];
-    if (!box) return;
-    const at = box.getBBox(), matrix = box.getCTM(), root = this.svg.getCTM(), {clientWidth: width, clientHeight: height} = this.host;
+    if (!box || this.mode === "around") { this.fit(); return; }
+    const at = box.getBBox(), {clientWidth: width, clientHeight: height} = this.host;
     const middle = [at.x + at.width / 2, at.y + at.height / 2], group = this.offset(box);
     if (this.scale < .5) this.scale = .8;
     this.x = width / 2 - (middle[0] + group[0]) * this.scale;

@@ -2,7 +2,7 @@
 const ZOOMS = [64, 34, 16, 7, 3, 1.2];
 const LABEL = 118;
 const Lanes = {
-  zoom: 0, first: 1, width: 800,
+  zoom: 0, first: 1, width: 800, top: 0, bottom: 1e9,
   row: lanes.length <= 6 ? 50 : lanes.length <= 16 ? 34 : lanes.length <= 48 ? 22 : 13,
 
   start() {
@@ -12,6 +12,8 @@ const Lanes = {
     this.strip = byId("overview");
     this.strip.addEventListener("pointerdown", event => this.jump(event));
     this.strip.addEventListener("pointermove", event => { if (event.buttons) this.jump(event); });
+    let asked = 0;
+    this.host.addEventListener("scroll", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => this.draw()); });
     byId("in").onclick = () => this.scale(-1);
     byId("out").onclick = () => this.scale(1);
     this.host.addEventListener("wheel", event => {
@@ -35,8 +37,10 @@ const Lanes = {
     const box = this.strip.getBoundingClientRect();
     go({time: Math.round((event.clientX - box.left - LABEL) / (box.width - LABEL) * D.end)});
   },
-  // Keep the current time in view.
-  follow() {
+  // Keep the current time in view, and where it has changed the lane.
+  follow(toLane) {
+    const {scrollTop, clientHeight} = this.host, y = this.y(state.device);
+    if (toLane && (y - this.row < scrollTop || y + this.row > scrollTop + clientHeight - 22)) this.host.scrollTop = y - clientHeight / 2;
     this.width = this.host.clientWidth || this.width;
     const margin = Math.min(3, this.shown >> 2);
     if (state.time < this.first + margin || state.time > this.first + this.shown - 1 - margin)
@@ -46,30 +50,43 @@ const Lanes = {
   },
   draw() {
     this.first = Math.max(1, Math.min(this.first, Math.max(1, D.end + 2 - this.shown)));
-    const height = 12 + this.row * lanes.length + 24;
+    const height = 12 + this.row * lanes.length + 24, {scrollTop} = this.host;
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
     svg.setAttribute("height", height);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", "lanes of the devices over logical time");
+    this.host.replaceChildren(svg);
+    this.host.scrollTop = scrollTop;
+    this.top = this.host.scrollTop;
+    this.bottom = this.host.clientHeight ? this.top + this.host.clientHeight : 1e9;
     element(svg, "defs", {}).innerHTML = '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--wait)" stroke-width="2"/></pattern>'
       + '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--coll)"/></marker>';
     this.axis(svg, height);
+    const x = this.x(state.time);
+    element(svg, "line", {x1: x, x2: x, y1: 2, y2: Math.min(height, Math.max(this.bottom, 60)) - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
     this.meetings(svg);
-    lanes.forEach(lane => this.lane(svg, lane));
+    lanes.forEach(lane => { if (this.sees(lane.device)) this.lane(svg, lane); });
     this.arrows(svg);
     this.standing(svg);
-    const x = this.x(state.time);
-    element(svg, "line", {x1: x, x2: x, y1: 2, y2: height - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
-    this.host.replaceChildren(svg);
+    this.times(svg, Math.min(height, Math.max(this.bottom, 60)));
     this.overview();
   },
+  // Whether some of a lane, or of what is between two, is in view.
+  sees(device, other = device) {
+    return this.y(Math.max(device, other)) + this.row > this.top && this.y(Math.min(device, other)) - this.row < this.bottom;
+  },
+  ticks() {
+    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find(n => n * this.px >= 42) || 10000, found = [];
+    for (let time = Math.ceil(this.first / every) * every; time < this.first + this.shown && time <= D.end + 1; time += every) found.push(time);
+    return found;
+  },
   axis(svg, height) {
-    const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find(n => n * this.px >= 42) || 10000;
-    for (let time = Math.ceil(this.first / every) * every; time < this.first + this.shown && time <= D.end + 1; time += every) {
-      element(svg, "line", {x1: this.x(time), x2: this.x(time), y1: 6, y2: height - 22, stroke: "var(--grid)"});
-      element(svg, "text", {x: this.x(time), y: height - 7, "text-anchor": "middle", class: "d", style: "font-size:11px"}, time);
-    }
+    for (const time of this.ticks()) element(svg, "line", {x1: this.x(time), x2: this.x(time), y1: 6, y2: height - 22, stroke: "var(--grid)"});
+  },
+  times(svg, bottom) {
+    element(svg, "rect", {x: 0, y: bottom - 21, width: this.width, height: 22, fill: "var(--bg)"});
+    for (const time of this.ticks()) element(svg, "text", {x: this.x(time), y: bottom - 7, "text-anchor": "middle", class: "d", style: "font-size:11px"}, time);
   },
   lane(svg, lane) {
     const y = this.y(lane.device), chosen = lane.device === state.device;
@@ -122,11 +139,12 @@ const Lanes = {
   meetings(svg) {
     for (const meet of D.meets) {
       if (meet.t < this.first || meet.t > this.first + this.shown || meet.e.length < 2) continue;
+      if (!this.sees(meet.e[0][0], meet.e[meet.e.length - 1][0]) && !meet.e.some(each => this.sees(each[0]))) continue;
       const x = this.x(meet.t), devices = meet.e.map(each => each[0]), top = this.y(Math.min(...devices)), bottom = this.y(Math.max(...devices));
       const wide = Math.max(3, this.px * .98), tall = Math.min(20, this.row * .48), group = element(svg, "g", {"pointer-events": "none"});
       element(group, "rect", {x: x - wide / 2, y: top - tall, width: wide, height: bottom - top + 2 * tall, rx: Math.min(9, wide / 2), fill: "var(--coll-bg)", stroke: "var(--coll)", "stroke-width": 1.3});
       const inside = new Set(devices);
-      for (const lane of lanes) if (!inside.has(lane.device) && this.y(lane.device) > top && this.y(lane.device) < bottom)
+      for (const lane of lanes) if (this.sees(lane.device) && !inside.has(lane.device) && this.y(lane.device) > top && this.y(lane.device) < bottom)
         element(group, "rect", {x: x - wide / 2, y: this.y(lane.device) - this.row / 2, width: wide, height: this.row, fill: "var(--bg)", opacity: .75});
     }
   },
@@ -134,7 +152,7 @@ const Lanes = {
     const last = this.first + this.shown;
     for (const [source, send, target, done] of D.sends) {
       const from = lanes[source].times[send], to = lanes[target].times[done];
-      if (to < this.first || from > last) continue;
+      if (to < this.first || from > last || !this.sees(source, target)) continue;
       const x1 = this.x(from) + this.px * .45, x2 = this.x(to) - this.px * .47, y1 = this.y(source), y2 = this.y(target), bend = Math.max(10, Math.min(60, (x2 - x1) / 2));
       element(svg, "path", {d: `M${x1} ${y1} C${x1 + bend} ${y1},${x2 - bend} ${y2},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
         "marker-end": this.px < 7 ? "" : "url(#tip)", opacity: lanes[source].times[send] <= state.time ? 1 : .4, "pointer-events": "none"});
@@ -144,6 +162,7 @@ const Lanes = {
   standing(svg) {
     if (!D.stop) return;
     for (const each of D.stop.devices) {
+      if (!this.sees(each.device)) continue;
       const lane = lanes[each.device], from = lane.end + .55, y = this.y(each.device);
       if (from > this.first + this.shown) continue;
       const x = this.x(Math.max(from, this.first)), wide = this.width - 8 - x;
@@ -154,10 +173,23 @@ const Lanes = {
   },
   overview() {
     const canvas = this.strip, ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, style = getComputedStyle(document.documentElement);
+    if (!width) return;
     canvas.width = width * ratio; canvas.height = 26 * ratio;
-    const pen = canvas.getContext("2d"), scale = (width - LABEL) / Math.max(D.end, 1), tall = 22 / lanes.length, colour = name => style.getPropertyValue(name);
+    const pen = canvas.getContext("2d"), scale = (width - LABEL) / Math.max(D.end, 1), colour = name => style.getPropertyValue(name);
+    const drawn = [width, ratio, document.documentElement.dataset.theme].join();
+    if (this.drawn !== drawn) { this.wholeRun(width, ratio, scale, colour); this.drawn = drawn; }
+    pen.drawImage(this.ground, 0, 0);
     pen.scale(ratio, ratio);
-    pen.fillStyle = colour("--dim"); pen.font = "11px ui-sans-serif,system-ui,sans-serif"; pen.fillText("whole run", 0, 17);
+    pen.strokeStyle = colour("--dim"); pen.lineWidth = 1;
+    pen.strokeRect(LABEL + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
+    pen.fillStyle = colour("--now"); pen.fillRect(LABEL + (state.time - .5) * scale - 1, 0, 2, 26);
+  },
+  // What of the strip is the same at every step, drawn once.
+  wholeRun(width, ratio, scale, colour) {
+    this.ground = html("canvas", {width: width * ratio, height: 26 * ratio});
+    const pen = this.ground.getContext("2d"), tall = 22 / lanes.length;
+    pen.scale(ratio, ratio);
+    pen.fillStyle = colour("--dim"); pen.font = "11px ui-sans-serif,system-ui,sans-serif"; pen.fillText("whole run", 5, 17);
     if (!this.marks) this.marks = lanes.map(lane => {
       const found = [];
       for (let i = 0; i < lane.length; i++) if (COMMUNICATES.has(lane.spot(i).k) || lane.waited.has(i)) found.push(i);
@@ -173,9 +205,6 @@ const Lanes = {
         else pen.fillRect(LABEL + (lane.times[i] - 1) * scale, y, Math.max(1, scale), Math.max(1, tall - 1));
       }
     });
-    pen.globalAlpha = 1; pen.strokeStyle = colour("--dim"); pen.lineWidth = 1;
-    pen.strokeRect(LABEL + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
-    pen.fillStyle = colour("--now"); pen.fillRect(LABEL + (state.time - .5) * scale - 1, 0, 2, 26);
   },
 };
 

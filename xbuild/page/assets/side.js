@@ -2,18 +2,33 @@
 const Side = {
   draw() {
     const host = byId("side"), lane = lanes[state.device], i = currentEvent();
+    const kept = host.scrollTop;
     host.replaceChildren();
+    requestAnimationFrame(() => { host.scrollTop = kept; });
     if (D.stop) host.append(...this.stuck());
+    else if (D.verdict && D.verdict.refused) host.append(html("details", {open: ""}, html("summary", {class: "more"}, "the verdict before the run"), html("pre", {class: "rule"}, D.verdict.text)));
     if (i < 0) { host.append(html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)); return; }
     const spot = lane.spot(i);
     if (lane.times[i] !== state.time) host.append(html("p", {class: "more"}, this.between(lane, i)));
     host.append(html("h3", {class: "m"}, spot.n, " ", html("small", {}, spot.s)));
-    if (spot.p.length) host.append(html("p", {class: "path m"}, `in ${spot.p.join(" / ")}, turn ${lane.of(lane.spots[i]).indexOf(i) + 1} of ${lane.of(lane.spots[i]).length}`));
+    if (spot.p.length) host.append(html("p", {class: "path m"}, this.path(lane, i, spot)));
+    const marked = (D.marks[lane.device] || []).filter(each => each[0] === i);
+    for (const [, text] of marked) host.append(html("p", {class: "rule bad"}, text));
     host.append(this.facts(lane, i, spot));
     host.append(html("p", {class: "rule"}, html("b", {class: "m"}, spot.o), " — ", D.sentences[spot.o] || ""));
     host.append(html("h2", {}, "Result on each device"), this.results(lane.spots[i], i));
     host.append(...this.operands(lane, i, spot));
     if (D.left_out) host.append(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
+  },
+  // The calls on the way, loops with their trips, and how often the device comes here.
+  path(lane, i, spot) {
+    const trips = new Map(lane.trips(i)), turns = lane.of(lane.spots[i]).length;
+    const around = spot.p.map(name => trips.has(name) ? `${name}, trip ${trips.get(name)}` : name).join(" / ");
+    return `in ${around}${turns > 1 ? ` · turn ${lane.turn(i) + 1} of ${turns}` : ""}`;
+  },
+  focusOnGrid() {
+    const cell = byId("side").querySelector(".cell.chosen");
+    if (cell) cell.parentNode.focus({preventScroll: true});
   },
   between(lane, i) {
     if (i + 1 >= lane.length) return D.stop ? "It has not come further." : `${D.labels[lane.device]} has ended; its last instruction was:`;
@@ -42,19 +57,29 @@ const Side = {
   },
   // The same turn of the same instruction on the other devices.
   results(spot, i) {
-    const turn = lanes[state.device].of(spot).indexOf(i), host = html("div", {class: "devices", style: roomFor([lanes[state.device].value(i)])});
-    const shown = lanes.length <= 16 ? lanes : [lanes[state.device], ...lanes.filter(lane => lane.device !== state.device).slice(0, 11)];
-    const choose = device => index => go({device, index});
+    const turn = lanes[state.device].turn(i), host = html("div", {class: "devices", style: roomFor([lanes[state.device].value(i)])});
+    const few = this.near(lanes.length <= 16 ? 16 : 12), shown = few.map(device => lanes[device]);
+    const chosen = state.index == null ? null : {part: state.part, index: state.index};
     for (const lane of shown) {
       const event = this.counterpart(lane, spot, turn), value = event >= 0 ? lane.value(event) : null, on = lane.device === state.device;
-      const name = html("button", {on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device], value && !Array.isArray(value) ? html("span", {}, "") : null);
+      const name = html("button", {on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device]);
       const body = event < 0 ? html("p", {class: "more"}, "does not come to it") : lane.times[event] > state.time
-        ? html("p", {class: "more"}, `at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? state.index : null, choose: choose(lane.device)});
+        ? html("p", {class: "more"}, `at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? chosen : null, choose: (index, part = null) => go({device: lane.device, time: lane.times[event], index, part})});
       const columns = value && value.f ? columnsOf(value) : 1;
       host.append(html("div", {class: `dev${on ? " on" : ""}${columns > 8 || Array.isArray(value) ? " wide" : ""}`}, name, body));
     }
-    if (shown.length < lanes.length) host.append(html("p", {class: "more"}, `and ${lanes.length - shown.length} more devices: choose a lane to see one`));
+    if (shown.length < lanes.length) host.append(this.others(shown.length));
     return host;
+  },
+  // The devices to show where there are many: those around the chosen one.
+  near(most) {
+    const from = Math.max(0, Math.min(state.device - (most >> 1), lanes.length - most));
+    return lanes.slice(from, from + most).map(lane => lane.device);
+  },
+  others(count) {
+    const box = html("input", {type: "number", min: 0, max: lanes.length - 1, value: state.device, "aria-label": "device"});
+    box.addEventListener("change", () => { if (box.value !== "") go({device: Number(box.value)}); });
+    return html("p", {class: "more"}, `${lanes.length - count} more devices; go to device `, box);
   },
   counterpart(lane, spot, turn) {
     const same = lane.of(spot);
@@ -66,10 +91,12 @@ const Side = {
   operands(lane, i, spot) {
     const shown = spot.in.map((operand, n) => ({operand, n, event: operand < 0 ? -1 : lane.before(operand, i)})).filter(each => each.event >= 0 && lane.value(each.event));
     if (!shown.length) return [];
-    const tables = lane.origins(i), picked = state.index != null && tables ? tables.map(table => rowOf(table, state.index)) : null, result = lane.value(i);
+    const tables = lane.origins(i);
+    if (tables && tables.length && "part" in tables[0]) return Far.show(lane, i, spot, tables);
+    const picked = state.index != null && state.part == null && tables ? tables.map(table => rowOf(table, state.index)) : null, result = lane.value(i);
     const found = [html("h2", {}, "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
-    else if (tables) found.push(html("p", {class: "more"}, "Choose an element of the result to see what it was computed from."));
+    else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Choose an element of the result to see what it was computed from."));
     const host = html("div", {class: "devices", style: roomFor(shown.map(({event}) => lane.value(event)))});
     const once = new Set();
     for (const {operand, n, event} of shown) {
@@ -96,11 +123,13 @@ const Side = {
   // A run that stopped: the report, where each device stands, who waits for whom.
   stuck() {
     const list = html("ul", {class: "stands m"});
-    for (const each of D.stop.devices.slice(0, 16)) {
+    const causes = D.stop.devices.filter(each => each.cause), rest = D.stop.devices.filter(each => !each.cause), all = [...causes, ...rest];
+    for (const each of all.length > 16 ? all.slice(0, 8) : all) {
       const words = each.ended ? "has ended" : each.stands_at ? `stands at ${each.stands_at}` : "has not begun";
       list.append(html("li", {class: each.cause ? "cause" : ""}, html("button", {class: "link", on: () => go({device: each.device, time: Math.max(1, lanes[each.device].end)})}, D.labels[each.device]), ` ${words}`,
         each.waits_for ? html("div", {class: "source"}, `waits for ${each.waits_for}`) : null));
     }
+    if (all.length > 16) list.append(html("li", {}, `and ${all.length - 8} more devices`));
     const refused = D.verdict && D.verdict.refused;
     return [html("h2", {}, "Where it is stuck"), waits(D.stop.devices), list,
       html("details", {open: ""}, html("summary", {class: "more"}, refused ? "the verdict before the run" : "the report"), html("pre", {class: "rule"}, refused ? D.verdict.text : D.stop.text))];
@@ -118,10 +147,10 @@ function rowOf(table, index) {
 
 // Who waits for whom: causes in red, victims in grey.
 function waits(devices) {
-  const few = devices.filter(each => !each.ended || devices.some(other => other.missing.includes(each.device))).slice(0, 24), count = few.length, radius = count > 8 ? 92 : 62, middle = radius + 26;
+  const few = devices.filter(each => !each.ended || devices.some(other => other.missing.includes(each.device))).sort((a, b) => b.cause - a.cause || a.device - b.device).slice(0, 12).sort((a, b) => a.device - b.device), count = few.length, radius = count > 6 ? 112 : 62, middle = radius + 26;
   const svg = document.createElementNS(SVG, "svg"), place = new Map();
   svg.setAttribute("viewBox", `0 0 ${2 * middle + 60} ${2 * middle}`);
-  svg.setAttribute("style", `max-width:${count > 8 ? 340 : 190}px;display:block;margin:4px auto`);
+  svg.setAttribute("style", `max-width:${count > 6 ? 340 : 190}px;display:block;margin:4px auto`);
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", "which device waits for which");
   element(svg, "defs", {}).innerHTML = ["wait", "dim"].map(name => `<marker id="to-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--${name})"/></marker>`).join("");

@@ -27,7 +27,13 @@ function number(value, single) {
 }
 
 const shorter = text => text.replace("e+", "e");
-const brief = text => text.length <= 7 || !Number.isFinite(Number(text)) ? text : shorter(Number(Number(text).toPrecision(3)).toString());
+
+// A number in at most seven letters or so.
+function brief(text) {
+  const size = Math.abs(Number(text));
+  if (text.length <= 7 || !Number.isFinite(size)) return text;
+  return size && (size >= 1e6 || size < 1e-3) ? shorter(Number(text).toExponential(2)) : String(Number(Number(text).toPrecision(3)));
+}
 
 // The colour of a number among others: blue above zero, brown below.
 function tint(size, most) {
@@ -76,7 +82,7 @@ function grid(value, elements, lit, chosen, choose) {
     host.setAttribute("role", "group");
     host.setAttribute("aria-label", `${shapeOf(value)}: arrows choose an element`);
     const cells = [...host.children];
-    host.addEventListener("click", event => { const flat = cells.indexOf(event.target); if (flat >= 0) choose(flat); });
+    host.addEventListener("click", event => { const flat = cells.indexOf(event.target); if (flat >= 0) { choose(flat); Side.focusOnGrid(); } });
     host.addEventListener("keydown", event => stepIn(event, chosen, elements.length, columns, choose));
   }
   return host;

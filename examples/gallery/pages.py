@@ -1,0 +1,68 @@
+"""Step pages of the gallery, and pictures of them where a Chromium is on the machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import xbuild as xb
+from examples import pipeline, ring
+from examples.digits import refusal
+from interpreter import trace
+from xbuild.page import write_page
+from xbuild.trace import Trace
+
+from . import deadlocks
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pages"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1500,940")
+
+
+def _random(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool) -> Trace:
+    """A run on normal numbers."""
+    generator = np.random.default_rng(seed)
+    modules = [program] * program.num_devices if isinstance(program, xb.Module) else list(program.modules.values())
+    inputs = [
+        [np.asarray(generator.standard_normal(p.shape.dims), p.shape.dtype.dtype) for p in module.entry.parameters]
+        for module in modules
+    ]
+    return trace(program, inputs, origins=True, **options)
+
+
+def _ring() -> Trace:
+    rows = np.arange(64, dtype=np.float32).reshape(4, -1)
+    return trace(ring.ring_all_reduce(4), [[row] for row in rows], origins=True)
+
+
+PAGES: dict[str, tuple[Callable[[], Trace], str]] = {
+    "ring": (_ring, "at=add.26&device=1&index=2"),
+    "pipeline": (lambda: _random(pipeline.program()), "step=8"),
+    "digits_step": (lambda: _random(refusal.train_step(4)), "at=all-reduce.55&device=2"),
+    "deadlock": (lambda: _random(deadlocks.exchange(3, "send recv done"), check=False), ""),
+}
+"""For each page the run, and the place in it that its picture shows."""
+
+
+def write_pages() -> int:
+    """Write every page, and a picture of it where that can be taken; how many pages there are."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, (run, place) in PAGES.items():
+        path = write_page(run(), FOLDER / f"{name}.html")
+        _take(path, place, FOLDER.parent / "pictures" / f"page_{name}.png")
+    return len(PAGES)
+
+
+def _take(page: Path, place: str, picture: Path) -> None:
+    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if chromium is None:
+        return
+    with tempfile.TemporaryDirectory() as profile:
+        url = f"{page.as_uri()}#{place}"
+        command = [chromium, *FLAGS, f"--user-data-dir={profile}", f"--screenshot={picture}", url]
+        subprocess.run(command, capture_output=True, timeout=60, check=False)

@@ -1,0 +1,77 @@
+# %% [markdown]
+# # XLA programs from Python
+#
+# Build a program op by op, have it refused where it is wrong, run it on several devices, see it, and step through it.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from interpreter import execute, trace
+
+# %% [markdown]
+# ## Build
+#
+# An op is recorded, not computed. Its shape is known before there is any value.
+
+
+# %%
+@xb.computation(xb.f32[4], xb.f32[4])
+def share(x, w):
+    scaled = xb.multiply(x, w)
+    total = xb.all_reduce(scaled, xb.add)
+    return total / 2.0
+
+
+module = xb.Module("share", share, num_replicas=2)
+print(module)
+
+# %% [markdown]
+# ## What is wrong is refused at the call
+#
+# The message names both numbers, both operands, and your line.
+
+# %%
+try:
+    xb.computation(xb.f32[2, 3], xb.f32[4, 5])(lambda a, b: xb.dot(a, b))
+except xb.XbuildError as error:
+    print(error)
+
+# %% [markdown]
+# ## What would hang is refused before the run
+#
+# One branch meets the others in an all-reduce, the other branch does not come.
+
+
+# %%
+@xb.computation(xb.f32[4])
+def lonely(x):
+    first = xb.eq(xb.replica_id(x.builder), np.uint32(0))
+    return xb.conditional(first, x, lambda v: xb.all_reduce(v, xb.add), x, lambda v: v * 2.0)
+
+
+verdict = xb.check(xb.Module("lonely", lonely, num_replicas=2))
+print(verdict)
+
+# %% [markdown]
+# ## Run
+
+# %%
+inputs = [[np.arange(4, dtype=np.float32), np.full(4, 1.0 + device, np.float32)] for device in range(2)]
+results = execute(module, inputs)
+print(results[0])
+
+# %% [markdown]
+# ## See
+
+# %%
+xb.viz(share)
+
+# %% [markdown]
+# ## Step through it
+#
+# The page of a run: time goes from left to right, a bar is a collective. Click an element of the result of
+# `all-reduce`: what it was computed from lights up, on both devices.
+
+# %%
+trace(module, inputs, origins=True)

@@ -1,0 +1,96 @@
+"""What commands that keep a run share: its page, its folder, and how far a refused program is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import define, field
+
+from ..graph import Module, ModuleGroup
+from ..trace import Trace, TraceError
+
+SECONDS, TRIPS = 10.0, 100_000
+"""How far a program that is refused is run, where no limit is given."""
+
+
+def _in_a_folder(asked: Any, attribute: Any, page: str | None) -> None:
+    if page is not None and not Path(page).absolute().parent.is_dir():
+        raise click.UsageError(f"{page}: there is no such folder")
+
+
+@define
+class Asked:
+    """Where a run is to be kept: a page, a folder, with how much of its values; perhaps nowhere."""
+
+    page: str | None = field(default=None, validator=_in_a_folder)
+    folder: str | None = None
+    sampling: dict[str, int] = field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.page is not None or self.folder is not None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        to_folder = {} if self.folder is None else {"folder": self.folder, **self.sampling}
+        return {"origins": self.page is not None, **to_folder}
+
+    def keep(self, found: Trace) -> None:
+        """Write the page."""
+        if self.page is None:
+            return
+        from ..page import write_page
+
+        try:
+            write_page(found, self.page)
+        except OSError as error:
+            raise click.UsageError(f"{self.page}: {error.strerror}") from None
+
+
+def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, **options: Any) -> tuple[Any, Any]:
+    """The results of a run and the StrictFailure that it ended with; raises what `execute` raises, after keeping it."""
+    from interpreter import Refused, Stopped, StrictFailure, execute
+    from interpreter.tracing import traced
+
+    if not asked:
+        try:
+            return execute(program, arguments, **options), None
+        except StrictFailure as failure:
+            return failure.results, failure
+    try:
+        found, end = _kept(traced, program, arguments, **asked.options, **options)
+    except Refused as refused:
+        asked.keep(_kept(refused_trace, program, arguments, refused.verdict, asked.options, **options))
+        raise
+    asked.keep(found)
+    if isinstance(end, Stopped):
+        raise end
+    return found.results, end
+
+
+def _kept(run: Any, *given: Any, **options: Any) -> Any:
+    try:
+        return run(*given, **options)
+    except (TraceError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def refused_trace(
+    program: Module | ModuleGroup, arguments: list[Any], verdict: Any, options: dict[str, Any], **given: Any
+) -> Trace:
+    """A refused program in the order in which it was recorded, until it is stuck; nothing where it cannot be run."""
+    from attrs import evolve
+
+    from interpreter import Limits
+    from interpreter.tracing import trace, without_run
+
+    limits = given.pop("limits", None) or Limits()
+    seconds = SECONDS if limits.seconds is None else limits.seconds
+    limits = evolve(limits, seconds=seconds, trips=TRIPS if limits.trips is None else limits.trips)
+    try:
+        return trace(program, arguments, check=False, limits=limits, **options, **given)
+    except (TraceError, OSError):
+        raise
+    except Exception:  # what is refused for its structure may fail in any way
+        return without_run(program, verdict)

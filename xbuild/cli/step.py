@@ -1,0 +1,58 @@
+"""`xbuild step`: through a run in the terminal, forward and back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..trace import Trace
+from ..trace.disk import is_trace
+from .group import load, main, module_of, reported
+from .keeping import refused_trace
+from .run import arguments_of
+from .trace import opened
+
+
+@main.command()
+@click.argument("target", metavar="TARGET|DIR")
+@click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
+@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments instead.")
+@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
+@click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
+@click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
+def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
+    """Run a program, or open the trace of a folder, and go through it: step, back, until, print, where, help.
+
+    Commands are read from the terminal or from stdin; a script in which one of them cannot be done ends with 1. A
+    program that is refused is run until it is stuck.
+    """
+    from ..stepping import Shell
+
+    found = (
+        opened(target)
+        if Path(target).is_dir() and is_trace(target)
+        else _run(target, inputs, seed, max_seconds, options)
+    )
+    typed = sys.stdin.isatty()
+    shell = Shell(found, None if typed else sys.stdin, sys.stdout)
+    try:
+        shell.cmdloop()
+    except KeyboardInterrupt:
+        click.echo()
+    raise SystemExit(int(shell.failed and not typed))
+
+
+def _run(target: str, inputs: str | None, seed: int | None, seconds: float | None, options: dict[str, Any]) -> Trace:
+    from interpreter import Limits, Refused, trace
+
+    program = module_of(load(target))
+    arguments = arguments_of(program, inputs, seed)
+    limits = Limits() if seconds is None else Limits(seconds=seconds)
+    with reported():
+        try:
+            return trace(program, arguments, limits=limits, **options)
+        except Refused as refused:
+            return refused_trace(program, arguments, refused.verdict, {}, limits=limits, **options)
