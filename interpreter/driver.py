@@ -13,8 +13,9 @@ from xbuild.scheduling import Verdict
 from . import limits as limit
 from .callbacks import CallbackFailed
 from .grid import Grid
+from .history import Mismatch
 from .limits import LimitReached, Limits
-from .report import Stopped, interrupted, raised, stuck
+from .report import Stopped, interrupted, mismatched, raised, stuck
 
 
 def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
@@ -29,6 +30,8 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verd
             raise Stopped(interrupted(grid, reached.kind, reached.message, reached.__traceback__, verdict)) from None
         except CallbackFailed as failed:
             raise Stopped(raised(grid, failed)) from failed.error
+        except Mismatch as mismatch:
+            raise Stopped(mismatched(grid, mismatch)) from None
         except KeyboardInterrupt as interrupt:
             raise Stopped(
                 interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__, verdict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from xbuild.scheduling.groups import group_of, is_member
 from xbuild.scheduling.program import grid_of_group
 
 from .callbacks import Callbacks
+from .history import compare, log
 from .identity import Identities
 from .limits import check_time
 from .meetings import Meeting
@@ -39,6 +40,7 @@ class Grid:
     ready: deque[tuple[Device, Any]] = field(factory=deque)
     meetings: dict[Any, Meeting] = field(factory=dict)
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
     running: Device | None = None
     callbacks: Callbacks = field(factory=Callbacks)
 
@@ -100,6 +102,9 @@ class Grid:
         if key not in self.meetings:
             self.meetings[key] = Meeting(request, group, is_member(collective, device.number, *self.extent))
         meeting = self.meetings[key]
+        if meeting.request.instruction is not request.instruction:
+            compare(self, device.number, request, next(iter(meeting.values)), meeting.request)
+        self.logs[device.number].append(request)
         if not request.is_start:
             meeting.parked.add(device.number)
         if meeting.join(device.number, values):

@@ -13,7 +13,10 @@ from attrs import field, frozen
 from shape_inference.kinds import RUN_KINDS
 from xbuild.graph import Instruction, short_path
 from xbuild.scheduling.effects import START_OF, TRANSFERS, start_of
+from xbuild.scheduling.program import devices_text
 
+from .advice import causes_of, is_starved, let_through, repair, why_of
+from .history import Mismatch, parting
 from .replica import Device, Standing
 
 if TYPE_CHECKING:
@@ -77,6 +80,8 @@ class Report:
     devices: tuple[DeviceState, ...] = ()
     cause: str = ""
     let_through: str = ""
+    parting: tuple[str, ...] = ()
+    repair: str = ""
 
     def __str__(self) -> str:
         return "\n".join([f"stopped: {self.message} [{self.kind}]", *self._sections()])
@@ -89,10 +94,15 @@ class Report:
             if states:
                 yield f"  {title}"
                 yield from grouped(states)
+        if self.parting:
+            yield f"  sequences  {self.parting[0]}"
+            yield from (f"  {line}" for line in self.parting[1:])
         if self.let_through:
             yield f"  the check let it through: {self.let_through} (verdict: depends)"
         if self.cause:
             yield f"  cause   {self.cause}"
+        if self.repair:
+            yield f"  repair  {self.repair}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain data."""
@@ -102,6 +112,8 @@ class Report:
             "message": self.message,
             "cause": self.cause or None,
             "let_through": self.let_through or None,
+            "parting": list(self.parting),
+            "repair": self.repair or None,
             "devices": devices,
         }
 
@@ -127,8 +139,7 @@ def grouped(states: list[DeviceState]) -> Iterator[str]:
             end += 1
         yield from states[start].lines()
         if end - start > 1:
-            first, last = states[start + 1].device, states[end - 1].device
-            others = f"devices {first}-{last}" if last > first else f"device {first}"
+            others = devices_text(state.device for state in states[start + 1 : end])
             yield f"    {others} like device {states[start].device}"
         start = end
 
@@ -162,7 +173,7 @@ def interrupted(
     first, instruction = min(calls.items())
     target = instruction.attributes.custom_call_target
     why = f"the function of {target!r}, which {instruction.name} calls on device {first}, has not returned"
-    return Report(kind, message, states, why, _let_through(verdict))
+    return Report(kind, message, states, why, let_through(verdict))
 
 
 def raised(grid: Grid, failed: CallbackFailed) -> Report:
@@ -195,22 +206,30 @@ def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[in
     return tuple(states)
 
 
-def _let_through(verdict: Verdict | None) -> str:
-    """What the check left to the run."""
-    return "; ".join(f.message for f in verdict.findings) if verdict and verdict.kind == "depends" else ""
-
-
 def stuck(grid: Grid, verdict: Verdict | None) -> Report:
     """A run in which nobody can go on; the verdict says why it was let through."""
     waits = {device.number: _waits(grid, device) for device in grid.devices if not device.ended}
-    causes = _causes(grid, {device: missing for device, (_, missing) in waits.items()})
+    absent = {device: missing for device, (_, missing) in waits.items()}
+    causes = causes_of(grid, absent)
     states = []
     for device in grid.devices:
         text, missing = waits.get(device.number, ("", ()))
         standing = None if device.ended else device.stands()
         states.append(DeviceState(device.number, device.ended, standing, text, missing, device.number in causes))
-    kind = "infeed_starved" if any(_starved(grid.devices[d]) for d in causes) else "deadlock"
-    return Report(kind, "no device can go on", tuple(states), _why(grid, causes), _let_through(verdict))
+    kind = "infeed_starved" if any(is_starved(grid.devices[d]) for d in causes) else "deadlock"
+    why = why_of(grid, causes, absent)
+    standings = (state.standing for state in states if state.standing is not None)
+    mended = repair(verdict, standings)
+    if kind == "infeed_starved":
+        starved = [device for device in sorted(causes) if is_starved(grid.devices[device])]
+        mended = f"feed {devices_text(starved)} as many items as the program asks for"
+    return Report(kind, "no device can go on", tuple(states), why, let_through(verdict), parting(grid, waits), mended)
+
+
+def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
+    """A run in which two devices say different things of one collective."""
+    cause = "what meets as one collective must be of one kind, over the same groups, of one shape and reducer"
+    return Report("collective_mismatch", str(mismatch), _standing(grid, None, ()), cause, "", mismatch.sides)
 
 
 def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
@@ -250,30 +269,3 @@ def _is_at(device: Device) -> str:
         return "has ended and will never come"
     standing = device.stands()
     return f"is at {standing}" if standing else "has not begun"
-
-
-def _starved(device: Device) -> bool:
-    return device.waiting is not None and device.waiting.instruction.opcode == "infeed"
-
-
-def _causes(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
-    """The devices that all who are stuck wait for in the end: ended, starved, or waiting for each other in a cycle."""
-    import networkx as nx
-
-    waits = nx.DiGraph((device, other) for device, others in missing.items() for other in others)
-    waits.add_nodes_from(missing)
-    rounds = nx.condensation(waits)
-    last = [node for node in rounds if not rounds.out_degree(node)]
-    return {device for node in last for device in rounds.nodes[node]["members"]}
-
-
-def _why(grid: Grid, causes: set[int]) -> str:
-    starved = sorted(d for d in causes if _starved(grid.devices[d]))
-    if starved:
-        request = grid.devices[starved[0]].waiting
-        assert request is not None
-        return f"infeed {request.instruction.name} of device {starved[0]} has no more items"
-    ended = sorted(d for d in causes if grid.devices[d].ended)
-    if ended:
-        return f"device {ended[0]} has ended without coming to what others wait for"
-    return f"devices {', '.join(map(str, sorted(causes)))} wait for each other"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @frozen(slots=False, eq=False)
 class Request:
-    """The op that asks, its call path, its attributes with regions as functions; of a collective that is started, those."""
+    """The op that asks, its call path, its attributes with regions as functions; of a start those of its collective."""
 
     instruction: Instruction
     path: Path

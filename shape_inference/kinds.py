@@ -16,17 +16,16 @@ BUILD_KINDS = frozenset({
 })  # fmt: skip
 
 SCHEDULE_KINDS = frozenset({
-    "bad_pairs", "bad_schedule", "channel_kind_mix", "companion_conflict", "cycle", "deadlock", "device_out_of_range",
-    "disallowed_computation", "done_channel_mismatch", "done_kind_mismatch", "duplicate_channel", "duplicate_done", "group_disagreement",
-    "host_flag_mismatch", "invalid_group", "missing_done", "missing_participant", "missing_recv", "missing_send",
-    "missing_start", "nest_mismatch", "peer_mismatch", "self_send", "shape_mismatch", "start_misused",
-    "trip_count_mismatch",
-    "data_dependent",
+    "bad_pairs", "bad_schedule", "channel_kind_mix", "companion_conflict", "cycle", "data_dependent", "deadlock",
+    "device_out_of_range", "disallowed_computation", "done_channel_mismatch", "done_kind_mismatch",
+    "duplicate_channel", "duplicate_done", "group_disagreement", "host_flag_mismatch", "invalid_group",
+    "missing_done", "missing_participant", "missing_recv", "missing_send", "missing_start", "nest_mismatch",
+    "peer_mismatch", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused", "trip_count_mismatch",
 })  # fmt: skip
 
 RUN_KINDS = frozenset({
-    "argument_mismatch", "deadlock", "infeed_starved", "interrupted", "limit_bytes", "limit_seconds", "limit_trips",
-    "raised", "unregistered_target",
+    "argument_mismatch", "collective_mismatch", "deadlock", "infeed_starved", "interrupted", "limit_bytes",
+    "limit_seconds", "limit_trips", "raised", "unregistered_target",
 })  # fmt: skip
 
 ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra"})

@@ -130,9 +130,9 @@ class _Reader:
             found.append(self._extent())
         while self.ahead != "]":
             self.expect(",")
+            if len(found) == MAX_RANK:
+                self.refuse(f"it has more than {MAX_RANK} dimensions")
             found.append(self._extent())
-        if len(found) > MAX_RANK:
-            self.refuse(f"it has {len(found)} dimensions, and {MAX_RANK} are the most")
         self.take()
         return found
 

@@ -59,6 +59,13 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 
 @contextmanager
+def apart() -> Iterator[None]:
+    """Ops recorded inside belong to another computation, which nothing around it can order."""
+    with _entered(((), _current.get()[1])):
+        yield
+
+
+@contextmanager
 def _entered(inside: _Context) -> Iterator[None]:
     reset = _current.set(inside)
     try:

@@ -60,6 +60,7 @@ EXPLANATIONS = {
     "missing_start": "A done has no start as its operand.",
     "nest_mismatch": "The two ends of a channel stand at different depths of loops and conditionals.",
     "peer_mismatch": "The two ends of a channel name different devices as each other's peer.",
+    "reducer_mismatch": "Programs that meet in one collective reduce by different computations.",
     "self_send": "A device sends to itself.",
     "shape_mismatch": "Two statements of one shape differ: of two ends of a channel, or of HLO text and inference.",
     "start_misused": "What a start gives is used by another instruction than its done.",
@@ -96,6 +97,7 @@ EXPLANATIONS = {
     "update_dropped": "An update of a scatter was not wholly inside of the operand, and was left out.",
     "value_out_of_range": "A conversion met a value that the type does not hold; it saturates, wraps, or is infinite.",
     # runs
+    "collective_mismatch": "Two devices come to one collective and say different things of it.",
     "argument_mismatch": "An argument is not what the parameter declares: number, element type or extents.",
     "infeed_starved": "A device waits for an item of its infeed, and nobody feeds it.",
     "interrupted": "The run was ended from outside.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import xbuild
 from shape_inference import AnyShape, PrimitiveType, refuse, region_parameters
 
+from .context import apart
 from .diagnostics import BuildError
 from .graph import Computation
 from .text.identifiers import is_identifier
@@ -25,8 +26,9 @@ def trace(builder: Builder, function: Callable[..., Any], shapes: Sequence[AnySh
     A tuple or list that it returns becomes a tuple value.
     """
     _check_arity(function, shapes)
-    parameters = [xbuild.ops.parameter(builder, number=n, shape=shape) for n, shape in enumerate(shapes)]
-    return builder.build(_as_value(builder, function, function(*parameters)))
+    with apart():
+        parameters = [xbuild.ops.parameter(builder, number=n, shape=shape) for n, shape in enumerate(shapes)]
+        return builder.build(_as_value(builder, function, function(*parameters)))
 
 
 def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 from attrs import evolve, frozen
 
+from ..collection import no_collection
 from ..graph import Module, ModuleGroup
 from .control import Control
 from .describe import finding
@@ -19,9 +18,11 @@ from .outside import outside
 from .program import Program, Schedule, devices_text, program_of
 from .repair import repair, tries
 from .run import World
+from .scenarios import MOST_DEVICES
+from .settle import Settlement
 from .structure import structure
 from .transfers import transfers
-from .verdict import Asked, Order, Repair, Scope, Verdict, VerdictKind
+from .verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 
 MOST_BUFFERS = 4
 
@@ -56,20 +57,8 @@ def check(
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
     asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
-    with _no_collection():
+    with no_collection():
         return evolve(_verdict(asked), asked=asked)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the search for cycles in memory: a check makes many objects, keeps most of them, and none in a cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _verdict(asked: Asked) -> Verdict:
@@ -119,14 +108,24 @@ class _Check:
         examination = self._examine(program)
         if examination.recorder.torn is not None:
             examination = self._in_recorded_order(examination)
+        findings = (*examination.found, *outside(self.world))
+        is_open = (examination.stuck or findings) and len(program.devices) <= MOST_DEVICES
+        settled = Settlement(self.world, examination).settled() if is_open else None
+        if settled is not None:
+            return self._verdict(examination, settled.kind, settled.findings, settled.orders)
         if examination.stuck:
             return self._refused(examination)
-        findings = (*examination.found, *outside(self.world))
-        orders = examination.recorder.orders()
         kind: VerdictKind = "ok" if not findings else "depends"
         if any(finding.kind != "data_dependent" for finding in findings):
             kind, findings = "error", tuple(f for f in findings if f.kind != "data_dependent")
-        scope = self._scope(examination)
+        return self._verdict(examination, kind, findings, examination.recorder.orders())
+
+    def _verdict(
+        self, examination: Examination, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
+    ) -> Verdict:
+        scope, program = self._scope(examination), self.world.program
+        if kind == "deadlock":
+            return Verdict(kind, scope, findings)
         return Verdict(
             kind,
             scope,
@@ -144,10 +143,14 @@ class _Check:
         return Examination(evolve(self.world, program=program, send_buffers=buffers), Control(program))
 
     def _in_recorded_order(self, torn: Examination) -> Examination:
-        """The recorded order where that runs; an order that leaves a call and enters it again is none."""
-        recorded = self._examine(self.world.program.ordered({}))
+        """The recorded order where that or moves in it run; an order that leaves a call and enters it again is none."""
+        program = self.world.program.ordered({})
+        recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
+        mended = repair(program, recorded, torn, self._examine)
+        if mended is not None:
+            return self._examine(self.world.program.ordered(mended.orders))
         call = torn.recorder.torn
         assert call is not None
         site = Site((), call)
@@ -174,12 +177,22 @@ class _Check:
         if any(each.given for each in program.classes):
             free = self._examine(program.freed())
             scope = "every" if free.stuck else "given"
-            mended = repair(program, examination, free, self._examine)
+            mended = self._confirmed(repair(program, examination, free, self._examine))
         first, *rest = examination.found
         deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
         return Verdict(
             "deadlock", scope, (evolve(deadlocks[0], note=self._note(examination)), *deadlocks[1:]), repair=mended
         )
+
+    def _confirmed(self, mended: Repair | None) -> Repair | None:
+        """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
+        if mended is None or len(self.world.program.devices) > MOST_DEVICES:
+            return mended
+        program = self.world.program.ordered(mended.orders)
+        settled = Settlement(evolve(self.world, program=program), self._examine(program)).settled()
+        left = () if settled is None else settled.findings
+        stops = settled is not None and settled.kind == "deadlock"
+        return None if stops or any(found.cause != "STARVED" for found in left) else mended
 
     def _note(self, examination: Examination) -> str:
         """From which capacity of send buffers on the program runs."""

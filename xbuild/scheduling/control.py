@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
 
+from shape_inference import Shape
+
 from ..graph import Instruction, Module
 from .analysis import key_of
+from .branches import decider_row
 from .constants import Constants, constants
 from .describe import finding, named
 from .effects import Path, Site
@@ -24,23 +27,19 @@ class Control:
     """What is known of predicates and trips, asked for only where something hangs on it."""
 
     program: Program
+    assumed: Mapping[Hashable, int] = field(factory=dict)
     _agreements: dict[Module, tuple[dict[int, int], dict[Any, Agreement]]] = field(factory=dict, init=False)
     _constants: dict[Any, Constants] = field(factory=dict, init=False)
 
-    def choose(self, device: int, instruction: Instruction, path: Path) -> int | None:
-        """The branch that a conditional takes on this device, where that is known."""
-        return self._decided(device, instruction, path)  # type: ignore[no-any-return]
-
-    def trips(self, device: int, unit: Site) -> int | None:
-        """How often a loop runs on this device, where that is known."""
-        return self._decided(device, unit.instruction, unit.path)  # type: ignore[no-any-return]
-
-    def _decided(self, device: int, instruction: Instruction, path: Path) -> Any:
+    def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
+        """The branch that a conditional takes on this device, or a loop's trips: where that is known, or assumed."""
         module = self.program.class_of[device].module
         key = (module, device if _asks_who(module) else None)
         if key not in self._constants:
             self._constants[key] = constants(module.entry, device, self.program.num_partitions)
-        return self._constants[key].decides.get(key_of(instruction, path))
+        place = key_of(instruction, path)
+        known = self._constants[key].decides.get(place)
+        return self.assumed.get((device, place)) if known is None else int(known)
 
     def agree(self, members: Sequence[Member]) -> bool:
         """Whether these devices, at one place of one program, decide alike whatever the data."""
@@ -52,6 +51,12 @@ class Control:
         if agreement is None:
             return True  # the walk never comes there, so nothing runs it
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
+
+    def label(self, device: int, site: Site) -> int:
+        """Devices of one program that have the same label decide alike at this place, whatever the data."""
+        places, decides = self._uniform(self.program.class_of[device].module)
+        agreement = decides.get(key_of(site.instruction, site.path))
+        return 0 if agreement is None else agreement.labels[places[device]]
 
     def _uniform(self, module: Module) -> tuple[dict[int, int], dict[Any, Agreement]]:
         if module not in self._agreements:
@@ -69,7 +74,7 @@ class Control:
         return _depends(members, "takes another branch")
 
     def _of_loops(self, members: Sequence[Member]) -> Finding | None:
-        trips = {device: self.trips(device, site) for device, site in members}
+        trips = {device: self.decided(device, site.instruction, site.path) for device, site in members}
         if None in trips.values():
             return _depends(members, "runs a different number of times")
         if len(set(trips.values())) == 1:
@@ -104,7 +109,10 @@ def _depends(members: Sequence[Member], what: str) -> Finding:
     alike: dict[Any, Site] = {}
     for device, site in members:
         sites.setdefault(alike.setdefault(site.key, site), []).append(device)
-    decider = "predicate" if members[0][1].instruction.opcode == "while" else "index"
+    unit = members[0][1].instruction
+    index = unit.operands[0]
+    is_pred = isinstance(index.shape, Shape) and index.shape.dtype.kind == "pred"
+    decider = "predicate" if unit.opcode == "while" or is_pred else "index"
     if len(sites) == 1:
         (site,) = sites
         condition = f"if the {decider} of {site} differs between {devices_text(sites[site])}"
@@ -116,7 +124,8 @@ def _depends(members: Sequence[Member], what: str) -> Finding:
         "data_dependent",
         condition,
         *((devices, site) for site, devices in sites.items()),
+        rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode == "conditional" else [],
         cause="MISSING_MEMBER",
         cause_text="what is inside meets, and the data decide which of these devices come to it",
-        repair_text=f"make it the same everywhere: all-reduce (max, or and) what the {decider} is computed from",
+        repair_text=f"make the {decider} the same everywhere: all-reduce (max, or and) what it is computed from",
     )

@@ -12,6 +12,8 @@ from ..graph import Instruction
 from .effects import START_OF, Path, Site, collective_in, spelling, start_of, where
 from .verdict import Finding, Row
 
+SHOWN = 4
+
 
 def payload(instruction: Instruction) -> AnyShape:
     """The shape of what is passed: the operand of a send, the first element of a recv, a collective's operand."""
@@ -64,6 +66,12 @@ def named(instruction: Instruction, path: Path = ()) -> str:
     return f"{spelling(instruction.opcode)} {instruction.name}{where(path)}"
 
 
+def untied(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
+    """What fixes an order that no schedule can change: one of these ties has to go."""
+    told = [f"{late.name} from {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
+    return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
+
+
 def row(devices: Iterable[int], site: Site, peer: int | None = None) -> Row:
     """The place that these devices have: its name, its facts, its line."""
     found = tuple(devices)
@@ -96,3 +104,19 @@ def finding(
         devices=tuple(sorted({device for devices, _ in listed for device in devices})),
         **more,  # type: ignore[arg-type]
     )
+
+
+def nest_finding(what: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
+    """Two places that should meet and stand under different calls."""
+    (_, a), (_, b) = places
+    return finding(
+        "nest_mismatch",
+        f"the two sides of {what} stand under different calls: {_placed(a)}, {_placed(b)}",
+        *places,
+        cause_text="they would run a different number of times, or wait for a part of the program that may not run",
+        repair_text=f"put {a.instruction.name} and {b.instruction.name} under the same kinds of calls",
+    )
+
+
+def _placed(site: Site) -> str:
+    return str(site) if site.path else f"{site} in the entry"

@@ -73,6 +73,20 @@ def start_of(done: Instruction) -> Instruction | None:
     return found if found is not None and found.opcode == START_OF[done.opcode] else None
 
 
+@remembered
+def travelling(computation: Computation) -> frozenset[Instruction]:
+    """The sends and recvs whose context goes into a tuple, and with it into the state of a loop: a pipelined transfer.
+
+    Source: XLA's HLO verifier (the one user of a send or recv is its done, or a tuple).
+    """
+    users: dict[Instruction, set[str]] = {}
+    for instruction in computation.instructions:
+        for operand in instruction.operands:
+            if operand.opcode in TRANSFERS:
+                users.setdefault(operand, set()).add(instruction.opcode)
+    return frozenset(start for start, opcodes in users.items() if opcodes == {"tuple"})
+
+
 def is_under_way(instruction: Instruction) -> bool:
     """Whether its value is a collective that has begun, of which nothing can be seen before its done."""
     start = origin(instruction) if instruction.opcode == "async_update" else instruction

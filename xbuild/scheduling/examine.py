@@ -47,6 +47,7 @@ class Examination:
         skeletons, sets = self._settled(places)
         conflicts = [fault for members in sets if (fault := conflict(skeletons, members)) is not None]
         self.found += conflicts
+        self.is_forced &= not conflicts
         if not skeletons or conflicts:
             return
         self._run(Level(skeletons, _names(sets)), places)
@@ -63,16 +64,19 @@ class Examination:
                 return skeletons, sets
 
     def _choose(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
-        """Enter conditionals of which every device knows its branch, unless all agree whatever it is."""
+        """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
         members = [(device, skeletons[device].items[number].site) for device, number in places]
-        if members[0][1].instruction.opcode != "conditional" or self.control.agree(members):
-            return False
-        branches = [self.control.choose(device, site.instruction, site.path) for device, site in members]
-        if None in branches:
+        branches = self._decided(members)
+        if not all(branch is not None and _is_entered(members[0][1], branch) for branch in branches):
             return False
         for (device, site), branch in zip(members, branches, strict=True):
             self._chosen.setdefault(device, {})[key_of(site.instruction, site.path)] = branch  # type: ignore[assignment]
         return True
+
+    def _decided(self, members: list[tuple[int, Site]]) -> list[int | None]:
+        asked = members[:1] if self.control.agree(members) else members
+        found = [self.control.decided(device, site.instruction, site.path) for device, site in asked]
+        return found if len(asked) == len(members) else found * len(members)
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
         """The items of a computation on a device; the same object for devices that do the same."""
@@ -138,6 +142,13 @@ class Examination:
             for device, places in standing.items()
         }
         return {**found, **self._inner(inner, standing)}
+
+
+def _is_entered(unit: Site, number: int) -> bool:
+    """Whether what is inside of a unit counts as standing around it: it runs once, or not at all."""
+    if unit.instruction.opcode == "conditional":
+        return True
+    return number <= 1 and not communicates(unit.instruction.attributes.condition)
 
 
 def _first_inside(unit: Site) -> tuple[Step, Path]:

@@ -40,7 +40,7 @@ def halves(each: Class) -> Iterator[Finding]:
         if site.instruction.opcode in START_OF:
             dones.setdefault(origin(site.instruction), []).append(site)
     for site in places:
-        if site.instruction.opcode in DONE_OF:
+        if site.instruction.opcode in DONE_OF and not _is_usual(site, dones.get(site.instruction, [])):
             yield from _wrapped(each, site)
             yield from _completed(each, site, dones.get(site.instruction, []))
     for site in places:
@@ -50,6 +50,15 @@ def halves(each: Class) -> Iterator[Finding]:
         elif opcode in START_OF and origin_opcode(site.instruction) not in DONE_OF:
             yield from _without_start(each, site, places, dones)
     yield from _misuses(each, places, dones)
+
+
+def _is_usual(start: Site, dones: Sequence[Site]) -> bool:
+    """Whether it is a send or recv with one done beside it that says the same: nothing of it can be wrong."""
+    if len(dones) != 1 or TRANSFERS.get(start.instruction.opcode) != dones[0].instruction.opcode:
+        return False
+    mine, its = start.instruction.attributes, dones[0].instruction.attributes
+    same = mine.channel_id == its.channel_id and mine.is_host_transfer == its.is_host_transfer
+    return same and start.path == dones[0].path
 
 
 @remembered

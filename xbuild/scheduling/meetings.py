@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterator, Mapping
 
 from attrs import frozen
 
-from ..graph import Instruction, Module
-from .describe import absent, finding, groups_text, named, payload
+from ..graph import Computation, Instruction, Module
+from .describe import absent, finding, groups_text, named, nest_finding, payload
 from .effects import Site, base_of, collective_in, nest, sites_of, spelling
 from .groups import count_of_ids, groups_of, pairs_of, strategy
 from .program import Class, Program, devices_text
-from .transfers import faults_of_pairs, nest_finding
+from .transfers import faults_of_pairs
 from .verdict import Finding
 
 COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")
@@ -158,7 +158,16 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
         return finding("group_disagreement", f"{what}: {groups_text(first)} here, {groups_text(second)} there", *places)
     if payload(first).plain() != payload(second).plain():
         return finding("shape_mismatch", f"{what}: {payload(first)} here, {payload(second)} there", *places)
+    if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
+        return finding("reducer_mismatch", f"{what}, and they reduce by different computations", *places)
     return None
+
+
+def same_reducer(a: Computation | None, b: Computation | None) -> bool:
+    """Whether two computations do the same, whatever their names."""
+    from ..editing.structure import same_structure
+
+    return a is b or (a is not None and b is not None and same_structure(a, b))
 
 
 def _meeting_lists(program: Program, collective: Instruction) -> object:

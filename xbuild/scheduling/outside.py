@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from shape_inference import TupleShape
 
@@ -15,10 +15,10 @@ from .run import World
 from .verdict import Finding
 
 
-def outside(world: World) -> Iterator[Finding]:
-    """The conditions that only the run can tell, each in words."""
+def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
+    """The conditions that only the run can tell, each in words; `asks`: whether a device comes to its infeed at all."""
     for each in world.program.freed().classes:
-        yield from _infeeds(world, each)
+        yield from _infeeds(world, each, asks)
         yield from _callbacks(world, each)
         for site in sites_of(each.module.entry):
             if is_pipelined(site.instruction):
@@ -26,6 +26,7 @@ def outside(world: World) -> Iterator[Finding]:
                     "data_dependent",
                     f"if {site} takes what another trip has started than the other side counts on",
                     (each.devices, site),
+                    cause="TRAVELLING",
                     cause_text="its context travels in the state of a loop, so which transfer it is hangs on the trips",
                 )
 
@@ -35,13 +36,16 @@ def reads(instruction: Instruction) -> bool:
     return instruction.opcode == "infeed" and instruction.attributes.shape != TupleShape()
 
 
-def _infeeds(world: World, each: Class) -> Iterator[Finding]:
+def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
     places = [site for site in sites_of(each.module.entry) if reads(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
     if not repeated and (not places or world.infeed is not None):
         return
-    one = f"{'one of ' * (len(each.devices) > 1)}{devices_text(each.devices)}"
+    asking = [device for device in each.devices if asks(device)]
+    if not asking:
+        return
+    one = f"{'one of ' * (len(asking) > 1)}{devices_text(asking)}"
     items = f"fewer than {len(places)} item{'s' * (len(places) != 1)}"
     yield finding(
         "data_dependent",

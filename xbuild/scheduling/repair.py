@@ -30,7 +30,7 @@ class _Edit:
 
 def repair(program: Program, examination: Examination, free: Examination, examine: Examine) -> Repair | None:
     """Moves to a schedule that was checked and runs, or a whole order that was found; None if there is none."""
-    if free.stuck or free.found:
+    if free.stuck or any(found.kind != "data_dependent" for found in free.found):
         return None
     moves: list[Move] = []
     given, budget = program, tries(examination, MOST_TRIED)

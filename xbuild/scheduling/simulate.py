@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeAlias
@@ -19,6 +18,7 @@ Decide: TypeAlias = Callable[[int, Instruction, Path], int]
 Need: TypeAlias = tuple[int, Hashable, int]  # a device must have done this so often
 
 MOST_EVENTS = 20_000
+ITEM = "item"  # what nobody does: the infeed has no more
 
 
 class TooLongError(Exception):
@@ -33,9 +33,13 @@ class Event:
     does: Hashable
     needs: tuple[Need, ...] = ()
 
+    @property
+    def is_starved(self) -> bool:
+        return any(key == ITEM for _, key, _ in self.needs)
 
-def ends(world: World, decide: Decide) -> bool:
-    """Whether all devices run to their ends, in the orders that bind, or the recorded; raises TooLongError."""
+
+def standing(world: World, decide: Decide) -> dict[int, Event]:
+    """Where devices stop in the orders that bind, or the recorded; none where all end. Raises TooLongError."""
     traces = [[*_Tracer(world, decide, device).trace()] for device in world.program.devices]
     number = {device: n for n, device in enumerate(world.program.devices)}
     done: list[Counter[Hashable]] = [Counter() for _ in traces]
@@ -48,7 +52,7 @@ def ends(world: World, decide: Decide) -> bool:
                 done[n][events[at[n]].does] += 1
                 at[n] += 1
                 moved = True
-    return all(place == len(events) for place, events in zip(at, traces, strict=True))
+    return {device: traces[n][at[n]] for device, n in number.items() if at[n] < len(traces[n])}
 
 
 def takes(world: World, decide: Decide, device: int) -> bool:
@@ -128,7 +132,7 @@ class _Tracer:
     def _infeed(self, site: Site) -> Event:
         count, counts = self._counted("infeed"), self.world.infeed
         starved = counts is not None and count > counts.get(self.device, 0)
-        return Event(site, "infeed", ((self.device, "item", 1),) if starved else ())
+        return Event(site, "infeed", ((self.device, ITEM, 1),) if starved else ())
 
     def _collective(self, site: Site) -> Iterator[Event]:
         """Coming to it, and going on when all have come; a start does the first, its done the second."""
@@ -152,8 +156,3 @@ class _Tracer:
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1
         return self.counts[key]
-
-
-def is_endless(buffers: float) -> bool:
-    """Whether sends never wait."""
-    return math.isinf(buffers)

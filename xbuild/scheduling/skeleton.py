@@ -29,6 +29,8 @@ from .verdict import Order
 Choose: TypeAlias = Callable[[Instruction, Path], int | None]
 OrderOf: TypeAlias = Callable[[Computation], Order]
 
+UNITS = ("while", "conditional")
+ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, which is silent, of one trip by its body
 BOTH_HALVES = ("send", "recv", "send_done", "recv_done")
 
 
@@ -116,7 +118,7 @@ class Skeleton:
 
 
 def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choose, *, given: bool) -> Skeleton:
-    """The items of a computation; calls, and conditionals whose branch is known, are entered."""
+    """The items of a computation; calls, conditionals whose branch is known and loops of one trip are entered."""
     walk = _Walk(order, choose)
     walk.enter(computation, path, ())
     return Skeleton(tuple(walk.items), tuple(walk.links()), given)
@@ -124,9 +126,9 @@ def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choos
 
 def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
     """The one computation that a run of it comes to, where that is known and communicates."""
-    if instruction.opcode not in ("call", "fusion", "conditional") or not any(map(communicates, instruction.called)):
+    if instruction.opcode not in ENTERED or not any(map(communicates, instruction.called)):
         return None
-    branch = choose(instruction, path) if instruction.opcode == "conditional" else 0
+    branch = choose(instruction, path) if instruction.opcode in UNITS else 0
     if branch is None:
         return None
     step = [*steps(instruction)][branch]
@@ -193,9 +195,9 @@ class _Walk:
     def _waits(self, instruction: Instruction, path: Path) -> bool:
         if acts(instruction):
             return True
-        if instruction.opcode not in ("while", "conditional") or not any(map(communicates, instruction.called)):
+        if instruction.opcode not in UNITS or not any(map(communicates, instruction.called)):
             return False
-        return instruction.opcode == "while" or self.choose(instruction, path) is None
+        return self.choose(instruction, path) is None
 
 
 def _queues(instruction: Instruction) -> tuple[object, ...]:
@@ -209,7 +211,7 @@ def _queues(instruction: Instruction) -> tuple[object, ...]:
         return ((instruction.opcode, instruction.attributes.channel_id),)
     if instruction.opcode in MEETS or instruction.opcode == "async_start":
         return (instruction,)
-    if instruction.opcode in ("while", "conditional"):
+    if instruction.opcode in UNITS:
         return tuple(
             dict.fromkeys(queue for c in instruction.called for site in sites(c) for queue in _queues(site.instruction))
         )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from attrs import define, frozen
 
 from ..graph import Instruction
-from .describe import fact
+from .branches import cause_of, parted, predicate_row, repair_of
+from .causes import cause
+from .describe import fact, untied
 from .effects import start_of, where
 from .program import devices_text
 from .run import Place, Run
@@ -161,7 +163,13 @@ def deadlock(run: Run, enter: Enter) -> Finding:
         for device, places in blocked.items()
     }
     involved = [*(run.item(e.blocked).instruction for e in cycle), *(run.item(e.partner).instruction for e in cycle)]
-    causes = _cause(run, cycle, roots)
+    causes, mended = cause(run, cycle, roots), _untied(run, cycle)
+    step = parted(run.item(roots[0][0]).site) if roots and not cycle and roots[0][1] else None
+    if step is not None:
+        (device, number), missing = roots[0]
+        site = run.item((device, number)).site
+        rows.append(predicate_row(step, device, missing))
+        causes, mended = (causes[0], cause_of(site, step)), repair_of(site, step)
     return Finding(
         "infeed_starved" if causes[0] == "STARVED" else "deadlock",
         _message(run, cycle, roots),
@@ -170,6 +178,7 @@ def deadlock(run: Run, enter: Enter) -> Finding:
         tuple(sorted({e.blocked[0] for e in cycle} or set(blocked))),
         cause=causes[0],
         cause_text=causes[1],
+        repair_text=mended,
         blocked=standing,
         cycle=waits,
     )
@@ -248,40 +257,8 @@ def _wait(run: Run, edge: Edge) -> Wait:
     return Wait(edge.blocked[0], item.instruction, edge.partner[0], partner.instruction, REASONS[item.kind], behind)
 
 
-def _cause(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> tuple[str, str]:
-    """The class of the cause, and the sentence that says it."""
-    if not cycle:
-        return _cause_of_roots(run, roots)
-    kinds = {run.item(edge.blocked).kind for edge in cycle}
-    given = run.level.skeletons[cycle[0].blocked[0]].given
-    tail = "" if given else "; operands, tokens and control edges fix this order, so no schedule helps"
-    whose = "both devices" if len(cycle) == 2 else "all devices of the cycle"
-    if kinds == {"send"}:
-        return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{whose} send before they post their own receive{tail}"
-    if kinds == {"recv_done"}:
-        return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{whose} wait for a value before they send their own{tail}"
-    if kinds <= {"send", "recv_done"}:
-        return (
-            "P2P_CYCLE" if given else "TOKEN_ORDER",
-            f"{whose} have their transfers in orders that do not fit together{tail}",
-        )
-    names = " and ".join(dict.fromkeys(run.item(edge.blocked).instruction.name for edge in cycle))
-    return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"{names} stand in different orders on these devices{tail}"
-
-
-def _cause_of_roots(run: Run, roots: list[tuple[Place, tuple[int, ...]]]) -> tuple[str, str]:
-    place, missing = roots[0]
-    item = run.item(place)
-    if not missing:
-        return "STARVED", f"{item.instruction.name} wants more items than the infeed of device {place[0]} has"
-    if item.kind == "send":
-        return (
-            "UNMATCHED_SEND",
-            f"{devices_text(missing)} never comes to the recv that {item.instruction.name} waits for",
-        )
-    if item.kind == "recv_done":
-        return (
-            "UNMATCHED_RECV",
-            f"{devices_text(missing)} never comes to the send that {item.instruction.name} waits for",
-        )
-    return "MISSING_MEMBER", f"{item.instruction.name} is a meeting of devices of which not all come to it"
+def _untied(run: Run, cycle: list[Edge]) -> str:
+    if not cycle or run.level.skeletons[cycle[0].blocked[0]].given:
+        return ""
+    waits = [(run.item(edge.partner).instruction, run.item(edge.at).instruction, edge.at[0]) for edge in cycle]
+    return untied([wait for wait in waits if wait[0] is not wait[1]])

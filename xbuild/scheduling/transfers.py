@@ -10,8 +10,8 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 
 from ..graph import Instruction
-from .describe import absent, finding, payload
-from .effects import Site, collective_in, nest, sites_of, spelling
+from .describe import absent, finding, nest_finding, payload
+from .effects import Site, collective_in, nest, sites_of, spelling, travelling
 from .program import Class, Program, devices_text
 from .verdict import Finding
 
@@ -25,6 +25,7 @@ class Half:
     devices: tuple[int, ...]
     site: Site
     on: frozenset[int]
+    travels: bool = False
 
     @property
     def instruction(self) -> Instruction:
@@ -73,7 +74,8 @@ def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
         for site in sites_of(each.module.entry):
             if site.instruction.opcode in OTHER:
                 channel = channels.setdefault(site.channel, Channel(site.channel))
-                channel.halves[site.instruction.opcode].append(Half(each.devices, site, on))
+                travels = site.instruction in travelling(site.path[-1].computation if site.path else each.module.entry)
+                channel.halves[site.instruction.opcode].append(Half(each.devices, site, on, travels))
     found: list[Finding] = [*_mixed(program.freed().classes, channels)]
     for channel in channels.values():
         faults = [*_faults(program, channel)]
@@ -100,7 +102,23 @@ def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Itera
                 )
 
 
+def _settled(channel: Channel) -> bool:
+    """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
+    sends, recvs = channel.halves["send"], channel.halves["recv"]
+    if len(sends) != 1 or len(recvs) != 1 or sends[0].pairs or recvs[0].pairs:
+        return False
+    (send,), (recv,) = sends, recvs
+    if len(send.devices) != 1 or len(recv.devices) != 1 or send.devices == recv.devices:
+        return False
+    if send.travels or recv.travels or any(_differing(channel.number, send, recv)):
+        return False
+    channel.peers = {("send", send.devices[0]): recv.devices[0], ("recv", recv.devices[0]): send.devices[0]}
+    return True
+
+
 def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
+    if _settled(channel):
+        return
     for check in (_duplicated, _one_sided, _bad_pairs):
         faults = [*check(program, channel)]
         yield from faults
@@ -116,10 +134,7 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
     """One send and one recv instruction on a device; without pairs, one in all programs."""
     for role, halves in channel.halves.items():
         distinct = list({half.instruction: half for half in halves}.values())
-        if any(half.pairs for half in distinct):
-            clash = [half for half in distinct if any(half.on & o.on for o in distinct if o is not half)]
-        else:
-            clash = distinct if len(distinct) > 1 else []
+        clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
         if clash:
             names = " and ".join(half.site.instruction.name for half in clash)
             yield finding(
@@ -129,6 +144,12 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
                 cause_text=f"a channel has one {role}, or nobody can tell which of them a {OTHER[role]} meets",
                 repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
             )
+
+
+def _clash(a: Half, b: Half) -> bool:
+    """Whether a device has both, or nothing tells them apart; a pipelined transfer begins twice, once in its loop."""
+    is_pipelined = a.travels and b.travels and a.on == b.on
+    return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
@@ -273,21 +294,5 @@ def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
         one, two = first.attributes.is_host_transfer, second.attributes.is_host_transfer
         text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
         yield finding("host_flag_mismatch", text, *places)
-    if nest(send.site.path) != nest(recv.site.path):
+    if nest(send.site.path) != nest(recv.site.path) and not (send.travels or recv.travels):
         yield nest_finding(f"channel {number}", *places)
-
-
-def nest_finding(what: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
-    """Two places that should meet and stand under different calls."""
-    (_, a), (_, b) = places
-    return finding(
-        "nest_mismatch",
-        f"the two sides of {what} stand under different calls: {_placed(a)}, {_placed(b)}",
-        *places,
-        cause_text="they would run a different number of times, or wait for a part of the program that may not run",
-        repair_text=f"put {a.instruction.name} and {b.instruction.name} under the same kinds of calls",
-    )
-
-
-def _placed(site: Site) -> str:
-    return str(site) if site.path else f"{site} in the entry"

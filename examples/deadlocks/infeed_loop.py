@@ -1,0 +1,42 @@
+"""A loop that the infeed drives, on two replicas that add up what they get; one of them is fed an item less."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import xbuild as xb
+from interpreter import Stopped, execute
+
+ITEM = xb.TupleShape((xb.pred[()], xb.f32[2]))
+
+
+def _read(state: xb.Value) -> list[xb.Value]:
+    _, total, token = state
+    (goes_on, x), token = xb.infeed(token, shape=ITEM, name="batch")
+    return [goes_on, total + xb.all_reduce(x, xb.add, name="sum"), token]
+
+
+def program() -> xb.Module:
+    builder = xb.Builder("infeed_loop")
+    start = [
+        xb.constant(builder, True),
+        xb.constant(builder, np.zeros(2, np.float32)),
+        xb.after_all(builder=builder),
+    ]
+    final = xb.while_(start, condition=lambda state: state[0], body=_read)
+    return xb.Module("infeed_loop", builder.build(final[1]), num_replicas=2)
+
+
+def main() -> str:
+    """The report of a run in which replica 1 gets one item of two."""
+    items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
+    try:
+        execute(program(), [[], []], infeed=[items, items[:1]])
+    except Stopped as stopped:
+        return str(stopped)
+    return "it ran"
+
+
+if __name__ == "__main__":
+    print(xb.check(program()))
+    print(main())
