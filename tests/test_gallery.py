@@ -9,6 +9,7 @@ import pytest
 
 import xbuild as xb
 from examples.gallery import deadlocks
+from examples.gallery.pages import PAGES
 from examples.gallery.pictures import FOLDER, PICTURES, TEXTS
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +31,7 @@ def test_texts_are_up_to_date(file: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_picture_is_left_behind() -> None:
-    drawn = {f"{name}.svg" for name in PICTURES} | set(TEXTS)
+    drawn = {f"{name}.svg" for name in PICTURES} | set(TEXTS) | {f"page_{name}.png" for name in PAGES}
     assert {path.name for path in FOLDER.iterdir()} == drawn
 
 
