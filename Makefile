@@ -44,8 +44,10 @@ stubs: .venv/.test ## write the typing stubs of the strict ops anew
 bench: .venv/.test ## measure; nothing is asserted
 	$(BIN)/python -m pytest benchmarks $(ARGS)
 
-campaign: .venv/.test ## compare random programs with a second opinion, at length
+campaign: .venv/.test ## random programs and odd texts, at length; ARGS="--seconds 600"
 	$(BIN)/python -m tests.campaign $(ARGS)
+	$(BIN)/python -m tests.model.campaign $(ARGS)
+	$(BIN)/python -m tests.fuzzing $(ARGS)
 
 mutants: .venv/.test ## put faults into the shape rules, and list those that no case sees; ARGS="shaping dims"
 	$(BIN)/python -m tests.mutation $(ARGS)

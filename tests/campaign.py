@@ -1,8 +1,12 @@
-"""At length: random programs for several devices, whose verdict before the run must be what the run then shows."""
+"""At length: random programs for several devices, whose verdict before the run must be what the run then shows.
+
+Then single ops against real XLA for as long, where jaxlib is installed: tests/oracle/campaign.py.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import sys
 import time
@@ -11,6 +15,7 @@ from collections.abc import Iterable
 
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
+from tests.oracle import campaign as oracle
 from tests.random_programs import Program, random_program
 
 LIMITS = Limits(seconds=10)
@@ -80,7 +85,15 @@ def main(arguments: list[str] | None = None) -> int:
     for seed, found in wrong.items():
         print(f"seed {seed}: {found}\n{random_program(seed).module}")
     print(f"{'disagreements':24} {len(wrong):8}")
-    return 1 if wrong else 0
+    return 1 if wrong or _against_xla(chosen) else 0
+
+
+def _against_xla(chosen: argparse.Namespace) -> int:
+    """The campaign of single ops; 0 where there is no XLA to ask."""
+    if importlib.util.find_spec("jaxlib") is None:
+        print("no jaxlib: no op was compared with real XLA")
+        return 0
+    return oracle.main(["--seconds", str(chosen.seconds), "--seed", str(chosen.seed)])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ NEEDS_SHAPE = frozenset({
     "all_gather", "all_gather_done", "all_gather_start", "all_reduce", "all_reduce_done", "all_reduce_start",
     "all_to_all", *ASYNC, "bitcast", "bitcast_convert", "collective_broadcast", "collective_permute",
     "collective_permute_done", "collective_permute_start", "constant", "convert", "copy_done", "copy_start",
-    "custom_call", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed", "parameter", "ragged_all_to_all", "recv",
+    "custom_call", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed",
+    "parameter", "ragged_all_to_all", "recv",
     "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
     "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
 })  # fmt: skip
@@ -76,7 +77,7 @@ class Body:
     def read(self) -> None:
         """The next instruction."""
         reader = self.reader
-        place, self.reading, self.known = reader.skip(), None, None
+        place, self.reading, self.known = reader.place, None, None
         line = line_at(reader.text, place)
         known = reader.known.get(line.key) if line else None
         if line and known and take(self, line, known):

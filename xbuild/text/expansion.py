@@ -70,7 +70,7 @@ def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...]
 def _pad(whole: Instruction) -> tuple[Instruction, ...]:
     """A scalar has no dimension to pad, and no padding that HLO text could spell: the operand itself."""
     if whole.attributes.padding:
-        return (whole,)
+        return _one_precision(whole)
     return (attrs.evolve(whole, opcode="copy", operands=whole.operands[:1], attributes=None),)
 
 
@@ -88,7 +88,7 @@ def _one_precision(whole: Instruction) -> tuple[Instruction, ...]:
             converted.setdefault(operand, _converted(whole, operand, shape.with_dtype(wide), number))
     operands = tuple(converted.get(operand, operand) for operand in whole.operands)
     worked = attrs.evolve(whole, operands=operands)
-    if whole.opcode != "clamp" or not isinstance(whole.shape, Shape) or whole.shape.dtype is wide:
+    if whole.opcode not in _LIKE_OPERAND or not isinstance(whole.shape, Shape) or whole.shape.dtype is wide:
         return (*converted.values(), worked)
     widened = attrs.evolve(worked, name=f"{whole.name}.wide", shape=whole.shape.with_dtype(wide))
     narrowed = attrs.evolve(_converted(whole, widened, whole.shape, 0), name=whole.name)
@@ -102,11 +102,15 @@ def _converted(whole: Instruction, operand: Instruction, shape: Shape, number: i
     return Instruction("convert", f"{whole.name}.operand.{number}", shape, (operand,), None, attributes, whole.where)
 
 
-ONE_PRECISION = frozenset({*BINARY, "clamp", "compare", "complex", "select"})
+ONE_PRECISION = frozenset({
+    *BINARY, "clamp", "compare", "complex", "concatenate", "dynamic_update_slice", "pad", "select",
+})  # fmt: skip
 """Ops that mix floats of two precisions in XlaBuilder, and so in shape inference, but not in HLO text."""
 
+_LIKE_OPERAND = ("clamp", "dynamic_update_slice")  # whatever the other operands are
+
 _EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {
+    **dict.fromkeys(ONE_PRECISION, _one_precision),
     "all_to_all": _all_to_all,
     "pad": _pad,
-    **dict.fromkeys(ONE_PRECISION, _one_precision),
 }

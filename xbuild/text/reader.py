@@ -8,6 +8,7 @@ from typing import Any
 
 from shape_inference import AnyShape, ProgramShape, compatible
 
+from ..collection import no_collection
 from ..graph import Computation, Module, TextSource
 from .body import Body
 from .faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
@@ -20,7 +21,7 @@ from .scanner import NAME, Scanner
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
 
 # The next place where a computation can begin.
-_NEXT = re.compile(r"\n[ \t\r]*+(?=(?:ENTRY[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+(?:\([^\n]*->[^\n{]*)?\{[ \t\r]*+\n)")
+_NEXT = re.compile(r"\n(?=(?:[ \t]*+ENTRY[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+[({])")
 
 _SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)", re.ASCII)
 
@@ -46,7 +47,8 @@ def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = Fal
         text = text.decode("utf-8", errors="replace")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
-    return Reader(text, file, origins).module()
+    with no_collection():
+        return Reader(text, file, origins).module()
 
 
 class Reader(Scanner):
@@ -188,7 +190,7 @@ class Reader(Scanner):
 
     def _instruction(self, body: Body) -> None:
         """One instruction; after a fault go on at the next line that looks like one."""
-        begin = self.skip()
+        begin = self.place
         try:
             body.read()
         except (Fault, Poisoned) as fault:

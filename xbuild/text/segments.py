@@ -25,8 +25,8 @@ def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
 
 
 def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
-    """Elementwise ops have floats of one precision."""
-    if schema.opcode not in ONE_PRECISION or shapes[0] is shapes[-1]:
+    """Elementwise ops, and those that put arrays together, have floats of one precision."""
+    if schema.opcode not in ONE_PRECISION or (len(shapes) == 2 and shapes[0] is shapes[1]):
         return
     floats = {shape.dtype.name for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float}
     if len(floats) > 1:

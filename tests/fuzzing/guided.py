@@ -1,0 +1,88 @@
+"""A search led by coverage: texts that reach new lines of the reader are kept, and changed further.
+
+It needs atheris, of which there are wheels for Linux: `pip install atheris`. Of the texts that are neither read nor
+refused the shortest is kept for each place that fails, in the folder `finds`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+LARGEST = 4096
+
+
+def write_words(path: Path, texts: Iterable[str]) -> None:
+    """Opcodes, attributes and shapes as a dictionary of libFuzzer's."""
+    from xbuild.op import OPS
+    from xbuild.text.attribute_reader import own_keys
+
+    found = {f"{schema.spelling}(" for schema in OPS.values()} | {f", {key}=" for each in OPS for key in own_keys(each)}
+    for text in texts:
+        found |= set(re.findall(r"[a-z0-9]+\[[\d,]*\]|[a-z-]+\(|[A-Za-z_]+=[^\s\"\\]{1,20}", text))
+    path.write_text("".join(f'"{word}"\n' for word in sorted(found)))
+
+
+def keep(folder: Path, data: bytes, error: Exception) -> None:
+    """The shortest text for each place at which something goes wrong, and for each kind of what it is."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    path = folder / f"{Path(frame.filename).stem}-{frame.lineno}-{type(error).__name__}"
+    if not path.exists() or path.stat().st_size > len(data):
+        folder.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        print(f"{path}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+
+
+def search(folder: Path, seconds: int, seed: int) -> None:
+    """Does not return: libFuzzer ends the process."""
+    import atheris
+
+    with atheris.instrument_imports(include=["xbuild", "shape_inference"]):
+        from tests.fuzzing.mutations import Mutator, corpus, one_of_each, rejects
+        from tests.fuzzing.verdict import verdict
+    seeds = [*corpus(LARGEST), *rejects(), *one_of_each()]
+    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    for number, text in enumerate(seeds):
+        (folder / "corpus" / f"seed{number}").write_text(text)
+    write_words(folder / "words", seeds)
+
+    def mutated(data: bytes, largest: int, seed: int) -> bytes:
+        """Half of the time libFuzzer's own mutation, half one of ours."""
+        if seed % 2:
+            return bytes(atheris.Mutate(data, largest))
+        text = Mutator(seed, seeds[seed % 7 :: 7]).change(data.decode(errors="replace"))
+        return text.encode(errors="replace")[:largest]
+
+    def judged(data: bytes) -> None:
+        """What goes wrong is told and kept, and the search goes on."""
+        try:
+            verdict(data)
+        except Exception as error:
+            keep(folder / "finds", data, error)
+
+    options = [
+        sys.argv[0], str(folder / "corpus"), f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={LARGEST}",
+        f"-dict={folder / 'words'}", "-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={folder}/",
+        "-print_final_stats=1",
+    ]  # fmt: skip
+    atheris.Setup(options, judged, custom_mutator=mutated)
+    atheris.Fuzz()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzzing.guided", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="where texts are kept; one that goes away, unless it is named")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as made:
+        search(chosen.folder or Path(made), chosen.seconds, chosen.seed)
+
+
+if __name__ == "__main__":
+    main()
