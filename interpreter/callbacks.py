@@ -11,6 +11,7 @@ import contextvars
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,12 +115,15 @@ class Call:
         return _owned(read(result, shape, name))
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Callbacks:
     """The custom calls of a run that are under way."""
 
     pending: list[Call] = field(factory=list)
-    _bell: threading.Event = field(factory=threading.Event)
+
+    @cached_property
+    def _bell(self) -> threading.Event:
+        return threading.Event()
 
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """What the function gives; PENDING where that will come from `wait`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
@@ -22,6 +23,7 @@ class LimitReached(Exception):
         self.kind, self.message = kind, message
 
 
+@functools.cache
 def _half_the_memory() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

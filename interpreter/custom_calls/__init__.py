@@ -10,6 +10,7 @@ from typing import Any
 from shape_inference import XbuildError
 from xbuild.callbacks import CALLBACKS
 from xbuild.graph import Computation, Instruction, Module
+from xbuild.scheduling.effects import remembered
 
 from ..facts import asks_grid
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
@@ -39,12 +40,20 @@ def function_of(instruction: Instruction) -> Callable[..., Any]:
 def check_targets(modules: Iterable[Module]) -> None:
     """Refuse, before anything runs, a target that is not registered, and a call in a computation of elements."""
     for module in dict.fromkeys(modules):
-        for computation in module.entry.reachable():
-            for instruction in computation.instructions:
-                if instruction.opcode == "custom_call":
-                    _check_target(instruction)
-                elif instruction.opcode not in _FOLLOWED:
-                    _check_called(instruction)
+        for instruction in _concerned(module.entry):
+            if instruction.opcode == "custom_call":
+                _check_target(instruction)
+            else:
+                _check_called(instruction)
+
+
+@remembered
+def _concerned(entry: Computation) -> tuple[Instruction, ...]:
+    """The custom calls, and what applies computations to elements, of a program that has a custom call at all."""
+    every = [i for c in entry.reachable() for i in c.instructions]
+    if all(i.opcode != "custom_call" for i in every):
+        return ()
+    return tuple(i for i in every if i.opcode == "custom_call" or (i.opcode not in _FOLLOWED and i.called))
 
 
 def _check_target(instruction: Instruction) -> None:
