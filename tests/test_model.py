@@ -145,6 +145,13 @@ def test_two_loops_of_one_trip_meet_one_loop() -> None:
     assert verdict_of(many(first, second)).findings[0].kind == "companion_conflict"
 
 
+def test_a_loop_of_one_trip_is_entered_only_where_no_device_communicates_in_its_condition() -> None:
+    """A condition runs once more than the body, so what it sends, it sends twice."""
+    program = random_program(1004513)
+    assert checked(program)[1].kind == "deadlock"
+    assert disagreement(program) is None
+
+
 def test_sends_into_buffers_leave_their_loop_before_the_other_side_comes() -> None:
     first = (loop("a", times(1, 0), *send(1, 0, 1)),)
     second = (loop("a", times(1, 0), *recv(1, 0, 1)),)

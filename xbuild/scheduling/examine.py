@@ -67,7 +67,8 @@ class Examination:
         """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
         members = [(device, skeletons[device].items[number].site) for device, number in places]
         branches = self._decided(members)
-        if not all(branch is not None and _is_entered(members[0][1], branch) for branch in branches):
+        known = zip(members, branches, strict=True)
+        if not all(branch is not None and _is_entered(site, branch) for (_, site), branch in known):
             return False
         for (device, site), branch in zip(members, branches, strict=True):
             self._chosen.setdefault(device, {})[key_of(site.instruction, site.path)] = branch  # type: ignore[assignment]
