@@ -341,18 +341,22 @@ def test_the_command_line_tells_a_difference_by_its_status(target: str) -> None:
 @oracle
 def test_an_interruption_ends_the_child(target: str) -> None:
     pytest.importorskip("jaxlib")
-    program = "from xbuild.cli import main; main()"
+    handled = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # shells may have it ignored
+    program = f"{handled}; from xbuild.cli import main; main()"
     command = [sys.executable, "-c", program, "run", f"{target}:endless", "--random", "1", "--engine", "xla"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    running = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
-    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
-    if not children.parent.is_dir():
+    if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}").is_dir():
         pytest.skip("this system does not list the children of a process")
-    deadline = time.monotonic() + 30
-    while not (found := children.read_text().split()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        deadline = time.monotonic() + 30
+        while not (found := children.read_text().split()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        try:
+            _, said = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert (running.returncode, "interrupted" in said) == (1, True), said
     while Path(f"/proc/{found[0]}").exists() and time.monotonic() < deadline + 60:
         time.sleep(0.05)
