@@ -104,5 +104,5 @@ endef
 .venv-newest/.ready: NUMPY = numpy
 .venv-oldest/.ready .venv-newest/.ready: pyproject.toml
 	$(new-venv)
-	$(@D)/bin/python $(PIP_INSTALL) --only-binary=numpy -e '.[demo]' hypothesis pytest pytest-xdist $(NUMPY)
+	$(@D)/bin/python $(PIP_INSTALL) --only-binary=numpy -e '.[demo]' hypothesis mpmath pytest pytest-xdist $(NUMPY)
 	@touch $@
