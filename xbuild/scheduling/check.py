@@ -11,7 +11,7 @@ from ..collection import no_collection
 from ..graph import Module, ModuleGroup
 from .control import Control
 from .describe import finding
-from .effects import Site, collective_in, sites_of
+from .effects import Site, collectives_of, feeds_of, transfers_of
 from .examine import Examination
 from .meetings import identities, meetings
 from .outside import outside
@@ -226,11 +226,10 @@ def _summary(program: Program, examination: Examination, scope: Scope) -> str:
 
 def _counted(program: Program) -> str:
     """`2 collectives and 1 channel`"""
-    modules = dict.fromkeys(each.module for each in program.classes)
-    places = [site.instruction for module in modules for site in sites_of(module.entry)]
-    channels = {i.attributes.channel_id for i in places if i.opcode in ("send", "recv")}
-    met = {i for i in places if collective_in(i) is not None}
-    feeds = {i for i in places if i.opcode in ("infeed", "outfeed")}
+    entries = dict.fromkeys(each.module.entry for each in program.classes)
+    channels = {site.channel for entry in entries for site in transfers_of(entry)}
+    met = {site.instruction for entry in entries for site in collectives_of(entry)}
+    feeds = {site.instruction for entry in entries for site in feeds_of(entry)}
     parts = [
         f"{len(found)} {what}{'s' * (len(found) != 1)}"
         for found, what in ((met, "collective"), (channels, "channel"), (feeds, "feed"))

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from .describe import finding, named
 from .effects import Site, collective_in, sites, steps
 from .run import Place, World
-from .skeleton import Item, Skeleton
+from .skeleton import Skeleton
 from .verdict import Finding
 
 
@@ -23,22 +23,21 @@ def companions(world: World, skeletons: Mapping[int, Skeleton]) -> list[list[Pla
 
     first: dict[Hashable, Place] = {}
     for device, skeleton in skeletons.items():
-        for number, item in enumerate(skeleton.items):
-            if item.kind == "unit":
-                place = leader[device, number] = (device, number)
-                for key in _meets(world, device, item):
-                    leader[find(place)] = find(first.setdefault(key, place))
+        for number in skeleton.units:
+            place = leader[device, number] = (device, number)
+            for key in _meets(world, device, skeleton.items[number]):
+                leader[find(place)] = find(first.setdefault(key, place))
     found: dict[Place, list[Place]] = {}
     for place in leader:
         found.setdefault(find(place), []).append(place)
     return list(found.values())
 
 
-def _meets(world: World, device: int, item: Item) -> Iterator[Hashable]:
+def _meets(world: World, device: int, item: Site) -> Iterator[Hashable]:
     """What tells whom a unit meets inside: channels with their ends, collectives with their groups."""
     program = world.program
     module = program.class_of[device].module
-    for site in inside(item.site):
+    for site in inside(item):
         instruction, collective = site.instruction, collective_in(site.instruction)
         if collective is not None:
             yield world.identity.of(module, site), program.group(collective, device)
@@ -56,7 +55,7 @@ def inside(unit: Site) -> Iterator[Site]:
 
 def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Finding | None:
     """Two units of one device that would have to run as one."""
-    seen: dict[int, Item] = {}
+    seen: dict[int, Site] = {}
     for device, number in places:
         item = skeletons[device].items[number]
         other = seen.setdefault(device, item)
@@ -64,8 +63,8 @@ def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Find
             return finding(
                 "companion_conflict",
                 f"on device {device} {named(other.instruction)} and {named(item.instruction)} would have to run as one",
-                ((device,), other.site),
-                ((device,), item.site),
+                ((device,), other),
+                ((device,), item),
                 cause_text="both meet what is inside one and the same loop or conditional of another device",
                 repair_text=f"join {other.instruction.name} and {item.instruction.name}, or split the other side",
             )

@@ -28,6 +28,7 @@ FEEDS = frozenset({"infeed", "outfeed"})
 
 MEETS = frozenset({*COLLECTIVES, *STARTS})
 _ALWAYS = MEETS | FEEDS | TRANSFERS.keys() | set(TRANSFERS.values())
+_MEETING = MEETS | {"async_start"}
 _MAYBE = frozenset({"async_start", *START_OF})
 _CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
 _NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
@@ -79,12 +80,11 @@ def travelling(computation: Computation) -> frozenset[Instruction]:
 
     Source: XLA's HLO verifier (the one user of a send or recv is its done, or a tuple).
     """
-    users: dict[Instruction, set[str]] = {}
-    for instruction in computation.instructions:
-        for operand in instruction.operands:
-            if operand.opcode in TRANSFERS:
-                users.setdefault(operand, set()).add(instruction.opcode)
-    return frozenset(start for start, opcodes in users.items() if opcodes == {"tuple"})
+    tuples = [i for i in computation.instructions if i.opcode == "tuple"]
+    packed = {start for each in tuples for start in each.operands if start.opcode in TRANSFERS}
+    if not packed:
+        return frozenset()
+    return frozenset(packed - {o for i in computation.instructions if i.opcode != "tuple" for o in i.operands})
 
 
 def is_under_way(instruction: Instruction) -> bool:
@@ -187,6 +187,14 @@ class Site:
         return self.instruction.attributes.channel_id  # type: ignore[no-any-return]
 
     @property
+    def kind(self) -> str:
+        """As what a device may have to wait there: send, recv, their dones, a feed, meet, start, done; unit.
+
+        A unit is a loop or conditional that communicates inside.
+        """
+        return KINDS.get(self.instruction.opcode, "unit")
+
+    @property
     def key(self) -> tuple[tuple[int, str] | int, ...]:
         """What tells it from every other place of its program."""
         return (*((id(step.instruction), step.role) for step in self.path), id(self.instruction))
@@ -194,6 +202,14 @@ class Site:
     def __str__(self) -> str:
         """`send.1 in while w`"""
         return f"{self.instruction.name}{where(self.path)}"
+
+
+KINDS = {
+    **dict.fromkeys(COLLECTIVES, "meet"),
+    **dict.fromkeys(DONE_OF, "start"),
+    **dict.fromkeys(START_OF, "done"),
+    **{opcode: opcode for opcode in (*FEEDS, *TRANSFERS, *TRANSFERS.values())},
+}
 
 
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
@@ -211,6 +227,25 @@ def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
 def sites_of(computation: Computation) -> tuple[Site, ...]:
     """The sites of an entry, found once."""
     return tuple(sites(computation))
+
+
+@remembered
+def transfers_of(computation: Computation) -> tuple[Site, ...]:
+    """The sends and recvs among the sites of an entry."""
+    return tuple([site for site in sites_of(computation) if site.instruction.opcode in TRANSFERS])
+
+
+@remembered
+def collectives_of(computation: Computation) -> tuple[Site, ...]:
+    """The collectives among the sites of an entry, blocking or started."""
+    maybe = [site for site in sites_of(computation) if site.instruction.opcode in _MEETING]
+    return tuple([site for site in maybe if collective_in(site.instruction) is not None])
+
+
+@remembered
+def feeds_of(computation: Computation) -> tuple[Site, ...]:
+    """The infeeds and outfeeds among the sites of an entry."""
+    return tuple([site for site in sites_of(computation) if site.instruction.opcode in FEEDS])
 
 
 @remembered

@@ -52,7 +52,7 @@ class Examination:
             return
         self._run(Level(skeletons, _names(sets)), places)
         for members in sets:
-            self._unit([(device, skeletons[device].items[number].site) for device, number in members])
+            self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
     def _settled(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
         """The items of a level and its units in sets, once every conditional whose branch is known is entered."""
@@ -65,7 +65,7 @@ class Examination:
 
     def _choose(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
         """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
-        members = [(device, skeletons[device].items[number].site) for device, number in places]
+        members = [(device, skeletons[device].items[number]) for device, number in places]
         branches = self._decided(members)
         known = zip(members, branches, strict=True)
         if not all(branch is not None and _is_entered(site, branch) for (_, site), branch in known):
@@ -93,7 +93,7 @@ class Examination:
         self.levels.append(level)
         if self._is_one_program(level):
             return
-        self.is_forced &= all(each.is_chain for each in level.skeletons.values())
+        self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
         run = Run(self.world, level)
         if not run.finished:
             self.stuck.append(run)
@@ -132,14 +132,14 @@ class Examination:
         }
         if not units:
             return {}
-        entered = {device: _first_inside(item.site) for device, item in units.items()}
+        entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
         inner = Run(self.world, Level(skeletons, _names(companions(self.world, skeletons))))
         standing: dict[int, list[Place]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)
         found = {
-            device: [(inner.item(p).instruction, str(inner.item(p).site)) for p in places]
+            device: [(inner.item(p).instruction, str(inner.item(p))) for p in places]
             for device, places in standing.items()
         }
         return {**found, **self._inner(inner, standing)}

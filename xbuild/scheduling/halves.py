@@ -20,7 +20,6 @@ from .effects import (
     remembered,
     sites_of,
     spelling,
-    start_of,
     steps,
 )
 from .program import Class
@@ -32,7 +31,7 @@ Dones = Mapping[Instruction | None, list[Site]]
 def halves(each: Class) -> Iterator[Finding]:
     """Every fault of the starts and dones of a program."""
     yield from _disallowed(each, sites_of(each.module.entry))
-    if _HALVES.isdisjoint(i.opcode for c in reached(each.module.entry) for i in notable(c)):
+    if all(map(_is_usual, reached(each.module.entry))):
         return
     places = [*_places(each.module.entry, (), set())]
     dones: dict[Instruction | None, list[Site]] = {}
@@ -40,7 +39,7 @@ def halves(each: Class) -> Iterator[Finding]:
         if site.instruction.opcode in START_OF:
             dones.setdefault(origin(site.instruction), []).append(site)
     for site in places:
-        if site.instruction.opcode in DONE_OF and not _is_usual(site, dones.get(site.instruction, [])):
+        if site.instruction.opcode in DONE_OF:
             yield from _wrapped(each, site)
             yield from _completed(each, site, dones.get(site.instruction, []))
     for site in places:
@@ -52,13 +51,28 @@ def halves(each: Class) -> Iterator[Finding]:
     yield from _misuses(each, places, dones)
 
 
-def _is_usual(start: Site, dones: Sequence[Site]) -> bool:
-    """Whether it is a send or recv with one done beside it that says the same: nothing of it can be wrong."""
-    if len(dones) != 1 or TRANSFERS.get(start.instruction.opcode) != dones[0].instruction.opcode:
-        return False
-    mine, its = start.instruction.attributes, dones[0].instruction.attributes
-    same = mine.channel_id == its.channel_id and mine.is_host_transfer == its.is_host_transfer
-    return same and start.path == dones[0].path
+@remembered
+def _is_usual(computation: Computation) -> bool:
+    """Whether what starts in it are transfers alone, each with one done that says the same: nothing can be wrong."""
+    begun: set[Instruction] = set()
+    for instruction in notable(computation):
+        if instruction.opcode in TRANSFERS:
+            begun.add(instruction)
+        elif instruction.opcode in _HALVES:
+            start = instruction.operands[0] if instruction.operands else instruction
+            if start not in begun or not _is_its_done(start, instruction):
+                return False
+            begun.remove(start)
+    return not begun
+
+
+def _is_its_done(start: Instruction, done: Instruction) -> bool:
+    mine, its = start.attributes, done.attributes
+    return (
+        TRANSFERS[start.opcode] == done.opcode
+        and mine.channel_id == its.channel_id
+        and mine.is_host_transfer == its.is_host_transfer
+    )
 
 
 @remembered
@@ -88,14 +102,14 @@ def origin_opcode(done: Instruction) -> str:
 
 def is_pipelined(done: Instruction) -> bool:
     """Whether its context comes out of a state, so that the start stands elsewhere; only a transfer's may."""
-    if done.opcode not in TRANSFERS.values() or start_of(done) is not None:
+    if not done.operands or done.operands[0].opcode not in ("get_tuple_element", "parameter"):
         return False
-    return bool(done.operands) and done.operands[0].opcode in ("get_tuple_element", "parameter")
+    return done.opcode in TRANSFERS.values()
 
 
 def _disallowed(each: Class, places: Sequence[Site]) -> Iterator[Finding]:
     for site in places:
-        step = next((step for step in site.path if not step.is_followed), None)
+        step = next((step for step in site.path if not step.is_followed), None) if site.path else None
         if step is not None:
             channel = getattr(site.instruction.attributes, "channel_id", None)
             yield finding(

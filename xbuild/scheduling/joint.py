@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from .effects import Site, collective_in, start_of
-from .skeleton import Item
+from .effects import KINDS, Site, collective_in, start_of
 
 if TYPE_CHECKING:
-    from .run import Place, Run
+    from .run import Run
+
+
+@define(eq=False)
+class Wire:
+    """One channel from one device to another: the nodes of its sends, its recvs and their dones, each in order."""
+
+    source: int
+    target: int
+    sends: list[int] = field(factory=list)
+    recvs: list[int] = field(factory=list)
+    dones: list[int] = field(factory=list)
 
 
 @define(eq=False)
@@ -25,49 +35,53 @@ class Joiner:
     run: Run
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
-    wires: dict[tuple[int, int, int], dict[str, list[int]]] = field(factory=dict)
+    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
-    def join(self) -> None:
-        for device, skeleton in self.run.level.skeletons.items():
-            nodes = self.run.node_of[device] = []
+    def join(self) -> dict[int, int]:
+        """Make them; the number of the first item of each device."""
+        skeletons, found, count = self.run.level.skeletons, {}, 0
+        for device, skeleton in skeletons.items():
+            found[device] = count
+            self.run.node_of[device] = [*range(count, count + len(skeleton.items))]
+            count += len(skeleton.items)
+        self.run.pending = [0] * count
+        for device, skeleton in skeletons.items():
             for number, item in enumerate(skeleton.items):
-                nodes.append(self._node(device, number, item))
+                join = _JOINED.get(item.instruction.opcode, Joiner._unit)
+                if join is not None:
+                    join(self, device, number, item)
         self._edges()
+        return found
 
-    def _node(self, device: int, number: int, item: Item) -> int:
-        if item.kind == "meet":
-            return self._meeting(device, number, *self._meeting_key(device, item.site))
-        if item.kind == "unit":
-            key = self.run.level.companions.get((device, number), (device, number))
-            return self._meeting(device, number, ("unit", key), ())
-        node = self._new(((device, number),))
-        if item.kind in ("send", "recv"):
-            self._transfer(device, node, item.site, item.kind)
-        elif item.kind == "recv_done":
-            start = start_of(item.instruction)
-            if start is not None:
-                self._transfer(device, node, Site(item.site.path, start), "recv_done")
-        elif item.kind == "start":
-            key, _ = self._meeting_key(device, item.site)
-            self.starts.setdefault(key, {})[device] = node
-        elif item.kind == "done":
-            start = start_of(item.instruction)
-            assert start is not None
-            self.dones.setdefault(self._meeting_key(device, Site(item.site.path, start)), []).append(node)
-        elif item.kind == "infeed":
-            self._feed(device, node)
+    def _node(self, device: int, number: int) -> int:
+        return self.run.node_of[device][number]
+
+    def _unit(self, device: int, number: int, item: Site) -> None:
+        key = self.run.level.companions.get((device, number), (device, number))
+        self._meeting(device, number, ("unit", key), ())
+
+    def _met(self, device: int, number: int, item: Site) -> None:
+        self._meeting(device, number, *self._meeting_key(device, item))
+
+    def _begun(self, device: int, number: int, item: Site) -> None:
+        key, _ = self._meeting_key(device, item)
+        self.starts.setdefault(key, {})[device] = self._node(device, number)
+
+    def _completed(self, device: int, number: int, item: Site) -> None:
+        start = start_of(item.instruction)
+        assert start is not None
+        self.dones.setdefault(self._meeting_key(device, Site(item.path, start)), []).append(self._node(device, number))
+
+    def _new(self) -> int:
+        """A node beside those of the items."""
+        node = len(self.run.pending)
+        self.run.pending.append(0)
+        self.run.together[node] = []
         return node
-
-    def _new(self, members: Sequence[Place]) -> int:
-        run = self.run
-        run.members.append(members)
-        run.pending.append(0)
-        run.done.append(False)
-        return len(run.members) - 1
 
     def _meeting_key(self, device: int, site: Site) -> tuple[Hashable, tuple[int, ...]]:
         world, collective = self.run.world, collective_in(site.instruction)
@@ -79,40 +93,59 @@ class Joiner:
         turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again
         return (*key, turns.setdefault(site.key, len(turns))), group
 
-    def _meeting(self, device: int, number: int, key: Hashable, group: tuple[int, ...]) -> int:
+    def _meeting(self, device: int, number: int, key: Hashable, group: tuple[int, ...]) -> None:
         node = self.meets.get(key)
         if node is None:
-            node = self.meets[key] = self._new([])
+            node = self.meets[key] = self._new()
             self.groups[node] = group
-        self.run.members[node].append((device, number))  # type: ignore[attr-defined]
-        return node
+        self.run.together[node].append((device, number))
+        self.run.joined.add(self._node(device, number))
+        self.run.node_of[device][number] = node
 
-    def _transfer(self, device: int, node: int, site: Site, role: str) -> None:
-        peer = self.run.world.transfers.peer(site.instruction, device)
+    def _sent(self, device: int, number: int, item: Site) -> None:
+        peer = self.run.world.transfers.peer(item.instruction, device)
         if peer is not None:
-            ends = (device, peer) if role == "send" else (peer, device)
-            self.wires.setdefault((site.channel, *ends), {}).setdefault(role, []).append(node)
+            self._wire(item.channel, device, peer).sends.append(self._node(device, number))
 
-    def _feed(self, device: int, node: int) -> None:
+    def _posted(self, device: int, number: int, item: Site) -> None:
+        peer = self.run.world.transfers.peer(item.instruction, device)
+        if peer is not None:
+            self._wire(item.channel, peer, device).recvs.append(self._node(device, number))
+
+    def _received(self, device: int, number: int, item: Site) -> None:
+        start = start_of(item.instruction)
+        peer = None if start is None else self.run.world.transfers.peer(start, device)
+        if peer is not None:
+            self._wire(item.channel, peer, device).dones.append(self._node(device, number))
+
+    def _wire(self, channel: int, source: int, target: int) -> Wire:
+        key = channel, source, target
+        wire = self.wires.get(key)
+        if wire is None:
+            wire = self.wires[key] = Wire(source, target)
+        return wire
+
+    def _fed(self, device: int, number: int, item: Site) -> None:
         counts = self.run.world.infeed
         self.fed[device] = self.fed.get(device, 0) + 1
         if counts is not None and self.fed[device] > counts.get(device, 0):
+            node = self._node(device, number)
             self.run.starved.add(node)
             self.run.pending[node] += 1
 
     def _edges(self) -> None:
         for key, node in self.meets.items():
-            self._met(node, self.groups[node], self.starts.get(key, {}))
-        for (_, source, target), ends in self.wires.items():
-            self._wire(source, target, ends)
+            self._gathered(node, self.groups[node], self.starts.get(key, {}))
+        for wire in self.wires.values():
+            self._wired(wire)
         for (key, group), dones in self.dones.items():
             hub = self.meets[key] if key in self.meets else self._hub(self.starts.get(key, {}), group)
             for done in dones:
                 self.run.require(done, hub)
 
-    def _met(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
+    def _gathered(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
         """A collective waits for who has only started it, too."""
-        here = {*starts, *(device for device, _ in self.run.members[node])}
+        here = {*starts, *(device for device, _ in self.run.together[node])}
         if len(group) > len(here):
             self.run.never(node, [device for device in group if device not in here])
         for start in starts.values():
@@ -120,28 +153,36 @@ class Joiner:
 
     def _hub(self, starts: Mapping[int, int], group: Sequence[int]) -> int:
         """A node that no device has: all members have started."""
-        hub = self._new(())
-        self.run.needs[hub] = tuple(starts[member] for member in group if member in starts)
-        self.run.pending[hub] = len(self.run.needs[hub])
-        for start in self.run.needs[hub]:
-            self.run.allows[start] = (*self.run.allows.get(start, ()), hub)
+        hub = self._new()
+        for member in group:
+            if member in starts:
+                self.run.require(hub, starts[member])
         absent = [member for member in group if member not in starts]
         if absent:
             self.run.never(hub, absent)
         return hub
 
-    def _wire(self, source: int, target: int, ends: Mapping[str, list[int]]) -> None:
-        sends, recvs = ends.get("send", []), ends.get("recv", [])
-        buffers = self.run.world.send_buffers
-        for number, send in enumerate(sends):
-            if number >= buffers:
-                number -= int(buffers)
-                self._wait(send, recvs[number] if number < len(recvs) else None, target)
-        for number, done in enumerate(ends.get("recv_done", [])):
-            self._wait(done, sends[number] if number < len(sends) else None, source)
+    def _wired(self, wire: Wire) -> None:
+        """A send waits for its recv, but for those that the buffers take; a recv-done for its send."""
+        buffered = int(min(self.run.world.send_buffers, len(wire.sends)))
+        self._wait(wire.sends[buffered:], wire.recvs, wire.target)
+        self._wait(wire.dones, wire.sends, wire.source)
 
-    def _wait(self, node: int, need: int | None, device: int) -> None:
-        if need is None:
-            self.run.never(node, [device])
-        else:
+    def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
+        """Each waits for the one at its place; those that find none, for a device that will not come."""
+        for node, need in zip(nodes, needs, strict=False):
             self.run.require(node, need)
+        for node in nodes[len(needs) :]:
+            self.run.never(node, [device])
+
+
+_BY_KIND = {
+    "meet": Joiner._met,
+    "send": Joiner._sent,
+    "recv": Joiner._posted,
+    "recv_done": Joiner._received,
+    "start": Joiner._begun,
+    "done": Joiner._completed,
+    "infeed": Joiner._fed,
+}
+_JOINED = {opcode: _BY_KIND.get(kind) for opcode, kind in KINDS.items()}

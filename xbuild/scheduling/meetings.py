@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
-from .effects import Site, base_of, collective_in, nest, sites_of, spelling
+from .effects import Site, base_of, collective_in, collectives_of, nest, spelling
 from .groups import count_of_ids, groups_of, pairs_of, strategy
 from .program import Class, Program, devices_text
 from .transfers import faults_of_pairs
@@ -46,7 +46,7 @@ def identities(program: Program) -> Identities:
 
 def unique_channels(module: Module) -> frozenset[int]:
     """The channel ids that name one collective of the module."""
-    instructions = {s.instruction for s in sites_of(module.entry) if collective_in(s.instruction) is not None}
+    instructions = {site.instruction for site in collectives_of(module.entry)}
     counts = Counter(map(channel_of, instructions))
     return frozenset(channel for channel, count in counts.items() if channel is not None and count == 1)
 
@@ -57,17 +57,12 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def collectives(each: Class) -> Iterator[Site]:
-    """The collectives of a program, blocking or started, at every place where they stand."""
-    return (site for site in sites_of(each.module.entry) if collective_in(site.instruction) is not None)
-
-
 def meetings(program: Program, identity: Identities) -> list[Finding]:
     """Every fault of the collectives: of each alone, and between programs."""
     classes = program.freed().classes
     found: list[Finding] = []
     for each in classes:
-        for site in {site.instruction: site for site in collectives(each)}.values():
+        for site in {site.instruction: site for site in collectives_of(each.module.entry)}.values():
             found += _alone(program, each, site)
     if not found and not program.spmd:
         found += _between(program, classes, identity)
@@ -133,7 +128,7 @@ def _between(program: Program, classes: tuple[Class, ...], identity: Identities)
     """What programs say of one collective agrees, and every member of a group has it."""
     found: dict[Hashable, list[tuple[Class, Site]]] = {}
     for each in classes:
-        for site in collectives(each):
+        for site in collectives_of(each.module.entry):
             found.setdefault(identity.of(each.module, site), []).append((each, site))
     for places in found.values():
         first = places[0]

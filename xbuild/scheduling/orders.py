@@ -9,9 +9,9 @@ from typing import Any
 from attrs import define, field
 
 from ..graph import Computation, Instruction
-from .effects import reached
+from .effects import Site, reached
 from .program import Program, linear
-from .skeleton import Item, Skeleton
+from .skeleton import Skeleton
 from .verdict import Order, Orders
 
 
@@ -39,15 +39,15 @@ class Recorder:
             if known != found:
                 self.torn = found[-1]
 
-    def _place(self, made: dict[Computation, Order], computation: Computation, depth: int, items: list[Item]) -> None:
+    def _place(self, made: dict[Computation, Order], computation: Computation, depth: int, items: list[Site]) -> None:
         anchors: list[Instruction] = []
         for anchor, group in groupby(items, lambda item: _anchor(item, depth)):
             inner = list(group)
             if anchor in anchors:
                 self.torn = anchor
             anchors.append(anchor)
-            if len(inner[0].site.path) > depth:
-                self._place(made, inner[0].site.path[depth].computation, depth + 1, inner)
+            if len(inner[0].path) > depth:
+                self._place(made, inner[0].path[depth].computation, depth + 1, inner)
         made[computation] = arranged(computation, dict.fromkeys(anchors))
 
     def orders(self) -> Mapping[int, Orders]:
@@ -64,8 +64,8 @@ class Recorder:
         return found
 
 
-def _anchor(item: Item, depth: int) -> Instruction:
-    return item.site.path[depth].instruction if len(item.site.path) > depth else item.instruction
+def _anchor(item: Site, depth: int) -> Instruction:
+    return item.path[depth].instruction if len(item.path) > depth else item.instruction
 
 
 def _mended(entry: Computation) -> dict[Computation, Order]:

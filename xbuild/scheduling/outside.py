@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 
 from shape_inference import TupleShape
 
-from ..graph import Instruction
+from ..graph import Computation, Instruction
 from .describe import finding, named
-from .effects import FEEDS, Site, acts, has_side_effect, notable, reached, sites_of
+from .effects import FEEDS, TRANSFERS, Site, acts, feeds_of, has_side_effect, notable, reached, sites_of
 from .halves import is_pipelined
 from .program import Class, devices_text
 from .run import World
 from .verdict import Finding
+
+_DONES = frozenset(TRANSFERS.values())
 
 
 def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
@@ -21,7 +23,7 @@ def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> 
         yield from _infeeds(world, each, asks)
         yield from _callbacks(world, each)
         for site in sites_of(each.module.entry):
-            if is_pipelined(site.instruction):
+            if site.instruction.opcode in _DONES and is_pipelined(site.instruction):
                 yield finding(
                     "data_dependent",
                     f"if {site} takes what another trip has started than the other side counts on",
@@ -38,7 +40,7 @@ def reads(instruction: Instruction) -> bool:
 
 def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
-    places = [site for site in sites_of(each.module.entry) if reads(site.instruction)]
+    places = [site for site in feeds_of(each.module.entry) if reads(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
     if not repeated and (not places or world.infeed is not None):
         return
@@ -60,7 +62,7 @@ def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator
 def _callbacks(world: World, each: Class) -> Iterator[Finding]:
     """Functions of the host after which a device still has to meet another: who waits there may wait for ever."""
     computations = reached(each.module.entry)
-    if len(world.program.devices) < 2 or not any(has_side_effect(i) for c in computations for i in notable(c)):
+    if len(world.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
         return
     found: dict[Instruction, None] = {}
     for computation in computations:
@@ -80,6 +82,10 @@ def _callbacks(world: World, each: Class) -> Iterator[Finding]:
             (each.devices, Site((), instruction)),
             cause_text="a callback of the host may take for ever",
         )
+
+
+def _has_side_effect(computation: Computation) -> bool:
+    return any(has_side_effect(i) for i in notable(computation) if i.opcode == "custom_call")
 
 
 def _meets(instruction: Instruction) -> bool:

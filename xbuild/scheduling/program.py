@@ -20,9 +20,9 @@ Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
 @remembered
 def linear(computation: Computation) -> Order | None:
     """The recorded order, mended where an operand stands after its user; None where no order is possible."""
-    place = {instruction: n for n, instruction in enumerate(computation.instructions)}
-    if all(place.get(p, -1) < n for i, n in place.items() for p in (*i.operands, *i.control)):
+    if _is_linear(computation):
         return computation.instructions
+    place = {instruction: n for n, instruction in enumerate(computation.instructions)}
     users, missing = predecessors(computation, place)
     ready = [n for n, count in enumerate(missing) if not count]
     heapify(ready)
@@ -34,6 +34,16 @@ def linear(computation: Computation) -> Order | None:
             if not missing[user]:
                 heappush(ready, user)
     return tuple(computation.instructions[n] for n in found) if len(found) == len(missing) else None
+
+
+def _is_linear(computation: Computation) -> bool:
+    """Whether each instruction stands after all that it needs."""
+    seen: set[Instruction] = set()
+    for instruction in computation.instructions:
+        if not seen.issuperset(instruction.operands) or not seen.issuperset(instruction.control):
+            return False
+        seen.add(instruction)
+    return True
 
 
 def predecessors(computation: Computation, place: Mapping[Instruction, int]) -> tuple[list[list[int]], list[int]]:

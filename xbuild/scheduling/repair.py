@@ -78,7 +78,7 @@ def _edits(program: Program, run: Run) -> Iterator[_Edit]:
 
 def _edit(program: Program, run: Run, late: Place, early: Place) -> _Edit | None:
     each = program.class_of[late[0]]
-    paths = [(*run.item(place).site.path,) for place in (late, early)]
+    paths = [(*run.item(place).path,) for place in (late, early)]
     depth = next(
         (n for n, (a, b) in enumerate(zip(*paths, strict=False)) if a.instruction is not b.instruction),
         min(map(len, paths)),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from attrs import define, field, frozen
 
-from .effects import Path
+from .effects import Path, Site
 from .joint import Joiner
 from .meetings import Identities
 from .program import Program
-from .skeleton import Item, Skeleton
+from .skeleton import Skeleton
 from .transfers import Transfers
 
 Place = tuple[int, int]  # a device, and the number of an item on it
@@ -39,21 +40,26 @@ class Level:
     companions: Mapping[Place, Hashable]
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Run:
-    """A run of a level; a node is an item of one device, or a meeting of several."""
+    """A run of a level; a node is an item of one device, or a meeting of several.
+
+    The items of each device are numbered in a row, device after device; `together` has the nodes after these: what
+    several devices have, instead of the items `joined`, and hubs, which no device has.
+    """
 
     world: World
     level: Level
     node_of: dict[int, list[int]] = field(factory=dict)
-    members: list[Sequence[Place]] = field(factory=list)
+    together: dict[int, list[Place]] = field(factory=dict)
+    joined: set[int] = field(factory=set)
     pending: list[int] = field(factory=list)
     done: list[bool] = field(factory=list)
-    needs: dict[int, tuple[int, ...]] = field(factory=dict)
     absent: dict[int, tuple[int, ...]] = field(factory=dict)
     starved: set[int] = field(factory=set)
-    order: dict[int, list[int]] = field(factory=dict)
+    order: dict[int, Sequence[int]] = field(factory=dict)
     allows: dict[int, tuple[int, ...]] = field(factory=dict)
+    _taken: dict[int, list[int]] = field(factory=dict)
     _local: dict[int, list[int]] = field(factory=dict)
     _after: dict[int, tuple[tuple[int, ...], ...]] = field(factory=dict)
     _queue: dict[int, Sequence[int]] = field(factory=dict)
@@ -63,10 +69,59 @@ class Run:
     _later: tuple[deque[int], ...] = field(factory=lambda: tuple(deque[int]() for _ in FIRST))
 
     def __attrs_post_init__(self) -> None:
-        Joiner(self).join()
+        first = Joiner(self).join()
+        if self._goes_as_recorded(first):
+            self.done = [True] * len(self.pending)
+            self.order = {device: range(len(each.items)) for device, each in self.level.skeletons.items()}
+        else:
+            self.done = [node in self.joined for node in range(len(self.pending))]
+            self._search()
+
+    def _goes_as_recorded(self, first: Mapping[int, int]) -> bool:
+        """Whether every device comes to its end item by item; a node waits for its members and for what it needs."""
+        following = [node for nodes in self.node_of.values() for node in (*nodes[1:], -1)]
+        waits = [pending + 1 for pending in self.pending]
+        for node, members in self.together.items():
+            waits[node] += len(members) - 1
+        left, allows = len(waits) - len(self.joined), self.allows
+        come = [nodes[0] for nodes in self.node_of.values()]
+        while come:
+            node = come.pop()
+            waits[node] -= 1
+            if waits[node]:
+                continue
+            left -= 1
+            if node in allows:
+                come += allows[node]
+            if node < len(following):
+                after: Iterable[int] = (following[node],)
+            else:
+                after = [following[first[device] + number] for device, number in self.together[node]]
+            come += [each for each in after if each >= 0]
+        return not left
+
+    @cached_property
+    def members(self) -> list[Sequence[Place]]:
+        """Who has each node."""
+        skeletons = self.level.skeletons.items()
+        alone = (((device, number),) for device, each in skeletons for number in range(len(each.items)))
+        return [*alone, *self.together.values()]
+
+    @cached_property
+    def needs(self) -> dict[int, list[int]]:
+        """The nodes that each node waits for."""
+        found: dict[int, list[int]] = {}
+        for need, nodes in self.allows.items():
+            for node in nodes:
+                found.setdefault(node, []).append(need)
+        return found
+
+    def _search(self) -> None:
+        """Any order that dependencies allow, the recorded one where it can be."""
         for device, skeleton in self.level.skeletons.items():
             self._local[device] = [len(before) for before in skeleton.before]
-            self._after[device], self.order[device] = skeleton.after, []
+            self._after[device] = skeleton.after
+            self._taken[device] = self.order[device] = []
             self._queue[device], self._place[device], self._next[device] = range(len(skeleton.items)), 0, 0
         for node, members in enumerate(self.members):
             ready = sum(not self._local[device][item] for device, item in members)
@@ -79,7 +134,7 @@ class Run:
     def finished(self) -> bool:
         return all(self.done)
 
-    def item(self, place: Place) -> Item:
+    def item(self, place: Place) -> Site:
         return self.level.skeletons[place[0]].items[place[1]]
 
     def node(self, place: Place) -> int:
@@ -115,7 +170,8 @@ class Run:
         for device, number in self._next.items():
             nodes = self.node_of[device]
             if number >= 0:
-                for need in (*self.needs.get(nodes[number], ()), nodes[number]):
+                needs: Sequence[int] = self.needs.get(nodes[number], ())
+                for need in (*needs, nodes[number]):
                     if not self.pending[need] and not self.done[need]:
                         return need
         for nodes_of_rank in self._later:
@@ -140,7 +196,7 @@ class Run:
             return
         self.done[node] = True
         for device, number in self.members[node]:
-            self.order[device].append(number)
+            self._taken[device].append(number)
             self._free(device, number)
             if self._next[device] == number:
                 self._advance(device)
@@ -179,15 +235,14 @@ class Run:
         """The rest of a call that was entered early comes next on its device."""
         items, nodes = self.level.skeletons[device].items, self.node_of[device]
         left = [each for each in self._queue[device] if not self.done[nodes[each]]]
-        path = items[number].site.path
-        self._queue[device] = sorted(left, key=lambda each: -common(items[each].site.path, path))
+        path = items[number].path
+        self._queue[device] = sorted(left, key=lambda each: -common(items[each].path, path))
         self._place[device] = 0
         self._advance(device)
 
     def require(self, node: int, need: int) -> None:
         """A node waits for another."""
-        self.needs[node] = (*self.needs.get(node, ()), need)
-        self.allows[need] = (*self.allows.get(need, ()), node)
+        self.allows[need] = (*self.allows[need], node) if need in self.allows else (node,)
         self.pending[node] += 1
 
     def never(self, node: int, devices: Sequence[int]) -> None:

@@ -164,10 +164,10 @@ def deadlock(run: Run, enter: Enter) -> Finding:
     }
     involved = [*(run.item(e.blocked).instruction for e in cycle), *(run.item(e.partner).instruction for e in cycle)]
     causes, mended = cause(run, cycle, roots), _untied(run, cycle)
-    step = parted(run.item(roots[0][0]).site) if roots and not cycle and roots[0][1] else None
+    step = parted(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
     if step is not None:
         (device, number), missing = roots[0]
-        site = run.item((device, number)).site
+        site = run.item((device, number))
         rows.append(predicate_row(step, device, missing))
         causes, mended = (causes[0], cause_of(site, step)), repair_of(site, step)
     return Finding(
@@ -203,7 +203,7 @@ def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ..
     place, missing = roots[0]
     item = run.item(place)
     if not missing:
-        return f"the infeed of device {place[0]} has no item for {item.site}"
+        return f"the infeed of device {place[0]} has no item for {item}"
     return f"{devices_text(missing)} never come{'s' * (len(missing) == 1)} to {partner_name(run, place)}"
 
 
@@ -212,18 +212,18 @@ def partner_name(run: Run, place: Place) -> str:
     item = run.item(place)
     start = start_of(item.instruction) if item.kind == "done" else None
     if start is not None:
-        return f"{start.name}, whose done {item.site} waits for them"
+        return f"{start.name}, whose done {item} waits for them"
     other = {"send": "the recv", "recv_done": "the send"}.get(item.kind)
-    return str(item.site) if other is None else f"{other} of {fact(item.instruction)}, which {item.site} waits for"
+    return str(item) if other is None else f"{other} of {fact(item.instruction)}, which {item} waits for"
 
 
 def _around(run: Run, place: Place) -> str:
-    return where(run.item(place).site.path)
+    return where(run.item(place).path)
 
 
 def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, str]] | None) -> Row:
     device, item = place[0], run.item(place)
-    text = " and ".join(each for _, each in inner) if inner else str(item.site)
+    text = " and ".join(each for _, each in inner) if inner else str(item)
     partners: dict[str, list[int]] = {}
     for partner in sorted(set(stuck.partners(place))):
         partners.setdefault(run.item(partner).instruction.name, []).append(partner[0])

@@ -11,7 +11,7 @@ from shape_inference import compatible
 
 from ..graph import Instruction
 from .describe import absent, finding, nest_finding, payload
-from .effects import Site, collective_in, nest, sites_of, spelling, travelling
+from .effects import Site, collective_in, collectives_of, nest, spelling, transfers_of, travelling
 from .program import Class, Program, devices_text
 from .verdict import Finding
 
@@ -33,7 +33,7 @@ class Half:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        return self.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
+        return self.site.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
 
 
 @define(eq=False)
@@ -69,24 +69,26 @@ class Transfers:
 def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
     """The channels with their peers, and every fault of them."""
     channels: dict[int, Channel] = {}
-    for each in program.freed().classes:
-        on = frozenset(each.devices)
-        for site in sites_of(each.module.entry):
-            if site.instruction.opcode in OTHER:
-                channel = channels.setdefault(site.channel, Channel(site.channel))
-                travels = site.instruction in travelling(site.path[-1].computation if site.path else each.module.entry)
-                channel.halves[site.instruction.opcode].append(Half(each.devices, site, on, travels))
-    found: list[Finding] = [*_mixed(program.freed().classes, channels)]
+    classes = program.freed().classes
+    for each in classes:
+        on, travel = frozenset(each.devices), travelling(each.module.entry)
+        for site in transfers_of(each.module.entry):
+            number, instruction = site.channel, site.instruction
+            if number not in channels:
+                channels[number] = Channel(number)
+            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel)
+            channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
+    found: list[Finding] = [*_mixed(classes, channels)]
     for channel in channels.values():
-        faults = [*_faults(program, channel)]
-        found += faults
+        if not _settled(channel):
+            found += _faults(program, channel)
     return Transfers(channels), found
 
 
 def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
     """A channel id belongs to a transfer or to collectives."""
     for each in classes:
-        for site in sites_of(each.module.entry):
+        for site in collectives_of(each.module.entry):
             instruction = site.instruction
             collective = collective_in(instruction)
             number = getattr(collective and collective.attributes, "channel_id", None)
@@ -105,20 +107,21 @@ def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Itera
 def _settled(channel: Channel) -> bool:
     """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
     sends, recvs = channel.halves["send"], channel.halves["recv"]
-    if len(sends) != 1 or len(recvs) != 1 or sends[0].pairs or recvs[0].pairs:
+    if len(sends) != 1 or len(recvs) != 1:
         return False
-    (send,), (recv,) = sends, recvs
+    send, recv = sends[0], recvs[0]
+    if send.pairs or recv.pairs or send.travels or recv.travels:
+        return False
     if len(send.devices) != 1 or len(recv.devices) != 1 or send.devices == recv.devices:
         return False
-    if send.travels or recv.travels or any(_differing(channel.number, send, recv)):
+    if any(_differing(channel.number, send, recv)):
         return False
-    channel.peers = {("send", send.devices[0]): recv.devices[0], ("recv", recv.devices[0]): send.devices[0]}
+    (source,), (target,) = send.devices, recv.devices
+    channel.peers = {("send", source): target, ("recv", target): source}
     return True
 
 
 def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
-    if _settled(channel):
-        return
     for check in (_duplicated, _one_sided, _bad_pairs):
         faults = [*check(program, channel)]
         yield from faults
@@ -283,7 +286,7 @@ def _disagreeing(channel: Channel) -> Iterator[Finding]:
 
 def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
     places = (send.devices, send.site), (recv.devices, recv.site)
-    first, second = send.instruction, recv.instruction
+    first, second = send.site.instruction, recv.site.instruction
     if not compatible(payload(first), payload(second)):
         yield finding(
             "shape_mismatch",
@@ -294,5 +297,6 @@ def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
         one, two = first.attributes.is_host_transfer, second.attributes.is_host_transfer
         text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
         yield finding("host_flag_mismatch", text, *places)
-    if nest(send.site.path) != nest(recv.site.path) and not (send.travels or recv.travels):
+    here, there = send.site.path, recv.site.path
+    if here != there and nest(here) != nest(there) and not (send.travels or recv.travels):
         yield nest_finding(f"channel {number}", *places)

@@ -9,9 +9,8 @@ from attrs import define, evolve, field
 
 from ...graph import Instruction
 from ...scheduling.describe import fact, payload
-from ...scheduling.effects import where
+from ...scheduling.effects import Site, where
 from ...scheduling.run import Place, Run
-from ...scheduling.skeleton import Item
 from ...scheduling.stuck import Stuck
 from ...scheduling.verdict import Verdict
 from ..kinds import FLOW, Kind, kind_of
@@ -107,15 +106,15 @@ class _Drawn:
         item = self.run.item(place)
         instruction = item.instruction
         told = self._fact(item, place[0])
-        calls = {instruction, *(step.instruction for step in item.site.path)}
+        calls = {instruction, *(step.instruction for step in item.path)}
         if state == "done" and any(calls & {*finding.instructions} for finding in self.verdict.findings):
             state = "open"
         tooltip = "\n".join(str(each) for each in (instruction, instruction.source) if each)
-        name = f"{instruction.name}{where(item.site.path)}" if item.site.path else instruction.name
+        name = f"{instruction.name}{where(item.path)}" if item.path else instruction.name
         self._number[place] = len(self._stops)
         self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip))
 
-    def _fact(self, item: Item, device: int) -> str:
+    def _fact(self, item: Site, device: int) -> str:
         """`#1 → 2, f32[4]` of a send: its channel, its peer, what it sends."""
         if item.kind == "unit":
             return ""
