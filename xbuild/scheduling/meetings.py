@@ -11,8 +11,8 @@ from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
 from .effects import Site, base_of, collective_in, collectives_of, nest, spelling
 from .groups import count_of_ids, groups_of, pairs_of, strategy
+from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
-from .transfers import faults_of_pairs
 from .verdict import Finding
 
 COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from attrs import define, field, frozen
 
+from .cursors import Cursors
 from .effects import Path, Site
 from .joint import Joiner
 from .meetings import Identities
@@ -69,36 +70,21 @@ class Run:
     _later: tuple[deque[int], ...] = field(factory=lambda: tuple(deque[int]() for _ in FIRST))
 
     def __attrs_post_init__(self) -> None:
-        first = Joiner(self).join()
-        if self._goes_as_recorded(first):
+        cursors = Cursors(self, Joiner(self).join())
+        if cursors.finish():
             self.done = [True] * len(self.pending)
-            self.order = {device: range(len(each.items)) for device, each in self.level.skeletons.items()}
+            self.order = {device: cursors.order(device) for device in self.node_of}
+        elif all(each.given for each in self.level.skeletons.values()):
+            self._stand(cursors)
         else:
-            self.done = [node in self.joined for node in range(len(self.pending))]
             self._search()
 
-    def _goes_as_recorded(self, first: Mapping[int, int]) -> bool:
-        """Whether every device comes to its end item by item; a node waits for its members and for what it needs."""
-        following = [node for nodes in self.node_of.values() for node in (*nodes[1:], -1)]
-        waits = [pending + 1 for pending in self.pending]
-        for node, members in self.together.items():
-            waits[node] += len(members) - 1
-        left, allows = len(waits) - len(self.joined), self.allows
-        come = [nodes[0] for nodes in self.node_of.values()]
-        while come:
-            node = come.pop()
-            waits[node] -= 1
-            if waits[node]:
-                continue
-            left -= 1
-            if node in allows:
-                come += allows[node]
-            if node < len(following):
-                after: Iterable[int] = (following[node],)
-            else:
-                after = [following[first[device] + number] for device, number in self.together[node]]
-            come += [each for each in after if each >= 0]
-        return not left
+    def _stand(self, cursors: Cursors) -> None:
+        """In given orders there is nothing to look for: each device is at its cursor."""
+        self.done = [not count for count in cursors.waits]
+        for device, cursor in cursors.cursor.items():
+            self.order[device] = range(cursor)
+            self._local[device] = [int(number > cursor) for number in range(len(self.node_of[device]))]
 
     @cached_property
     def members(self) -> list[Sequence[Place]]:
@@ -118,6 +104,7 @@ class Run:
 
     def _search(self) -> None:
         """Any order that dependencies allow, the recorded one where it can be."""
+        self.done = [node in self.joined for node in range(len(self.pending))]
         for device, skeleton in self.level.skeletons.items():
             self._local[device] = [len(before) for before in skeleton.before]
             self._after[device] = skeleton.after

@@ -8,7 +8,7 @@ from functools import cached_property
 from attrs import frozen
 
 from ..graph import Computation
-from .effects import Path, Site, notable
+from .effects import Path, Site, notable, sites_of
 from .entering import UNITS, Choose, OrderOf, entered, waits
 from .links import Front, Walk
 
@@ -30,7 +30,7 @@ class Skeleton:
         """
         return tuple(self._link())
 
-    @property
+    @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
         """What each point comes after: its links, or in a given order the item before it."""
         if self.given:
@@ -93,7 +93,15 @@ def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choos
     )
 
 
-def _items(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterator[Site]:
+def _items(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterable[Site]:
+    if not path and order(computation) is computation.instructions:
+        found = sites_of(computation)
+        if not any(site.path for site in found):
+            return found
+    return _entered(computation, path, order, choose)
+
+
+def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterator[Site]:
     looked_at, found = notable(computation), order(computation)
     if found is not computation.instructions:
         members = frozenset(looked_at)
@@ -101,6 +109,6 @@ def _items(computation: Computation, path: Path, order: OrderOf, choose: Choose)
     for instruction in looked_at:
         step = entered(instruction, path, choose)
         if step is not None:
-            yield from _items(step.computation, (*path, step), order, choose)
+            yield from _entered(step.computation, (*path, step), order, choose)
         elif waits(instruction, path, choose):
             yield Site(path, instruction)

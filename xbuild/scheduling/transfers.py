@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
@@ -12,6 +11,7 @@ from shape_inference import compatible
 from ..graph import Instruction
 from .describe import absent, finding, nest_finding, payload
 from .effects import Site, collective_in, collectives_of, nest, spelling, transfers_of, travelling
+from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
 from .verdict import Finding
 
@@ -178,28 +178,6 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
 def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
     for half in (half for halves in channel.halves.values() for half in halves if half.pairs):
         yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
-
-
-def faults_of_pairs(
-    devices: tuple[int, ...], site: Site, pairs: tuple[tuple[int, int], ...], count: int, what: str
-) -> Iterator[Finding]:
-    """Pairs name what there is, each source once, each target once."""
-    name, shown = site.instruction.name, ", ".join(f"({s},{t})" for s, t in pairs)
-    for place, role in ((0, "source"), (1, "target")):
-        for each, times in Counter(pair[place] for pair in pairs).items():
-            if not 0 <= each < count:
-                yield finding(
-                    "device_out_of_range",
-                    f"{name} names {what} {each} as a {role}, out of 0..{count - 1}; its pairs are {shown}",
-                    (devices, site),
-                )
-            elif times > 1:
-                yield finding(
-                    "bad_pairs",
-                    f"{name} names {what} {each} as a {role} {times} times; its pairs are {shown}",
-                    (devices, site),
-                    cause_text="each source sends once, and each target gets one value",
-                )
 
 
 def _joined(program: Program, channel: Channel) -> Iterator[Finding]:

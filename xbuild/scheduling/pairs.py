@@ -1,0 +1,32 @@
+"""What may be wrong with source-target pairs, of a transfer or of a collective permute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from .describe import finding
+from .effects import Site
+from .verdict import Finding
+
+
+def faults_of_pairs(
+    devices: tuple[int, ...], site: Site, pairs: tuple[tuple[int, int], ...], count: int, what: str
+) -> Iterator[Finding]:
+    """Pairs name what there is, each source once, each target once."""
+    name, shown = site.instruction.name, ", ".join(f"({s},{t})" for s, t in pairs)
+    for place, role in ((0, "source"), (1, "target")):
+        for each, times in Counter(pair[place] for pair in pairs).items():
+            if not 0 <= each < count:
+                yield finding(
+                    "device_out_of_range",
+                    f"{name} names {what} {each} as a {role}, out of 0..{count - 1}; its pairs are {shown}",
+                    (devices, site),
+                )
+            elif times > 1:
+                yield finding(
+                    "bad_pairs",
+                    f"{name} names {what} {each} as a {role} {times} times; its pairs are {shown}",
+                    (devices, site),
+                    cause_text="each source sends once, and each target gets one value",
+                )
