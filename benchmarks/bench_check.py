@@ -29,14 +29,39 @@ def many_programs(devices: int, transfers: int, local: int = 0) -> xb.ModuleGrou
     return xb.ModuleGroup({d: _ring_member(d, devices, transfers, local) for d in range(devices)})
 
 
-def _ring_member(device: int, devices: int, transfers: int, local: int) -> xb.Module:
+def sends_first(devices: int, transfers: int) -> xb.ModuleGroup:
+    """The same ring, recorded so that every device sends before it posts its recv: an order must be found."""
+    return xb.ModuleGroup({d: _ring_member(d, devices, transfers, 0, posts_first=False) for d in range(devices)})
+
+
+def many_reductions(devices: int, reductions: int, local: int) -> xb.ModuleGroup:
+    """A program for each device, with all-reduces over two halves of them and local ops between."""
+    halves = tuple(range(devices // 2)), tuple(range(devices // 2, devices))
+    return xb.ModuleGroup({d: _reducing_member(d, halves, reductions, local) for d in range(devices)})
+
+
+def _reducing_member(device: int, groups: tuple[tuple[int, ...], ...], reductions: int, local: int) -> xb.Module:
+    builder = xb.Builder(f"d{device}")
+    adder = xb.computation(xb.f32[()], xb.f32[()])(xb.ops.add)
+    x = value = xb.parameter(builder, number=0, shape=xb.f32[4])
+    for n in range(reductions):
+        value = xb.ops.all_reduce(value, to_apply=adder, replica_groups=groups, channel_id=n + 1)
+        for _ in range(local):
+            value = xb.ops.add(value, x)
+    return xb.Module(f"d{device}", builder.build(value))
+
+
+def _ring_member(device: int, devices: int, transfers: int, local: int, posts_first: bool = True) -> xb.Module:
     builder = xb.Builder(f"d{device}")
     x = value = xb.parameter(builder, number=0, shape=xb.f32[4])
     token = xb.ops.after_all((), builder=builder)
     for n in range(transfers):
         out, into = n * devices + device + 1, n * devices + (device - 1) % devices + 1
-        posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
+        if posts_first:
+            posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
         sent = xb.ops.send(value, token, channel_id=out)
+        if not posts_first:
+            posted = xb.ops.recv(token, shape=xb.f32[4], channel_id=into)
         done = xb.ops.send_done(sent, channel_id=out)
         value, token = xb.ops.recv_done(posted, channel_id=into)
         token = xb.ops.after_all((token, done))
@@ -78,6 +103,17 @@ def test_a_thousand_programs_of_a_thousand_instructions(benchmark: Any, rows: li
     rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))
 
 
+def test_a_thousand_programs_that_reduce(benchmark: Any, rows: list[Row]) -> None:
+    group = many_reductions(1024, 100, local=9)
+    before = _peak()
+    verdict = benchmark.pedantic(xb.check, (group,), rounds=1)
+    assert verdict.kind == "ok"
+    rows.append(
+        Row("check 1,024 programs of 1,000 instructions, 100 all-reduces each", benchmark.stats.stats.median, unit="s")
+    )
+    rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))
+
+
 def test_a_million_events(benchmark: Any, rows: list[Row]) -> None:
     group = many_programs(1000, 250)
     before = _peak()
@@ -85,3 +121,9 @@ def test_a_million_events(benchmark: Any, rows: list[Row]) -> None:
     assert verdict.kind == "ok"
     rows.append(Row("check a million events on 1,000 devices", benchmark.stats.stats.median, unit="s"))
     rows.append(Row("  memory beside the programs", _peak() - before, unit="MB"))
+
+
+def test_a_million_events_whose_order_is_found(benchmark: Any, rows: list[Row]) -> None:
+    verdict = benchmark.pedantic(xb.check, (sends_first(1000, 250),), rounds=1)
+    assert (verdict.kind, verdict.scope) == ("ok", "found")
+    rows.append(Row("check a million events, sends before recvs", benchmark.stats.stats.median, unit="s"))

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from attrs import field, frozen
+
 from ..graph import Instruction
 
 Group: TypeAlias = tuple[int, ...]
@@ -32,23 +34,46 @@ def strategy(instruction: Instruction, num_partitions: int = 1) -> str:
 
 def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int) -> int:
     """How many ids there are to name: replicas, partitions, or devices."""
-    counts = {"cross_partition": num_partitions, "flattened_ids": num_replicas * num_partitions}
-    return counts.get(strategy(instruction, num_partitions), num_replicas)
+    return _count(strategy(instruction, num_partitions), num_replicas, num_partitions)
+
+
+def _count(how: str, replicas: int, partitions: int) -> int:
+    return {"cross_partition": partitions, "flattened_ids": replicas * partitions}.get(how, replicas)
+
+
+@frozen(eq=False)
+class Grouping:
+    """Who meets in a collective: the groups, that of each device, and how large they are."""
+
+    groups: Groups
+    of: Mapping[int, Group] = field(init=False)
+    sizes: tuple[int, ...] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "of", {device: group for group in self.groups for device in group})
+        object.__setattr__(self, "sizes", tuple(sorted({len(group) for group in self.groups})))
 
 
 @functools.lru_cache(maxsize=4096)
-def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Groups:
+def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Grouping:
     """The groups of a collective, each in its order; no groups given means one of all, and so does a permutation.
 
-    Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them.
+    Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them. Collectives
+    that name the same groups share one answer.
     """
     lists = getattr(instruction.attributes, "replica_groups", ())
-    if not lists:
-        lists = (tuple(range(count_of_ids(instruction, num_replicas, num_partitions))),)
-    found = []
-    for ids in lists:
-        found += _groups_of_list(ids, strategy(instruction, num_partitions), num_replicas, num_partitions)
-    return tuple(found)
+    return _grouping(lists, strategy(instruction, num_partitions), num_replicas, num_partitions)
+
+
+@functools.lru_cache(maxsize=1024)
+def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
+    every = lists or (tuple(range(_count(how, replicas, partitions))),)
+    return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
+
+
+def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Groups:
+    """The groups of a collective."""
+    return grouping(instruction, num_replicas, num_partitions).groups
 
 
 def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> list[Group]:
@@ -61,19 +86,14 @@ def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> lis
     return [ids]
 
 
-@functools.lru_cache(maxsize=4096)
-def _memberships(instruction: Instruction, num_replicas: int, num_partitions: int) -> Mapping[int, Group]:
-    return {device: group for group in groups_of(instruction, num_replicas, num_partitions) for device in group}
-
-
 def group_of(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> Group:
     """The group in which a device meets others in this collective; the device alone where no group names it."""
-    return _memberships(instruction, num_replicas, num_partitions).get(device, (device,))
+    return grouping(instruction, num_replicas, num_partitions).of.get(device, (device,))
 
 
 def is_member(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> bool:
     """Whether a group of this collective names the device."""
-    return device in _memberships(instruction, num_replicas, num_partitions)
+    return device in grouping(instruction, num_replicas, num_partitions).of
 
 
 @functools.lru_cache(maxsize=4096)

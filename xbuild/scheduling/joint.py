@@ -87,7 +87,7 @@ class Joiner:
         world, collective = self.run.world, collective_in(site.instruction)
         assert collective is not None
         group = world.program.group(collective, device)
-        key = world.identity.of(world.program.class_of[device].module, site), group
+        key = world.identity.of(world.program.class_of[device].module, site), group[0]  # groups share nobody
         if not site.path:
             return (*key, 0), group
         turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again

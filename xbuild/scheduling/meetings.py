@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 
 from attrs import frozen
 
+from shape_inference import compatible
+
 from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
-from .effects import Site, base_of, collective_in, collectives_of, nest, spelling
-from .groups import count_of_ids, groups_of, pairs_of, strategy
+from .effects import Site, base_of, collective_in, collectives_of, nest, remembered, spelling
+from .groups import Groups, count_of_ids, pairs_of, strategy
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
 from .verdict import Finding
@@ -79,16 +82,17 @@ def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
         return
     how = strategy(collective, program.num_partitions)
     what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
-    problem = _problem(collective, count, what) or _wrong_size(program, collective)
+    lists, covers = getattr(collective.attributes, "replica_groups", ()), base_of(collective) in COVERING
+    problem = _problem(lists, count, what, covers) or _wrong_size(program, collective)
     if problem:
         yield finding(
             "invalid_group", f"{named(site.instruction)}, {groups_text(collective)}: {problem}", (each.devices, site)
         )
 
 
-def _problem(collective: Instruction, count: int, what: str) -> str | None:
-    """What is wrong with the lists of ids, out of `count` replicas, partitions or devices."""
-    lists = getattr(collective.attributes, "replica_groups", ())
+@functools.lru_cache(maxsize=1024)
+def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
+    """What is wrong with lists of ids, out of `count` replicas, partitions or devices; `covers`: all must be there."""
     ids = Counter(each for group in lists for each in group)
     for number, group in enumerate(lists):
         if not group:
@@ -98,7 +102,7 @@ def _problem(collective: Instruction, count: int, what: str) -> str | None:
             return f"{what} {each} is none of the {count}: 0..{count - 1}"
         if times > 1:
             return f"{what} {each} is named {times} times"
-    if lists and base_of(collective) in COVERING:
+    if lists and covers:
         for each in range(count):
             if each not in ids:
                 return f"{what} {each} is in no group"
@@ -110,7 +114,7 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
     opcode, attributes = base_of(collective), collective.attributes
     if opcode not in SIZED:
         return None
-    sizes = sorted({len(group) for group in groups_of(collective, program.num_replicas, program.num_partitions)})
+    sizes = program.grouping(collective).sizes
     if len(sizes) > 1:
         return f"groups of {sizes[0]} and of {sizes[-1]} devices, and {spelling(opcode)} wants one size"
     attribute = "split_count" if opcode == "all_to_all" else "shard_count"
@@ -142,43 +146,58 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
     assert first is not None
     assert second is not None
     kinds = [base_of(first), base_of(second)]
-    here, there = devices_text(a[0].devices), devices_text(b[0].devices)
-    what = f"{first.name} of {here} and {second.name} of {there} are one collective"
     if kinds[0] != kinds[1]:
         text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
-        return finding("channel_kind_mix", f"{what} of two kinds: {text}", *places)
+        return finding("channel_kind_mix", f"{_one(a, b)} of two kinds: {text}", *places)
     if nest(a[1].path) != nest(b[1].path):
         return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
-    if _meeting_lists(program, first) != _meeting_lists(program, second):
-        return finding("group_disagreement", f"{what}: {groups_text(first)} here, {groups_text(second)} there", *places)
-    if payload(first).plain() != payload(second).plain():
-        return finding("shape_mismatch", f"{what}: {payload(first)} here, {payload(second)} there", *places)
+    if not _meet_alike(program, first, second):
+        told = f"{groups_text(first)} here, {groups_text(second)} there"
+        return finding("group_disagreement", f"{_one(a, b)}: {told}", *places)
+    if not compatible(payload(first), payload(second)):
+        return finding("shape_mismatch", f"{_one(a, b)}: {payload(first)} here, {payload(second)} there", *places)
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
-        return finding("reducer_mismatch", f"{what}, and they reduce by different computations", *places)
+        return finding("reducer_mismatch", f"{_one(a, b)}, and they reduce by different computations", *places)
     return None
+
+
+def _one(a: tuple[Class, Site], b: tuple[Class, Site]) -> str:
+    names = (getattr(collective_in(site.instruction), "name", "") for _, site in (a, b))
+    parts = (f"{name} of {devices_text(each.devices)}" for name, (each, _) in zip(names, (a, b), strict=True))
+    return f"{' and '.join(parts)} are one collective"
 
 
 def same_reducer(a: Computation | None, b: Computation | None) -> bool:
     """Whether two computations do the same, whatever their names."""
-    from ..editing.structure import same_structure
-
-    return a is b or (a is not None and b is not None and same_structure(a, b))
+    return a is b or (a is not None and b is not None and _fingerprint(a) == _fingerprint(b))
 
 
-def _meeting_lists(program: Program, collective: Instruction) -> object:
-    if hasattr(collective.attributes, "source_target_pairs"):
-        return frozenset(pairs_of(collective, program.num_replicas, program.num_partitions))
-    return frozenset(program.groups(collective))
+@remembered
+def _fingerprint(computation: Computation) -> str:
+    from ..editing.structure import fingerprint
+
+    return fingerprint(computation)
+
+
+def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
+    """Whether two collectives name the same groups or pairs, in any order."""
+    grid = program.num_replicas, program.num_partitions
+    if hasattr(a.attributes, "source_target_pairs"):
+        return a.attributes == b.attributes or frozenset(pairs_of(a, *grid)) == frozenset(pairs_of(b, *grid))
+    first, second = program.groups(a), program.groups(b)
+    return first is second or frozenset(first) == frozenset(second)
 
 
 def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
     """Members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
+    seen: set[int] = set()  # groups by their first member, since they share nobody
     for each, site in places:
         collective = collective_in(site.instruction)
         assert collective is not None
-        wanted = {member for device in each.devices for member in program.group(collective, device)}
-        lacking = sorted(wanted - have)
+        groups = {group[0]: group for device in each.devices if (group := program.group(collective, device))}
+        lacking = sorted({member for first in groups.keys() - seen for member in groups[first]} - have)
+        seen |= groups.keys()
         if lacking:
             yield finding(
                 "missing_participant",

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from ..graph import Computation, Instruction, Module, ModuleGroup
 from .effects import remembered
-from .groups import Group, group_of, groups_of
+from .groups import Group, Grouping, grouping
 from .verdict import Order, Orders
 
 Given: TypeAlias = Iterable[Instruction | str]
@@ -83,6 +83,7 @@ class Program:
     spmd: bool
     class_of: Mapping[int, Class] = field(init=False)
     devices: tuple[int, ...] = field(init=False)
+    _groupings: dict[Instruction, Grouping] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         found = {device: each for each in self.classes for device in each.devices}
@@ -94,11 +95,19 @@ class Program:
         """Whether the order of every device binds."""
         return all(each.given for each in self.classes)
 
+    def grouping(self, collective: Instruction) -> Grouping:
+        """Who meets in a collective; looked up once, since large groups are slow to compare."""
+        known = self._groupings.get(collective)
+        if known is None:
+            known = self._groupings[collective] = grouping(collective, self.num_replicas, self.num_partitions)
+        return known
+
     def groups(self, collective: Instruction) -> tuple[Group, ...]:
-        return groups_of(collective, self.num_replicas, self.num_partitions)
+        return self.grouping(collective).groups
 
     def group(self, collective: Instruction, device: int) -> Group:
-        return group_of(collective, device, self.num_replicas, self.num_partitions)
+        """The group in which a device meets others; the device alone where no group names it."""
+        return self.grouping(collective).of.get(device, (device,))
 
     def freed(self) -> Program:
         """The same programs with no order given."""
