@@ -29,7 +29,8 @@ def cause(run: Run, cycle: Sequence[Edge], roots: list[tuple[Place, tuple[int, .
             "P2P_CYCLE" if given else "TOKEN_ORDER",
             f"{whose} have their transfers in orders that do not fit together{tail}",
         )
-    names = " and ".join(dict.fromkeys(run.item(edge.blocked).instruction.name for edge in cycle))
+    places = (*(edge.blocked for edge in cycle), *(edge.partner for edge in cycle))
+    names = " and ".join(dict.fromkeys(run.item(place).instruction.name for place in places))
     return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"{names} stand in different orders on these devices{tail}"
 
 

@@ -79,8 +79,9 @@ def _rows(rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def _alike(row: Row) -> tuple[object, ...]:
-    """What devices have in common that do the same; whom they wait for differs."""
-    return row.text, row.source, row.fact if not row.waits else ""
+    """What devices have in common that do the same; whom they wait for differs, and so do the channel and its peer."""
+    is_transfer = row.fact.startswith("channel")
+    return row.text, row.source, "" if row.waits and is_transfer else row.fact
 
 
 def _cycle(cycle: tuple[Wait, ...]) -> str:
