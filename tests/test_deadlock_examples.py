@@ -9,7 +9,6 @@ import xbuild as xb
 from examples.deadlocks import data_parallel, infeed_loop, parameter_server, pipeline, ring
 from interpreter import Refused, execute
 from tests.conformance.deadlock import unnamed
-from tests.repaired import repaired
 
 
 def test_a_ring_that_sends_first() -> None:
@@ -23,7 +22,7 @@ def test_a_ring_that_sends_first() -> None:
     inputs = [[np.full(4, device, np.float32)] for device in range(4)]
     with pytest.raises(Refused):
         execute(module, inputs)
-    assert [result[0] for result in execute(repaired(module, verdict), inputs)] == [3.0, 1.0, 3.0, 5.0]
+    assert [result[0] for result in execute(xb.repaired(verdict), inputs)] == [3.0, 1.0, 3.0, 5.0]
 
 
 @pytest.mark.parametrize(

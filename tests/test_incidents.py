@@ -11,7 +11,6 @@ import xbuild as xb
 from interpreter import Refused, Stopped, execute
 from tests.conformance.deadlock import unnamed
 from tests.conformance.deadlock_programs import prepared
-from tests.repaired import repaired
 from tests.small_programs import case_of, crossed, transfer
 
 X = xb.f32[4]
@@ -57,7 +56,7 @@ def test_three_permutes_in_orders_that_cross() -> None:
     with pytest.raises(Stopped) as stopped:
         execute(group, ones(4), check=False)
     assert "wait for each other" in str(stopped.value)
-    mended = repaired(group, verdict)
+    mended = xb.repaired(verdict)
     assert xb.check(mended).kind == "ok"
     assert [result[0] for result in execute(mended, ones(4))] == [1.0, 3.0, 5.0, 7.0]
 
@@ -93,7 +92,7 @@ def test_two_of_sixty_four_ranks_have_another_order() -> None:
     assert "stand in different orders on these devices" in str(verdict)
     assert len(str(verdict).splitlines()) < 20
     inputs = [[np.full(64, device, np.float32)] for device in range(64)]
-    mended = repaired(group, verdict)
+    mended = xb.repaired(verdict)
     results, straight = execute(mended, inputs), execute(xb.ModuleGroup(dict.fromkeys(range(64), one)), inputs)
     assert all(map(np.array_equal, results, straight))
 
@@ -108,7 +107,7 @@ def test_both_ranks_send_before_they_receive() -> None:
     assert "both devices send before they post their own receive" in str(verdict)
     with pytest.raises(Refused):
         execute(made.program, made.inputs)
-    execute(repaired(made.program, verdict), made.inputs)
+    execute(xb.repaired(verdict), made.inputs)
 
 
 def test_swapped_on_both_ranks_they_wait_for_values_that_nobody_has_sent() -> None:
@@ -117,7 +116,7 @@ def test_swapped_on_both_ranks_they_wait_for_values_that_nobody_has_sent() -> No
     verdict = xb.check(made.program)
     assert verdict.kind == "deadlock"
     assert "wait for a value before they send their own" in str(verdict)
-    execute(repaired(made.program, verdict), made.inputs)
+    execute(xb.repaired(verdict), made.inputs)
 
 
 # The order that a scheduler chose was what deadlocked: the program itself is free of it (google/xls#717).

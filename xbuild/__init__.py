@@ -30,6 +30,7 @@ from .editing import Editor as Editor
 from .editing import edit as edit
 from .editing import extract as extract
 from .editing import fingerprint as fingerprint
+from .editing import repaired as repaired
 from .editing import same_structure as same_structure
 from .regions import computation as computation
 from .scheduling import Finding as Finding

@@ -1,4 +1,4 @@
-"""From what a command line names to a program: `FILE.py:NAME`, or a file of HLO text."""
+"""From what a command line names to a program: `FILE.py:NAME`, a file of HLO text, or a folder of one per device."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 from .graph import Computation, Module, ModuleGroup, short_path
 
 Program: TypeAlias = Computation | Module | ModuleGroup
+_OF_DEVICE = re.compile(r"device(\d+)\.hlo")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
@@ -33,10 +35,12 @@ def load(target: str) -> Program:
     """The program that a target names; TargetError where it names none, UserError where its file raises."""
     if target.endswith(".hlo"):
         return _read_hlo(Path(target))
+    if Path(target).is_dir():
+        return _read_folder(Path(target))
     path, colon, name = target.rpartition(":")
     if not colon or not path.endswith(".py"):
         hint = f" (of {target}, for example {target}:main)" if target.endswith(".py") else ""
-        raise TargetError(f"{target!r} is no target: FILE.py:NAME{hint} or FILE.hlo is wanted")
+        raise TargetError(f"{target!r} is no target: FILE.py:NAME{hint} FILE.hlo or a folder is wanted")
     return _program(_run(_existing(Path(path))), path, name)
 
 
@@ -51,6 +55,15 @@ def _read_hlo(path: Path) -> Module:
     from .text.reader import parse_hlo
 
     return parse_hlo(_existing(path).read_bytes(), short_path(str(path)))
+
+
+def _read_folder(path: Path) -> ModuleGroup:
+    """device0.hlo, device1.hlo, ...: the program of each device."""
+    found = {int(named[1]): each for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name))}
+    if sorted(found) != [*range(len(found))] or not found:
+        have = ", ".join(found[device].name for device in sorted(found)) or "none of these"
+        raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
+    return ModuleGroup({device: _read_hlo(found[device]) for device in sorted(found)})
 
 
 def _run(path: Path) -> ModuleType:

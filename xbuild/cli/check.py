@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -21,19 +22,27 @@ from .viz import form_of, write
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
-@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments for --page.")
+@click.option("--repair", metavar="PATH", help="FILE.hlo, or a folder for a program each: the order that mends it.")
+@click.option("--random", "seed", type=int, metavar="SEED", help="Other random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
 def check(
-    target: str, as_json: bool, send_buffers: int, picture: str | None, theme: str, page: str | None, seed: int | None
+    target: str,
+    as_json: bool,
+    send_buffers: int,
+    picture: str | None,
+    theme: str,
+    page: str | None,
+    repair: str | None,
+    seed: int | None,
 ) -> None:
     """Say whether a program can deadlock.
 
     The report is on stdout, and on stderr where the program is refused. With --page the program is run in the order in
-    which it stands, until it ends or is stuck.
+    which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
     """
     form, asked = _form(picture), Asked(page)
     program = module_of(load(target))
-    arguments = [] if page is None else arguments_of(program, None, seed)
+    arguments = [] if page is None else arguments_of(program, None, seed or 0)
     verdict = xbuild.check(program, send_buffers=send_buffers)
     if page is not None:
         asked.keep(refused_trace(program, arguments, verdict, asked.options, send_buffers=send_buffers))
@@ -45,7 +54,26 @@ def check(
         click.echo(_coloured(str(verdict), verdict.kind), err=verdict.refused)
     if verdict.kind == "depends":
         click.echo("notice: data decides whether this program comes to an end; the run will show it", err=True)
+    if repair is not None:
+        _write_repaired(verdict, repair)
     sys.exit(REFUSED if verdict.refused else 0)
+
+
+def _write_repaired(verdict: xbuild.Verdict, path: str) -> None:
+    """One program to a file, those of several devices to a folder."""
+    if verdict.repair is None:
+        click.echo("notice: there is no repair to write", err=True)
+        return
+    found = xbuild.repaired(verdict)
+    if isinstance(found, xbuild.Module):
+        write(found.to_hlo(), path)
+        return
+    try:
+        Path(path).mkdir(exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from None
+    for device, module in found.modules.items():
+        write(module.to_hlo(), str(Path(path) / f"device{device}.hlo"))
 
 
 def _form(picture: str | None) -> str:

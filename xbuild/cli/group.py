@@ -26,8 +26,8 @@ REFUSED = 1
 def main(context: click.Context) -> None:
     """Build, read, check, run and see XLA programs.
 
-    TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one), or
-    FILE.hlo. Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly.
+    TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
+    FILE.hlo, or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False

@@ -7,5 +7,6 @@ from .difference import diff as diff
 from .editor import Editor as Editor
 from .editor import edit as edit
 from .extraction import extract as extract
+from .repairing import repaired as repaired
 from .structure import fingerprint as fingerprint
 from .structure import same_structure as same_structure

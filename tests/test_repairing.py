@@ -1,0 +1,86 @@
+"""The order that a repair says, applied: nothing is lost, it is checked again; the command line writes and reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import xbuild as xb
+from examples.deadlocks import ring
+from tests.model.generator import SMALL, random_program
+from tests.model.writer import written
+from xbuild.cli import main
+
+
+def contents(program: xb.Module | xb.ModuleGroup) -> list[dict[str, list[str]]]:
+    """The instructions of each computation on each device, whatever their order."""
+    modules = [program] if isinstance(program, xb.Module) else list(program.modules.values())
+    return [{c.name: sorted(map(repr, c.instructions)) for c in module.computations} for module in modules]
+
+
+@pytest.mark.parametrize("first", [0, 250])
+def test_every_repair_keeps_all_instructions_and_makes_it_safe(first: int) -> None:
+    count = 0
+    for seed in range(first, first + 250):
+        program = random_program(seed, SMALL)
+        given = written(program).module
+        verdict = xb.check(given, send_buffers=program.send_buffers, infeed=program.infeed)
+        if verdict.repair is not None:
+            count += 1
+            mended = xb.repaired(verdict)
+            assert type(mended) is type(given)
+            assert contents(mended) == contents(given)
+            assert xb.check(mended, send_buffers=program.send_buffers, infeed=program.infeed).kind == "ok", seed
+    assert count > 3
+
+
+def test_a_repaired_program_is_written_and_is_a_target(tmp_path: Path) -> None:
+    path = tmp_path / "mended.hlo"
+    refused = CliRunner().invoke(main, ["check", "examples/deadlocks/ring.py:program", "--repair", str(path)])
+    assert refused.exit_code == 1
+    assert str(path) in refused.stdout
+    accepted = CliRunner().invoke(main, ["check", str(path)])
+    assert accepted.exit_code == 0, accepted.output
+    assert contents(xb.parse_hlo(path.read_text()))[0].keys() == contents(ring.program())[0].keys()
+
+
+CROSSED = """
+import xbuild as xb
+
+def one(device):
+    builder = xb.Builder(f"d{device}")
+    x = xb.parameter(builder, number=0, shape=xb.f32[2])
+    token = xb.ops.after_all((), builder=builder)
+    sent = xb.ops.send(x, token, channel_id=1 + device)
+    xb.ops.send_done(sent, channel_id=1 + device)
+    arrived, _ = xb.ops.recv_done(xb.ops.recv(token, shape=xb.f32[2], channel_id=2 - device), channel_id=2 - device)
+    return xb.Module(f"d{device}", builder.build(arrived), is_scheduled=True)
+
+group = xb.ModuleGroup({0: one(0), 1: one(1)})
+"""
+
+
+def test_programs_of_several_devices_go_to_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "crossed.py").write_text(CROSSED)
+    folder = tmp_path / "mended"
+    refused = CliRunner().invoke(main, ["check", f"{tmp_path}/crossed.py:group", "--repair", str(folder)])
+    assert refused.exit_code == 1
+    assert sorted(each.name for each in folder.iterdir()) == ["device0.hlo", "device1.hlo"]
+    assert CliRunner().invoke(main, ["check", str(folder)]).exit_code == 0
+    run = CliRunner().invoke(main, ["run", str(folder), "--random", "0"])
+    assert run.exit_code == 0, run.output
+    (folder / "device0.hlo").unlink()
+    missing = CliRunner().invoke(main, ["check", str(folder)])
+    assert missing.exit_code == 2
+    assert "has device1.hlo; device0.hlo, device1.hlo and so on are wanted" in missing.stderr
+
+
+def test_where_there_is_nothing_to_repair(tmp_path: Path) -> None:
+    path = tmp_path / "none.hlo"
+    found = CliRunner().invoke(main, ["check", "examples/ring.py:program", "--repair", str(path)])
+    assert (found.exit_code, path.exists()) == (0, False)
+    assert "there is no repair to write" in found.stderr
+    with pytest.raises(ValueError, match=r"the verdict \(ok\) offers no repair"):
+        xb.repaired(xb.check(xb.parse_hlo("ENTRY main { ROOT x = f32[2] parameter(0) }")))

@@ -1,0 +1,58 @@
+"""A program in the order that a verdict's repair says."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ..graph import Computation, Module, ModuleGroup
+from ..scheduling.verdict import Order, Orders, Verdict
+from .renewal import Unchanged, renewed
+
+
+class _InOrder(Unchanged):
+    """A computation in another order."""
+
+    def __init__(self, computation: Computation, order: Order) -> None:
+        self.instructions, self.root = order, computation.root
+
+
+def repaired(verdict: Verdict) -> Module | ModuleGroup:
+    """The program of a verdict in the order of its repair, which binds; no instruction and no dependency is another.
+
+    Raises ValueError where the verdict offers none.
+
+    >>> import xbuild as xb
+    >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"
+    >>> module = xb.parse_hlo(f'''
+    ... HloModule swap, replica_count=2, is_scheduled=true
+    ... ENTRY main {{ x = f32[2] parameter(0)  t = token[] after-all()
+    ...              s = (f32[2], u32[], token[]) send(x, t), channel_id=1, {pairs}
+    ...              r = (f32[2], u32[], token[]) recv(t), channel_id=1, {pairs}
+    ...              sent = token[] send-done(s), channel_id=1
+    ...              came = (f32[2], token[]) recv-done(r), channel_id=1
+    ...              ROOT y = f32[2] get-tuple-element(came), index=0 }}''')
+    >>> verdict = xb.check(module)
+    >>> verdict.kind, verdict.repair.text
+    ('deadlock', 'move r before s')
+    >>> mended = xb.repaired(verdict)
+    >>> [instruction.name for instruction in mended.entry.instructions], xb.check(mended).kind
+    (['x', 't', 'r', 's', 'sent', 'came', 'y'], 'ok')
+
+    Source: a schedule as HloModule has it (is_scheduled), one order of instructions for each computation.
+    """
+    if verdict.repair is None or verdict.asked is None:
+        raise ValueError(f"repaired: the verdict ({verdict.kind}) offers no repair")
+    made: dict[tuple[Module, Orders], Module] = {}
+    modules = {}
+    for device, each in verdict.asked.program.class_of.items():
+        orders = verdict.repair.orders.get(device, ())
+        key = each.module, orders
+        if key not in made:
+            made[key] = _ordered(each.module, orders)
+        modules[device] = made[key]
+    return next(iter(made.values())) if len(made) == 1 else ModuleGroup(modules)
+
+
+def _ordered(module: Module, orders: Orders) -> Module:
+    revisions = {computation: _InOrder(computation, order) for computation, order in orders}
+    return evolve(renewed(module, revisions), is_scheduled=True)
