@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +37,15 @@ def test_the_kept_file_has_the_same_cells() -> None:
     kept = nbformat.read(HERE / "tour.ipynb", as_version=4)
     fresh = notebook(CELLS.read_text(encoding="utf-8"))
     assert [cell.source for cell in kept.cells] == [cell.source for cell in fresh.cells], "python -m examples.notebook"
+
+
+def test_the_step_page_in_the_kept_file_has_its_data() -> None:
+    kept = nbformat.read(HERE / "tour.ipynb", as_version=4)
+    outputs = [output for cell in kept.cells if cell.cell_type == "code" for output in cell.outputs]
+    frames = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    pages = [html.unescape(each.partition('srcdoc="')[2]) for each in frames if each.startswith("<iframe")]
+    texts = [re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL) for page in pages]
+    run, stuck = (json.loads(text) for (text,) in texts)
+    assert (run["title"], run["stop"]) == ("share", None)
+    assert run["spots"][0]["w"][0].startswith("tour.py:")
+    assert [each["cause"] for each in stuck["stop"]["devices"]] == [False, True]

@@ -5,17 +5,27 @@ from __future__ import annotations
 import base64
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import xbuild as xb
+from examples.deadlocks import pipeline as crossed_pipeline
+from examples.deadlocks import ring as sending_ring
 from interpreter import trace
 from tests.browser import pages
+from xbuild.cli import main
+from xbuild.op import OPS
 from xbuild.page import framed, page_text
+from xbuild.page.data import page_data
 from xbuild.page.fitting import LEVELS, fitted
+from xbuild.page.telling import rules, sentence
 from xbuild.trace import Trace
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def _long(count: int = 60) -> Trace:
@@ -87,3 +97,70 @@ def test_a_frame_for_notebooks() -> None:
     assert html == framed(pages.loop())
     assert html.startswith("<iframe ")
     assert "<!doctype" not in html
+
+
+def test_where_a_device_stands_is_a_spot_even_where_none_came() -> None:
+    run = pages.refused(crossed_pipeline.program())
+    data = page_data(run)
+    first, second = data["stop"]["devices"]
+    assert [data["spots"][each["spot"]]["n"] for each in (first, second)] == ["send.5", "recv-done.3"]
+    assert len(data["spots"]) > len(run.spots)
+    assert first["wants"] == ["recv.6", "after recv-done.3"]
+    assert second["wants"] == ["send.10", "after send.5"]
+
+
+def test_a_device_that_stands_in_a_loop() -> None:
+    run = pages.starved()
+    data = page_data(run)
+    victim, cause = data["stop"]["devices"]
+    for each, name in ((victim, "sum"), (cause, "batch")):
+        spot = data["spots"][each["spot"]]
+        assert (spot["n"], spot["p"]) == (name, ["while.20"])
+    assert len(data["spots"]) == len(run.spots)
+    assert victim["wants"] == ["sum"]
+    assert cause["wants"] == ["an item of its infeed", "which is empty: nobody will feed it"]
+
+
+def test_a_device_that_stands_in_a_branch() -> None:
+    data = page_data(pages.parted())
+    spots = [data["spots"][each["spot"]]["p"] if each["spot"] >= 0 else None for each in data["stop"]["devices"]]
+    assert spots == [["conditional.20 branch 0"], ["conditional.20 branch 0"], None, ["conditional.20 branch 0"]]
+
+
+@pytest.mark.parametrize(
+    ("program", "names"),
+    [
+        (
+            sending_ring.program,
+            {"cause": "all devices of the cycle send", "repair": "move recv.4 before send.3 (checked"},
+        ),
+        (
+            crossed_pipeline.program,
+            {"cause": "both devices have", "repair": "untie one of these", "note": "with a send"},
+        ),
+    ],
+)
+def test_reasons_of_the_verdict(program: Any, names: dict[str, str]) -> None:
+    found = dict(page_data(pages.refused(program()))["reasons"])
+    for name, start in names.items():
+        assert found[name].startswith(start)
+
+
+def test_every_op_has_a_sentence_and_most_have_rules() -> None:
+    """What documentation says of shapes is shown; nothing of what follows it."""
+    without = {opcode for opcode in OPS if not rules(opcode)}
+    assert without == {"replica_id", "partition_id", "get_tuple_element", "after_all"}
+    for opcode in OPS:
+        assert sentence(opcode)
+        text = " ".join(each[1] for each in rules(opcode))
+        assert ">>>" not in text
+        assert "Raises" not in text
+    assert [name for name, _ in rules("dot")] == ["formula", "shapes", "types"]
+
+
+def test_a_verdict_needs_no_arguments_for_its_page(tmp_path: Path) -> None:
+    """`check --page` takes random arguments where none are asked for."""
+    out = tmp_path / "page.html"
+    result = CliRunner().invoke(main, ["check", f"{EXAMPLES / 'deadlocks' / 'ring.py'}:program", "--page", str(out)])
+    assert "deadlock: devices 0-3" in result.output
+    assert [each["cause"] for each in _data(out.read_text(encoding="utf-8"))["stop"]["devices"]] == [True] * 4

@@ -12,12 +12,15 @@ import numpy as np
 
 import xbuild as xb
 from examples import pipeline, ring
+from examples.deadlocks import data_parallel, infeed_loop, parameter_server
+from examples.deadlocks import pipeline as crossed_pipeline
+from examples.deadlocks import ring as sending_ring
 from examples.digits import refusal
 from interpreter import trace
 from xbuild.page import write_page
 from xbuild.trace import Trace
 
-from . import deadlocks
+from . import programs
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pages"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -40,13 +43,36 @@ def _ring() -> Trace:
     return trace(ring.ring_all_reduce(4), [[row] for row in rows], origins=True)
 
 
-PAGES: dict[str, tuple[Callable[[], Trace], str]] = {
+def _stuck(program: xb.Module | xb.ModuleGroup) -> Trace:
+    """A program that the check refuses, up to where it is stuck."""
+    return _random(program, check=False)
+
+
+def _parted() -> Trace:
+    """Replica 2 has no examples, and ends without the gradients' all-reduce."""
+    weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
+    given = [[weights, gradient, np.int32(examples)] for examples in (8, 8, 0, 8)]
+    return trace(data_parallel.program(), given, origins=True)
+
+
+def _starved() -> Trace:
+    """Replica 1 gets one item of two."""
+    items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
+    return trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
+
+
+PAGES: dict[str, tuple[Callable[[], Trace], str | None]] = {
     "ring": (_ring, "at=add.26&device=1&index=2"),
     "pipeline": (lambda: _random(pipeline.program()), "step=8"),
     "digits_step": (lambda: _random(refusal.train_step(4)), "at=all-reduce.55&device=2"),
-    "deadlock": (lambda: _random(deadlocks.exchange(3, "send recv done"), check=False), ""),
+    "attention_grad": (lambda: _random(programs.attention_grad()), None),
+    "deadlock_ring": (lambda: _stuck(sending_ring.program()), None),
+    "deadlock_pipeline": (lambda: _stuck(crossed_pipeline.program()), ""),
+    "deadlock_parameter_server": (lambda: _stuck(parameter_server.program()), None),
+    "deadlock_data_parallel": (_parted, None),
+    "deadlock_infeed_loop": (_starved, None),
 }
-"""For each page the run, and the place in it that its picture shows."""
+"""For each page the run, and the place in it that its picture shows, where it has one."""
 
 
 def write_pages() -> int:
@@ -54,7 +80,8 @@ def write_pages() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, (run, place) in PAGES.items():
         path = write_page(run(), FOLDER / f"{name}.html")
-        _take(path, place, FOLDER.parent / "pictures" / f"page_{name}.png")
+        if place is not None:
+            _take(path, place, FOLDER.parent / "pictures" / f"page_{name}.png")
     return len(PAGES)
 
 

@@ -31,6 +31,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "pipeline": lambda: _svg(pipeline.program()),
     "attention": lambda: _svg(programs.attention()),
     "tower": lambda: _svg(programs.tower(6), max_nodes=60),
+    "tower_overview": lambda: _svg(programs.tower(200), max_nodes=100),
     "tower_around": lambda: _svg(programs.tower(6), around="w3", radius=2),
     "tower_collectives": lambda: _svg(programs.tower(6), only="collectives"),
     "ok_ring": lambda: _svg(xb.check(ring.ring_all_reduce(3))),

@@ -45,6 +45,11 @@ def attention() -> xb.Module:
     return xb.parse_hlo((CORPUS / "attention_0.hlo").read_text())
 
 
+def attention_grad() -> xb.Module:
+    """Its gradient, of another size."""
+    return xb.parse_hlo((CORPUS / "attention_grad_0.hlo").read_text())
+
+
 def tower(layers: int = 24) -> xb.Module:
     """A deep network and its gradients, every layer in a scope of its own: large enough to be folded."""
     builder = xb.Builder("tower")

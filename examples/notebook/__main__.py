@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 HERE = Path(__file__).parent
 CELLS = HERE / "tour.py"
 
-_PLACES = re.compile(r"[^\s\"\\]*ipykernel_\d+/\d+\.py")
+_PLACES = re.compile(r"[\w./~-]*ipykernel_\d+/\d+\.py")
 """Where a kernel keeps the text of a cell while it runs: on each machine, and in each run, elsewhere."""
 
 

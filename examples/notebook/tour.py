@@ -75,3 +75,9 @@ xb.viz(share)
 
 # %%
 trace(module, inputs, origins=True)
+
+# %% [markdown]
+# The same page of a program that is stuck, here the one that was refused: who waits for whom, and why.
+
+# %%
+trace(xb.Module("lonely", lonely, num_replicas=2), [[np.ones(4, np.float32)]] * 2, check=False)

@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 
 import xbuild as xb
-from examples import ring
+from examples import pipeline, ring
+from examples.deadlocks import data_parallel, infeed_loop, parameter_server
+from examples.deadlocks import pipeline as crossed_pipeline
+from examples.deadlocks import ring as sending_ring
+from examples.digits import refusal
 from examples.gallery.deadlocks import exchange
 from interpreter import trace
-from xbuild.page import write_page
+from xbuild.page import framed, write_page
 from xbuild.trace import Trace
 
 
@@ -54,6 +58,92 @@ def deadlock() -> Trace:
     return trace(exchange(3, "send recv done"), [[np.zeros(4, np.float32)]] * 3, check=False)
 
 
+def refused(program: xb.Module | xb.ModuleGroup) -> Trace:
+    """A program that the check refuses, up to where it is stuck."""
+    modules = [program] * program.num_devices if isinstance(program, xb.Module) else list(program.modules.values())
+    inputs = [[np.ones(p.shape.dims, np.float32) for p in module.entry.parameters] for module in modules]
+    return trace(program, inputs, check=False, origins=True)
+
+
+def digits() -> Trace:
+    """The training step of the demo, in which arrays are too large for numbers."""
+    program = refusal.train_step(2)
+    generator = np.random.default_rng(0)
+    inputs = [[generator.standard_normal(p.shape.dims).astype(np.float32) for p in program.entry.parameters]] * 2
+    return trace(program, inputs, origins=True)
+
+
+def in_stages() -> Trace:
+    """Two stages, the second of which waits for the first."""
+    program = pipeline.program()
+    inputs = [
+        [np.ones(p.shape.dims, np.float32) for p in module.entry.parameters] for module in program.modules.values()
+    ]
+    return trace(program, inputs, origins=True)
+
+
+def unlike() -> Trace:
+    """A send and a recv that do not agree on the shape: refused, and yet it runs."""
+    modules = []
+    for number, opcode in enumerate(("send", "recv")):
+        builder = xb.Builder(opcode)
+        token = xb.after_all(builder=builder)
+        if opcode == "send":
+            x = xb.parameter(builder, number=0, shape=xb.f32[8], name="x")
+            root = xb.send_done(xb.send(x, token, channel_id=1, name="send"), channel_id=1, name="sent")
+        else:
+            root, _ = xb.recv_done(xb.recv(token, shape=xb.f32[4], channel_id=1, name="recv"), channel_id=1)
+        modules.append((number, xb.Module(opcode, builder.build(root))))
+    return refused(xb.ModuleGroup(dict(modules)))
+
+
+def starved() -> Trace:
+    items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
+    return trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
+
+
+def parted() -> Trace:
+    """Replica 2 has no examples, and ends without the gradients' all-reduce."""
+    weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
+    counts = (8, 8, 0, 8)
+    return trace(data_parallel.program(), [[weights, gradient, np.int32(n)] for n in counts], origins=True)
+
+
+def moved() -> Trace:
+    """The ops of which an element of the result is of some elements of the operands, on numbers that all differ."""
+
+    @xb.computation(xb.f32[3, 4], xb.f32[4, 2], xb.s32[2, 1], xb.f32[1, 1, 5], xb.f32[1, 1, 3])
+    def program(x: xb.Value, y: xb.Value, rows: xb.Value, signal: xb.Value, kernel: xb.Value) -> xb.Value:
+        return xb.tuple_([
+            xb.gather(
+                x, rows, slice_sizes=(1, 2), offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,),
+                index_vector_dim=1, name="picked",
+            ),
+            xb.reduce_window(x, 0.0, xb.add, (2, 2), name="windows"),
+            xb.convolution(signal, kernel, dimension_numbers="bf0_oi0->bf0", window="size=3 pad=1_1", name="filtered"),
+            xb.dot(x, y, name="product"),
+            xb.broadcast_in_dim(x, (2, 3, 4), (1, 2), name="spread"),
+            xb.transpose(x, (1, 0), name="turned"),
+            xb.pad(x, -1.0, padding=[(1, 0, 1), (0, 1, 0)], name="padded"),
+        ])  # fmt: skip
+
+    numbers = [np.arange(12), 20 + np.arange(8), [7, 0], 40 + np.arange(5), 50 + np.arange(3)]
+    shapes = [each.shape for each in program.parameters]
+    given = [np.asarray(each, s.dtype.dtype).reshape(s.dims) for each, s in zip(numbers, shapes, strict=True)]
+    return trace(xb.Module("moved", program), [given], origins=True)
+
+
+def strict() -> Trace:
+    """A strict run in which a NaN is born and a start index is moved back into its operand."""
+
+    @xb.computation(xb.f32[4], xb.s32[()])
+    def program(x: xb.Value, at: xb.Value) -> xb.Value:
+        return xb.dynamic_slice(xb.log(x, name="logarithm"), [at], [2], name="taken")
+
+    inputs = [np.array([1.0, -2.0, 3.0, 4.0], np.float32), np.int32(9)]
+    return trace(xb.Module("strict", program), [inputs], strict=True, origins=True)
+
+
 def large(length: int = 2_000, devices: int = 8) -> Trace:
     """Elementwise work on small arrays, and a meeting now and then."""
 
@@ -82,8 +172,22 @@ def many() -> Trace:
     return trace(xb.Module("many", program, num_replicas=256), inputs, origins=True)
 
 
-PAGES = {"ring": of_ring, "scattered": scattered, "loop": loop, "deadlock": deadlock, "large": large, "many": many}
+PAGES = {
+    "ring": of_ring, "scattered": scattered, "loop": loop, "deadlock": deadlock, "large": large, "many": many,
+    "moved": moved, "strict": strict, "starved": starved, "parted": parted,
+    "digits": digits,
+    "pipeline": in_stages,
+    "ring_of_ten": lambda: refused(exchange(10, "send recv done")),
+    "unlike": unlike,
+    "two": lambda: refused(exchange(2, "send recv done")),
+    "sending_ring": lambda: refused(sending_ring.program()),
+    "crossed_pipeline": lambda: refused(crossed_pipeline.program()),
+    "parameter_server": lambda: refused(parameter_server.program()),
+}  # fmt: skip
 
 
 def write(name: str, path: Path) -> None:
-    write_page(PAGES[name](), path)
+    if name == "frame":
+        path.write_text(f"<!doctype html><title>notebook</title>{framed(loop())}", encoding="utf-8")
+    else:
+        write_page(PAGES[name](), path)

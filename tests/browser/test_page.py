@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.browser.asking import name, step
 from tests.browser.conftest import Open
 
 STEPS = """() => {
@@ -15,14 +17,6 @@ STEPS = """() => {
   return (performance.now() - start) / 40;
 }"""
 """How many milliseconds a step takes."""
-
-
-def step(page: Any) -> int:
-    return int(re.findall(r"\d+", page.inner_text("#clock"))[0])
-
-
-def name(page: Any) -> str:
-    return str(page.inner_text("#side h3")).split()[0]
 
 
 def test_it_opens_at_the_first_step(opened: Open) -> None:
@@ -103,43 +97,6 @@ def test_a_deep_link(opened: Open) -> None:
     assert step(page) == 1
 
 
-def lit(page: Any) -> list[str]:
-    """The elements that light up, with the heads of what they are in."""
-    script = "all => all.map(c => `${c.closest('.dev').querySelector('button').innerText} ${c.title}`)"
-    return list(page.eval_on_selector_all("#side .lit", script))
-
-
-def test_an_element_lights_up_what_it_came_from(opened: Open) -> None:
-    page = opened("scattered", "at=transpose.3&device=1")
-    page.click(".dev.on .cell >> nth=1")
-    assert lit(page) == ["reshape.2 [1,0] = 6"]
-    page.keyboard.press("ArrowRight")
-    assert lit(page) == ["reshape.2 [0,1] = 5"]
-
-
-@pytest.mark.parametrize(
-    ("at", "wanted"),
-    [
-        ("at=all-gather.4&device=1&index=5", ["replica 3 transpose.3 [0,1] = 14"]),
-        ("at=all-to-all.5&device=0&index=2", ["replica 2 transpose.3 [0,0] = 8"]),
-    ],
-)
-def test_an_element_from_another_device(opened: Open, at: str, wanted: list[str]) -> None:
-    assert lit(opened("scattered", at)) == wanted
-
-
-def test_an_element_of_a_sum_is_of_all_devices(opened: Open) -> None:
-    found = lit(opened("scattered", "step=8&device=2&index=1"))
-    assert [each.split()[1] for each in found] == ["0", "1", "2", "3"]
-
-
-def test_a_value_that_was_sent(opened: Open) -> None:
-    page = opened("ring", "at=recv-done.14&device=2")
-    page.click(".dev.on .cell >> nth=2")
-    (found,) = lit(page)
-    assert found.startswith("replica 1 dynamic-slice.12 [2]")
-
-
 def test_loops_tell_the_trip(opened: Open) -> None:
     page = opened("loop", "device=1")
     page.keyboard.press("End")
@@ -152,6 +109,76 @@ def test_a_nan_is_marked(opened: Open) -> None:
     page.click("#marks button >> nth=0")
     assert "infinity is born in log" in page.inner_text("#side")
     assert name(page).startswith("log")
+    assert "infinity is born" in page.text_content("#lanes .mark >> nth=0")
+
+
+def test_findings_of_a_strict_run_are_marked(opened: Open) -> None:
+    page = opened("strict")
+    page.keyboard.press("m")
+    assert name(page) == "logarithm"
+    assert "nan_born" in page.inner_text("#side")
+    assert page.inner_text(".dev.on .odd") == "NaN"
+    page.keyboard.press("m")
+    assert name(page) == "taken"
+    assert "clamped" in page.inner_text("#side")
+    assert page.locator("#lanes .mark").count() == 2
+    page.keyboard.press("m")
+    assert name(page) == "logarithm"
+
+
+def test_an_infinity_that_the_program_states_is_no_mark(opened: Open) -> None:
+    """A maximum begins at minus infinity."""
+    assert opened("digits").locator("#marks button").count() == 0
+
+
+def test_who_waits_is_hatched(opened: Open) -> None:
+    page = opened("pipeline")
+    hatched = page.eval_on_selector_all(
+        "#lanes rect[fill='url(#hatch)']", "all => all.map(each => each.parentNode.querySelector('title').textContent)"
+    )
+    assert "waits for send.6 of device 0" in hatched
+    assert "waits for send.6 of device 0" in page.inner_text("#lanes")
+
+
+def test_collectives_are_bars_and_sends_are_arrows(opened: Open) -> None:
+    page = opened("digits", "at=all-reduce.55")
+    bars = page.locator("#lanes .meeting")
+    assert bars.count() == 4
+    lanes = [page.locator(f"#lanes text >> text=replica {n}").bounding_box() for n in (0, 1)]
+    box = bars.nth(0).bounding_box()
+    assert box["y"] < lanes[0]["y"]
+    assert box["y"] + box["height"] > lanes[1]["y"] + lanes[1]["height"]
+    assert "all-reduce.55" in page.locator("#lanes .name").all_text_contents()
+    assert opened("pipeline", "step=8").locator("#lanes .transfer").count() >= 1
+
+
+def test_the_rule_the_attributes_and_the_source(opened: Open) -> None:
+    page = opened("moved", "at=windows")
+    text = page.inner_text("#side")
+    assert "reduce-window — The elements under each place of a sliding window" in text
+    assert "shapes N arrays of the same extents" in text
+    assert "size=2x2" in text
+    assert re.search(r"pages\.py:\d+ in program", text)
+    assert 'xb.reduce_window(x, 0.0, xb.add, (2, 2), name="windows"),' in text
+
+
+def test_in_a_frame_of_a_notebook(opened: Open) -> None:
+    """Where there is no address to keep the step in, and perhaps no storage."""
+    page = opened("frame")
+    frame = page.frame_locator("iframe")
+    frame.locator("#forward").click()
+    assert frame.locator("#clock").inner_text() == "step 2 / 51"
+    frame.locator("#lanes .ev >> nth=0").click()
+    assert frame.locator("#side h3").inner_text().startswith("parameter.")
+
+
+def test_a_page_is_small_without_its_data(written: Callable[[str], Path]) -> None:
+    text = written("ring").read_text(encoding="utf-8")
+    data = re.search(r'<script type="application/json" id="data">.*?</script>', text, re.DOTALL)
+    assert data is not None
+    assert len(text) - len(data[0]) < 300_000
+    for which in ("two", "sending_ring", "crossed_pipeline", "parameter_server", "starved", "parted"):
+        assert written(which).stat().st_size < 200_000
 
 
 def test_light_and_dark(opened: Open) -> None:
@@ -171,15 +198,6 @@ def test_narrow_and_wide(opened: Open, which: str) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.keyboard.press("j")
         assert page.locator("#lanes svg").bounding_box()["width"] > width / 3
-
-
-def test_a_deadlock_says_who_waits_for_whom(opened: Open) -> None:
-    page = opened("deadlock")
-    text = page.inner_text("#side")
-    assert "WHERE IT IS STUCK" in text
-    assert "stands at send" in text
-    assert page.locator("#side svg circle").count() == 3
-    assert page.inner_text("#verdict").startswith("deadlock")
 
 
 def test_around(opened: Open) -> None:
@@ -206,7 +224,8 @@ def test_a_large_run_is_quick(opened: Open) -> None:
 
 
 def test_many_devices(opened: Open) -> None:
-    page = opened("many", "step=5")
+    page = opened("many", "step=5&device=100")
+    assert page.is_visible("text=replica 100 >> nth=0")
     page.fill("#side input[type=number]", "200")
     page.keyboard.press("Enter")
     assert "device=200" in page.evaluate("location.hash")

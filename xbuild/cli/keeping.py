@@ -33,8 +33,9 @@ class Asked:
 
     @property
     def options(self) -> dict[str, Any]:
-        to_folder = {} if self.folder is None else {"folder": self.folder, **self.sampling}
-        return {"origins": self.page is not None, **to_folder}
+        if self.folder is not None:
+            return {"origins": self.page is not None, "folder": self.folder, **self.sampling}
+        return {"origins": True, "bytes": 1 << 30}
 
     def keep(self, found: Trace) -> None:
         """Write the page."""

@@ -14,7 +14,7 @@ from ..trace import Trace
 
 __all__ = ["framed", "page_text", "write_page"]
 
-_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "far.js", "side.js", "around.js", "graph.js", "app.js")
+_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "far.js", "stuck.js", "side.js", "around.js", "graph.js", "app.js")
 
 
 def page_text(trace: Trace) -> str:

@@ -16,11 +16,13 @@ from .drawn import boxes, drawn
 from .fitting import fitted
 from .marks import marks
 from .packing import small_ints
-from .telling import sentence, told
+from .stuck import reasons, stopped, with_standing
+from .telling import rules, sentence, told
 
 
 def page_data(trace: Trace) -> dict[str, Any]:
     """All that the page shows, as JSON can hold it; `graph` is the picture of the program."""
+    trace = with_standing(trace)
     place = _places(trace)
     values = fitted(trace)
     picture, graph = drawn(trace.program)
@@ -31,7 +33,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "title": _name(trace.program),
         "facts": [*_facts(trace)],
         "verdict": trace.verdict and {key: trace.verdict[key] for key in ("kind", "refused", "text")},
-        "stop": trace.stop,
+        "stop": stopped(trace),
+        "reasons": reasons(trace),
         "left_out": "; ".join(filter(None, (trace.left_out, values.left_out))),
         "devices": trace.num_devices,
         "labels": _labels(trace.program),
@@ -43,7 +46,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
                 trace.spots, _operands(trace), _callers(trace), trace.loops, strict=True
             )
         ],
-        "sentences": {each: sentence(each.replace("-", "_")) for each in _opcodes(trace)},
+        "ops": {each: [sentence(each.replace("-", "_")), rules(each.replace("-", "_"))] for each in _opcodes(trace)},
         "boxes": boxes(picture, trace.spots),
         "cut": any(note.startswith("large") for note in picture.notes),
         "lanes": [_lane(trace, events, values.refs, of_events) for events in trace.of_device.values()],

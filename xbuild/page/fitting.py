@@ -13,7 +13,7 @@ from ..trace.pool import Pool
 from ..trace.summary import coarser, summaries
 from .packing import format_of, in_base64, small_ints
 
-ROOM = 6 << 20
+ROOM = 12 << 20
 """How many letters the values of a page take."""
 
 _LETTERS = 4 / 3

@@ -28,7 +28,12 @@ def marks(trace: Trace, place: Sequence[int]) -> Mapping[int, list[list[Any]]]:
 
 
 def _born(trace: Trace) -> Sequence[Any]:
-    return births(trace)[:MOST]
+    """Without infinities that the program states: where a maximum begins, what masks."""
+    return [birth for birth in births(trace) if not _is_stated(trace, birth)][:MOST]
+
+
+def _is_stated(trace: Trace, birth: Any) -> bool:
+    return bool(birth.what == "infinity" and trace[birth.event].instruction.opcode == "constant")
 
 
 def _words(finding: Mapping[str, Any]) -> str:

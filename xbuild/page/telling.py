@@ -6,7 +6,7 @@ import linecache
 from functools import lru_cache
 from typing import Any
 
-from ..graph import Instruction, Source, TextSource
+from ..graph import Instruction, Source
 from ..op import OPS
 from ..text.codecs import spellings
 from ..text.literals import literal_text
@@ -16,6 +16,7 @@ from ..viz.drawing import short_shape
 from ..viz.kinds import kind_of
 
 _LONG = 160
+_RULES = ("Formula", "Shapes", "Types", "Result", "Groups", "Pairs")
 
 
 def told(spot: Spot) -> dict[str, Any]:
@@ -37,6 +38,21 @@ def sentence(opcode: str) -> str:
     """The first sentence of an op's documentation."""
     documentation = (OPS[opcode].declaration.__doc__ or "").strip()
     return " ".join(documentation.split("\n\n")[0].split()).replace("`", "")
+
+
+def rules(opcode: str) -> list[list[str]]:
+    """What its documentation says of shapes and types, and the formula: pairs of a name and a text."""
+    paragraphs = (OPS[opcode].declaration.__doc__ or "").strip().split("\n\n")
+    found: list[list[str]] = []
+    for line in paragraphs[1].split("\n") if len(paragraphs) > 1 else ():
+        name, colon, rest = line.strip().partition(": ")
+        if name == "Raises" or line.strip().startswith(">>>"):
+            break
+        if colon and name in _RULES:
+            found.append([name.lower(), rest])
+        elif found:
+            found[-1][1] += f" {line.strip()}"
+    return [[name, text.replace("`", "")] for name, text in found]
 
 
 def _attributes(instruction: Instruction) -> list[list[str]]:
@@ -63,9 +79,9 @@ def _source(instruction: Instruction) -> list[str] | None:
     source = instruction.source
     if source is None:
         return None
-    return _told(source, isinstance(source, TextSource))
+    return _told(source)
 
 
 @lru_cache(maxsize=4096)
-def _told(source: Source, is_text: bool) -> list[str]:
-    return [str(source), "" if is_text else linecache.getline(source.file, source.line).strip()]
+def _told(source: Source) -> list[str]:
+    return [str(source), _cut(linecache.getline(source.file, source.line).strip())]

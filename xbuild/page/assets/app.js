@@ -37,20 +37,20 @@ function readAddress() {
 function chip() {
   const kind = D.stop ? "stopped" : D.verdict ? D.verdict.kind : "", bad = D.stop || (D.verdict && D.verdict.refused);
   if (!kind) return;
-  const refused = D.verdict && D.verdict.refused, words = D.stop && !refused ? `${D.stop.kind}: ${D.stop.cause || D.stop.message}` : D.verdict.text.split("\n")[0];
+  const refused = D.verdict && D.verdict.refused;
+  const words = named(D.stop && !refused ? `stopped: ${D.stop.cause || D.stop.message}` : D.verdict.text.split("\n")[0].replace(/ \[\w+\]$/, ""));
   byId("verdict").append(html("span", {class: `chip ${bad ? "bad" : kind === "ok" ? "ok" : "warn"}`, title: words}, words));
 }
 
 function marks() {
-  const host = byId("marks");
-  const at = new Map();
-  for (const [device, found] of Object.entries(D.marks)) for (const [event, text] of found.slice(0, 200)) {
-    const time = lanes[device].times[event];
-    (at.get(time) || at.set(time, []).get(time)).push({device: Number(device), words: `${D.labels[device]}: ${text}`});
+  const host = byId("marks"), at = new Map();
+  for (const [device, found] of Object.entries(D.marks)) for (const [event, text] of found) {
+    const time = lanes[device].times[event], place = Math.floor(time * 200 / (D.end + 1));
+    (at.get(place) || at.set(place, []).get(place)).push({device: Number(device), time, words: `step ${time}, ${D.labels[device]}: ${named(text)}`});
   }
-  for (const [time, found] of at) {
-    const more = found.length > 6 ? [`and ${found.length - 6} more`] : [], words = [`step ${time}`, ...found.slice(0, 6).map(each => each.words), ...more].join("\n");
-    host.append(html("button", {type: "button", tabindex: -1, title: words, "aria-label": words, on: () => go({device: found[0].device, time}), style: `left:${100 * (time - 1) / Math.max(1, D.end - 1)}%`}));
+  for (const found of at.values()) {
+    const {device, time} = found.reduce((a, b) => b.time < a.time ? b : a), more = found.length > 6 ? [`and ${found.length - 6} more`] : [], words = [...found.slice(0, 6).map(each => each.words), ...more].join("\n");
+    host.append(html("button", {type: "button", tabindex: -1, title: words, "aria-label": words, on: () => go({device, time}), style: `left:${100 * (time - 1) / Math.max(1, D.end - 1)}%`}));
   }
 }
 
@@ -59,7 +59,7 @@ const Search = {
     this.box = byId("search"); this.list = byId("found"); this.chosen = 0;
     this.box.addEventListener("input", () => this.look());
     this.box.addEventListener("keydown", event => this.key(event));
-    this.box.addEventListener("blur", () => setTimeout(() => { this.list.style.display = "none"; }, 150));
+    this.box.addEventListener("blur", () => setTimeout(() => this.open(false), 150));
   },
   look() {
     const words = this.box.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -67,7 +67,11 @@ const Search = {
     this.found = found.map(each => each[0]);
     this.chosen = 0;
     this.list.replaceChildren(...this.found.map((n, place) => html("li", {role: "option", "aria-selected": String(!place), on: () => this.take(n)}, html("span", {class: "m"}, D.spots[n].n), html("span", {class: "more"}, `  ${D.spots[n].s} ${D.spots[n].p.join(" / ")}`))));
-    this.list.style.display = this.found.length ? "block" : "none";
+    this.open(this.found.length > 0);
+  },
+  open(is) {
+    this.list.style.display = is ? "block" : "none";
+    this.box.setAttribute("aria-expanded", String(is));
   },
   key(event) {
     if (event.key === "Escape") { this.box.value = ""; this.look(); this.box.blur(); }
@@ -79,7 +83,7 @@ const Search = {
     }
   },
   take(spot) {
-    this.list.style.display = "none";
+    this.open(false);
     for (const device of [state.device, ...lanes.keys()]) {
       const event = lanes[device].nearest(spot, state.time);
       if (event >= 0) { go({device, time: lanes[device].times[event]}); return; }
@@ -95,7 +99,7 @@ function setTheme(name) {
 const KEYS = {
   j: () => go({time: state.time + 1}), k: () => go({time: state.time - 1}), ArrowRight: () => go({time: state.time + 1}), ArrowLeft: () => go({time: state.time - 1}),
   ArrowDown: () => go({device: state.device + 1}), ArrowUp: () => go({device: state.device - 1}), Home: () => go({time: 1}), End: () => go({time: D.end}),
-  n: () => nextOf(1), p: () => nextOf(-1), "/": () => byId("search").focus(), "+": () => Lanes.scale(-1), "-": () => Lanes.scale(1), f: () => Graph.fit(), c: () => Graph.find(), v: () => Graph.show(Graph.mode === "whole" ? "around" : "whole"),
+  m: () => nextMark(), "?": () => byId("keys").showModal(), n: () => nextOf(1), p: () => nextOf(-1), "/": () => byId("search").focus(), "+": () => Lanes.scale(-1), "-": () => Lanes.scale(1), f: () => Graph.fit(), c: () => Graph.find(), v: () => Graph.show(Graph.mode === "whole" ? "around" : "whole"),
   t: () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); draw(); },
 };
 
@@ -103,6 +107,13 @@ const KEYS = {
 function nextOf(way) {
   const lane = lanes[state.device];
   for (let i = currentEvent() + way; i >= 0 && i < lane.length; i += way) if (COMMUNICATES.has(lane.spot(i).k)) { go({time: lane.times[i]}); return; }
+}
+
+// The next mark on the time axis, after the last the first again.
+function nextMark() {
+  const all = Object.entries(D.marks).flatMap(([device, found]) => found.map(([event]) => ({device: Number(device), time: lanes[device].times[event]}))).sort((a, b) => a.time - b.time || a.device - b.device);
+  const next = all.find(each => each.time > state.time || (each.time === state.time && each.device > state.device)) || all[0];
+  if (next) go(next);
 }
 
 function start() {
@@ -118,8 +129,9 @@ function start() {
   byId("back").onclick = KEYS.k;
   byId("forward").onclick = KEYS.j;
   byId("theme").onclick = KEYS.t;
+  byId("help").onclick = KEYS["?"];
   document.addEventListener("keydown", event => {
-    if (event.target.matches("input[type=search]") || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+    if (event.target.matches("input[type=search],input[type=number]") || byId("keys").open || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
     event.preventDefault();
     KEYS[event.key]();
   });

@@ -46,10 +46,22 @@ class Lane {
     this.values = columnOf(data.values);
     this.tables = columnOf(data.tables);
     this.waited = new Map(data.waits);
+    this.state = D.stop ? D.stop.devices.find(each => each.device === device) || null : null;
+    this.stuck = this.state && this.state.spot >= 0 ? this.spots.length : -1;
+    if (this.stuck >= 0) this.stand();
     this.times = new Int32Array(this.spots.length);
     let time = 0;
     for (let i = 0; i < this.times.length; i++) this.times[i] = time += 1 + (this.waited.get(i) || 0);
     this.places = null;
+  }
+  // The instruction at which the device stands comes after all that it has done, and has no value.
+  stand() {
+    for (const [name, last] of [["spots", this.state.spot], ["values", -1], ["tables", -1]]) {
+      const grown = new Int32Array(this.stuck + 1);
+      grown.set(this[name]);
+      grown[this.stuck] = last;
+      this[name] = grown;
+    }
   }
   get length() { return this.times.length; }
   get end() { return this.length ? this.times[this.length - 1] : 0; }
@@ -100,6 +112,7 @@ function lastAtMost(sorted, wanted) {
 }
 
 const lanes = D.lanes.map((lane, device) => new Lane(lane, device));
+if (D.stop) D.end = Math.max(D.end, ...lanes.map(lane => lane.end));
 const COMMUNICATES = new Set(["C", "S"]);
 
 // What an event waited for, and which events brought what it got, by device: `key` is device:event.
@@ -137,5 +150,8 @@ function html(name, attributes, ...children) {
   made.append(...children.filter(each => each != null));
   return made;
 }
+
+// A report speaks of devices; where each is a replica, the page does.
+const named = text => D.labels[0] === "replica 0" ? text.replace(/\bdevice(?=s? \d)/g, "replica") : text;
 
 const byId = id => document.getElementById(id);

@@ -10,7 +10,7 @@ const Far = {
     const operands = this.operands(bringers, rows), host = html("div", {class: "devices", style: roomFor(operands.map(each => each.value))});
     for (const {device, operand, name, value, time} of operands) {
       const lit = rows ? new Set(rows.filter(row => row.device === device && row.operand === operand).map(row => row.element)) : null;
-      host.append(html("div", {class: `dev${columnsOf(value) > 8 ? " wide" : ""}`}, html("button", {type: "button", on: () => go({device, time})}, `${D.labels[device]} `, html("span", {class: "m"}, name)), showValue(value, {lit})));
+      host.append(html("div", {class: `dev${isWide(value) ? " wide" : ""}`}, html("button", {type: "button", on: () => go({device, time})}, `${D.labels[device]} `, html("span", {class: "m"}, name)), showValue(value, {lit})));
     }
     found.push(host);
     if (bringers.size > 16) found.push(html("p", {class: "more"}, `${bringers.size - 16} more devices bring something`));

@@ -1,6 +1,6 @@
 // The picture of the program: drag, wheel, and the box of the current instruction marked.
 const Graph = {
-  scale: 1, x: 0, y: 0, marked: [], mode: "whole",
+  scale: 1, x: 0, y: 0, marked: [], mode: "whole", extents: new Map(),
 
   start() {
     this.host = byId("graph");
@@ -9,6 +9,7 @@ const Graph = {
     D.boxes.forEach((ids, spot) => ids.forEach(id => (this.spotsOf.get(id) || this.spotsOf.set(id, []).get(id)).push(spot)));
     this.full = this.size = {width: this.svg.viewBox.baseVal.width, height: this.svg.viewBox.baseVal.height};
     Around.start(this.host);
+    this.markStuck();
     this.host.addEventListener("wheel", event => { event.preventDefault(); this.zoomAt(event.offsetX, event.offsetY, Math.exp(-event.deltaY / 500), event); }, {passive: false});
     this.host.addEventListener("pointerdown", event => this.press(event));
     this.whole.addEventListener("click", event => this.click(event));
@@ -16,28 +17,31 @@ const Graph = {
     byId("here").onclick = () => this.find();
     byId("whole").onclick = () => this.show("whole");
     byId("around").onclick = () => this.show("around");
-    this.show(D.cut ? "around" : "whole");
+    this.show(D.cut ? "around" : "whole", true);
     setTimeout(() => this.host.classList.add("live"), 300);
   },
   // The whole program, or what is around the current instruction.
-  show(mode) {
+  show(mode, first = false) {
     this.mode = mode;
     for (const name of ["whole", "around"]) byId(name).setAttribute("aria-pressed", String(name === mode));
     this.svg = mode === "whole" ? this.whole : Around.svg;
     this.whole.style.display = mode === "whole" ? "" : "none";
     Around.svg.style.display = mode === "whole" ? "none" : "";
     this.size = this.full;
+    if (mode === "whole") this.fit();
+    // Where all of it could not be read, what is current comes first.
+    const tiny = mode === "whole" && this.scale < (first ? .6 : .25);
+    if (tiny) this.scale = .8;
     this.mark();
-    if (mode === "whole") { this.fit(); this.keepInView(); }
+    if (tiny) this.find();
   },
   place() { this.svg.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.scale})`; },
   fit() {
     const {clientWidth: width, clientHeight: height} = this.host;
     this.scale = Math.min(1.25, width / this.size.width, height / this.size.height);
     if (this.mode === "around") { this.middle(width, height); return; }
-    if (this.scale < .45) this.scale = Math.max(this.scale, Math.min(.45, width / Math.min(this.size.width, 1400)));
     this.x = Math.max(0, (width - this.size.width * this.scale) / 2);
-    this.y = Math.max(0, (height - this.size.height * this.scale) / 2);
+    this.y = 0;
     this.place();
   },
   // The neighbourhood, so large that it can be read; the current instruction in the middle where not all has room.
@@ -79,14 +83,25 @@ const Graph = {
     const ids = D.boxes[spot] || [], own = ids.filter(id => id.startsWith(`d${device}/`));
     return (own.length ? own : ids).map(id => document.getElementById(id)).filter(Boolean);
   },
+  // The boxes of an operand; of a part of a tuple that is folded into the box of its user, those of the tuple.
+  givers(operand, now) {
+    if (operand < 0) return [];
+    const found = this.boxesOf(operand, state.device).filter(box => !now.includes(box));
+    return found.length || D.spots[operand].o !== "get-tuple-element" ? found : this.givers(D.spots[operand].in[0], now);
+  },
+  // Where devices stand, all the time: causes in red.
+  markStuck() {
+    for (const lane of lanes) if (lane.stuck >= 0) for (const box of this.boxesOf(lane.spots[lane.stuck], lane.device)) box.classList.add(lane.state.cause ? "stuck" : "victim");
+  },
   mark() {
     for (const box of this.marked) box.classList.remove("now", "input");
     const i = currentEvent(), lane = lanes[state.device];
     this.marked = [];
     if (this.mode === "around") { this.markAround(lane, i); return; }
     if (i < 0) return;
-    for (const operand of lane.spot(i).in) if (operand >= 0) for (const box of this.boxesOf(operand, state.device)) { box.classList.add("input"); this.marked.push(box); }
-    for (const box of this.boxesOf(lane.spots[i], state.device)) { box.classList.add("now"); this.marked.push(box); }
+    const now = this.boxesOf(lane.spots[i], state.device);
+    for (const operand of lane.spot(i).in) for (const box of this.givers(operand, now)) { box.classList.add("input"); this.marked.push(box); }
+    for (const box of now) { box.classList.add("now"); this.marked.push(box); }
     this.keepInView();
   },
   markAround(lane, i) {
@@ -102,24 +117,29 @@ const Graph = {
   keepInView() {
     const box = this.marked[this.marked.length - 1];
     if (!box) return;
-    const inner = box.getBoundingClientRect(), outer = this.host.getBoundingClientRect();
-    if (inner.left < outer.left || inner.right > outer.right || inner.top < outer.top || inner.bottom > outer.bottom) this.find();
+    const [x, y, wide, high] = this.extent(box), left = this.x + x * this.scale, top = this.y + y * this.scale;
+    if (left < 0 || left + wide * this.scale > this.host.clientWidth || top < 0 || top + high * this.scale > this.host.clientHeight) this.find();
   },
   find() {
     const box = this.marked[this.marked.length - 1];
     if (!box || this.mode === "around") { this.fit(); return; }
-    const at = box.getBBox(), {clientWidth: width, clientHeight: height} = this.host;
-    const middle = [at.x + at.width / 2, at.y + at.height / 2], group = this.offset(box);
-    if (this.scale < .5) this.scale = .8;
-    this.x = width / 2 - (middle[0] + group[0]) * this.scale;
-    this.y = height / 2 - (middle[1] + group[1]) * this.scale;
+    const [x, y, wide, high] = this.extent(box), {clientWidth: width, clientHeight: height} = this.host;
+    if (this.scale < .6) this.scale = .8;
+    this.x = this.within(width / 2 - (x + wide / 2) * this.scale, width, this.size.width * this.scale, .5);
+    this.y = this.within(height / 2 - (y + high / 2) * this.scale, height, this.size.height * this.scale, 0);
     this.place();
   },
-  // How far the groups around a box have moved it.
-  offset(box) {
-    let x = 0, y = 0;
-    for (let each = box.parentNode; each && each !== this.svg; each = each.parentNode)
-      for (const change of each.transform.baseVal) { x += change.matrix.e; y += change.matrix.f; }
-    return [x, y];
+  // A place at which the picture leaves no room empty that it could fill; what is smaller stands at a share of the rest.
+  within(at, room, size, share) { return size <= room ? (room - size) * share : Math.max(room - size, Math.min(0, at)); },
+  // Where a box is in the picture, with what the groups around it have moved it, and how large; measured once.
+  extent(box) {
+    if (!this.extents.has(box)) {
+      const at = box.getBBox();
+      let {x, y} = at;
+      for (let each = box.parentNode; each && each !== this.whole; each = each.parentNode)
+        for (const change of each.transform.baseVal) { x += change.matrix.e; y += change.matrix.f; }
+      this.extents.set(box, [x, y, at.width, at.height]);
+    }
+    return this.extents.get(box);
   },
 };

@@ -1,6 +1,6 @@
 // The lanes: a window of logical time around the current step, all of it in the strip below.
-const ZOOMS = [64, 34, 16, 7, 3, 1.2];
-const LABEL = 118;
+const ZOOMS = [64, 44, 16, 7, 3, 1.2];
+const ABOVE = 24;
 const Lanes = {
   zoom: 0, first: 1, width: 800, top: 0, bottom: 1e9,
   row: lanes.length <= 6 ? 50 : lanes.length <= 16 ? 34 : lanes.length <= 48 ? 22 : 13,
@@ -8,7 +8,8 @@ const Lanes = {
   start() {
     this.host = byId("lanes");
     this.width = this.host.clientWidth || 800;
-    while (this.zoom < ZOOMS.length - 1 && ZOOMS[this.zoom] * D.end > 6 * this.width && ZOOMS[this.zoom] > 16) this.zoom++;
+    this.measure();
+    this.zoom = this.row < 20 ? 2 : ZOOMS[0] * D.end > 2 * this.width ? 1 : 0;
     this.strip = byId("overview");
     this.strip.addEventListener("pointerdown", event => this.jump(event));
     this.strip.addEventListener("pointermove", event => { if (event.buttons) this.jump(event); });
@@ -24,10 +25,17 @@ const Lanes = {
       this.draw();
     }, {passive: false});
   },
+  // A run that stopped has room behind its end for what it waits for.
+  bounded(first) { return Math.max(1, Math.min(first, D.end + (D.stop ? Math.max(2, this.shown >> 1) : 2) - this.shown)); },
+  // Names of devices take no more than a third of a narrow page.
+  measure() {
+    this.width = this.host.clientWidth || this.width;
+    this.label = Math.min(Math.max(...D.labels.slice(0, 300).map(each => each.length)) * 7.7 + 16, this.width / 3);
+  },
   get px() { return ZOOMS[this.zoom]; },
-  get shown() { return Math.max(4, Math.floor((this.width - LABEL - 14) / this.px)); },
-  x(time) { return LABEL + (time - this.first + 0.5) * this.px; },
-  y(device) { return 12 + (device + 0.5) * this.row; },
+  get shown() { return Math.max(4, Math.floor((this.width - this.label - 14) / this.px)); },
+  x(time) { return this.label + (time - this.first + 0.5) * this.px; },
+  y(device) { return ABOVE + (device + 0.5) * this.row; },
   scale(change) {
     this.zoom = Math.min(ZOOMS.length - 1, Math.max(0, this.zoom + change));
     this.first = state.time - Math.floor(this.shown / 2);
@@ -35,40 +43,41 @@ const Lanes = {
   },
   jump(event) {
     const box = this.strip.getBoundingClientRect();
-    go({time: Math.round((event.clientX - box.left - LABEL) / (box.width - LABEL) * D.end)});
+    go({time: Math.round((event.clientX - box.left - this.label) / (box.width - this.label) * D.end)});
   },
   // Keep the current time in view, and where it has changed the lane.
   follow(toLane) {
     const {scrollTop, clientHeight} = this.host, y = this.y(state.device);
-    if (toLane && (y - this.row < scrollTop || y + this.row > scrollTop + clientHeight - 22)) this.host.scrollTop = y - clientHeight / 2;
-    this.width = this.host.clientWidth || this.width;
+    if (toLane && (y - this.row < scrollTop || y + this.row > scrollTop + clientHeight - 22)) this.wanted = y - clientHeight / 2;
+    this.measure();
     const margin = Math.min(3, this.shown >> 2);
     if (state.time < this.first + margin || state.time > this.first + this.shown - 1 - margin)
       this.first = state.time - Math.floor(this.shown / 3);
-    this.first = Math.max(1, Math.min(this.first, D.end + 2 - this.shown));
-    if (this.first < 1) this.first = 1;
+    this.first = this.bounded(this.first);
   },
   draw() {
-    this.first = Math.max(1, Math.min(this.first, Math.max(1, D.end + 2 - this.shown)));
-    const height = 12 + this.row * lanes.length + 24, {scrollTop} = this.host;
+    this.first = this.bounded(this.first);
+    const height = ABOVE + this.row * lanes.length + 24, {scrollTop} = this.host;
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
     svg.setAttribute("height", height);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", "lanes of the devices over logical time");
     this.host.replaceChildren(svg);
-    this.host.scrollTop = scrollTop;
+    this.host.scrollTop = this.wanted ?? scrollTop;
+    this.wanted = null;
     this.top = this.host.scrollTop;
     this.bottom = this.host.clientHeight ? this.top + this.host.clientHeight : 1e9;
     element(svg, "defs", {}).innerHTML = '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--wait)" stroke-width="2"/></pattern>'
+      + '<pattern id="hatch-dim" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--dim)" stroke-width="1.2"/></pattern>'
       + '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--coll)"/></marker>';
     this.axis(svg, height);
     const x = this.x(state.time);
-    element(svg, "line", {x1: x, x2: x, y1: 2, y2: Math.min(height, Math.max(this.bottom, 60)) - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
+    element(svg, "line", {x1: x, x2: x, y1: ABOVE - 12, y2: Math.min(height, Math.max(this.bottom, 60)) - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
     this.meetings(svg);
     lanes.forEach(lane => { if (this.sees(lane.device)) this.lane(svg, lane); });
     this.arrows(svg);
-    this.standing(svg);
+    this.names(svg);
     this.times(svg, Math.min(height, Math.max(this.bottom, 60)));
     this.overview();
   },
@@ -82,7 +91,7 @@ const Lanes = {
     return found;
   },
   axis(svg, height) {
-    for (const time of this.ticks()) element(svg, "line", {x1: this.x(time), x2: this.x(time), y1: 6, y2: height - 22, stroke: "var(--grid)"});
+    for (const time of this.ticks()) element(svg, "line", {x1: this.x(time), x2: this.x(time), y1: ABOVE - 10, y2: height - 22, stroke: "var(--grid)"});
   },
   times(svg, bottom) {
     element(svg, "rect", {x: 0, y: bottom - 21, width: this.width, height: 22, fill: "var(--bg)"});
@@ -90,51 +99,63 @@ const Lanes = {
   },
   lane(svg, lane) {
     const y = this.y(lane.device), chosen = lane.device === state.device;
-    const label = element(svg, "text", {x: 0, y: y + 4, class: chosen ? "" : "d", "font-weight": chosen ? 700 : 400, style: `cursor:pointer;font-size:${Math.min(12.5, this.row - 1)}px`}, D.labels[lane.device]);
+    const most = Math.floor(this.label / 7.6), name = D.labels[lane.device];
+    const label = element(svg, "text", {x: 0, y: y + 4, class: chosen ? "" : "d", "font-weight": chosen ? 700 : 400, style: `cursor:pointer;font-size:${Math.min(12.5, this.row - 1)}px`}, name.length > most ? `${name.slice(0, most - 1)}…` : name);
     label.addEventListener("click", () => go({device: lane.device}));
-    element(svg, "line", {x1: LABEL - 6, x2: this.width - 6, y1: y, y2: y, stroke: "var(--line)"});
+    element(svg, "line", {x1: this.label - 6, x2: this.width - 6, y1: y, y2: y, stroke: "var(--line)"});
     let i = Math.max(0, lane.at(this.first - 1));
     const last = this.first + this.shown;
     for (; i < lane.length && lane.since(i) <= last; i++) {
       if (lane.waited.has(i)) this.wait(svg, lane, i);
       if (lane.times[i] >= this.first && lane.times[i] <= last) i = this.event(svg, lane, i, last);
     }
+    if (D.stop && lane.state) this.standing(svg, lane);
   },
   // One event, or where there is little room a run of local ones; gives the last event that it has drawn.
   event(svg, lane, i, last) {
     const spot = lane.spot(i), px = this.px, tall = Math.min(26, this.row - 5), y = this.y(lane.device);
     let end = i;
     if (px < 12 && !COMMUNICATES.has(spot.k))
-      while (end + 1 < lane.length && lane.times[end + 1] === lane.times[end] + 1 && lane.times[end] < last
+      while (end + 1 < lane.length && end + 1 !== lane.stuck && lane.times[end + 1] === lane.times[end] + 1 && lane.times[end] < last
         && (px < 5 ? !COMMUNICATES.has(lane.spot(end + 1).k) : lane.spot(end + 1).k === spot.k)) end++;
     const group = element(svg, "g", {class: "ev"});
     const left = this.x(lane.times[i]) - px * 0.45, wide = Math.max(1.2, this.x(lane.times[end]) - this.x(lane.times[i]) + px * 0.9);
-    const kind = px < 5 && end > i ? "K" : spot.k, now = lane.times[i] <= state.time && lane.times[end] >= state.time && lane.device === state.device;
+    const kind = px < 5 && end > i ? "K" : spot.k, stuck = i === lane.stuck ? (lane.state.cause ? "wait" : "dim") : null, now = lane.times[i] <= state.time && lane.times[end] >= state.time && lane.device === state.device;
     element(group, "rect", {x: left, y: y - tall / 2, width: wide, height: tall, rx: Math.min(4, px / 4),
-      fill: `var(--${kind})`, stroke: now ? "var(--now)" : `var(--${kind}b)`, "stroke-width": now ? 2.4 : px < 5 ? 0 : 1});
+      fill: `var(--${kind})`, stroke: now ? "var(--now)" : `var(--${stuck || `${kind}b`})`, "stroke-width": now ? 2.4 : stuck ? 1.8 : px < 5 ? 0 : 1, "stroke-dasharray": stuck && !now ? "4 3" : ""});
+    this.odd(group, lane, i, end, y - tall / 2);
     if (px >= 30 && tall > 11) {
       const most = Math.floor((px * 0.9 - 3) / 6.4), text = short(spot, most);
       element(group, "text", {x: this.x(lane.times[i]), y: y + 4, "text-anchor": "middle", style: `font-size:10.5px${"DF".includes(spot.k) ? ";fill:#fff" : ""}`}, text);
     }
     element(group, "title", {}, end > i ? `${end - i + 1} instructions from ${spot.n}` : `${spot.n}  ${spot.s}${spot.p.length ? `\nin ${spot.p.join(" / ")}` : ""}`);
     group.addEventListener("click", event => {
-      const box = svg.getBoundingClientRect(), offset = Math.round((event.clientX - box.left) * this.width / box.width / px - (LABEL / px) + this.first - 0.5);
+      const box = svg.getBoundingClientRect(), offset = Math.round((event.clientX - box.left) * this.width / box.width / px - (this.label / px) + this.first - 0.5);
       go({device: lane.device, time: end > i ? Math.min(lane.times[end], Math.max(lane.times[i], offset)) : lane.times[i], index: null});
     });
     return end;
+  },
+  // A NaN or an infinity that is born here, or what a strict run has found.
+  odd(group, lane, i, end, top) {
+    const found = (D.marks[lane.device] || []).filter(([event]) => event >= i && event <= end);
+    if (!found.length) return;
+    const x = this.x(lane.times[found[0][0]]), mark = element(group, "path", {d: `M${x - 5} ${top - 7}h10l-5 7z`, fill: "var(--wait)", class: "mark"});
+    element(mark, "title", {}, found.slice(0, 6).map(each => each[1]).join("\n"));
   },
   wait(svg, lane, i) {
     const from = Math.max(this.first - 0.5, lane.since(i) - 0.45), to = Math.min(this.first + this.shown, lane.times[i] - 0.55);
     if (to <= from) return;
     const y = this.y(lane.device), partner = partners.get(`${lane.device}:${i}`);
     const group = element(svg, "g", {});
-    element(group, "rect", {x: this.x(from), y: y - 6, width: (to - from) * this.px, height: 12, fill: "url(#hatch)", opacity: .38});
+    element(group, "rect", {x: this.x(from), y: this.row < 44 ? y - 9 : y - 6, width: (to - from) * this.px, height: 12, fill: "url(#hatch)", opacity: .38});
     const words = partner ? `waits for ${partner.text}` : "waits";
     element(group, "title", {}, words);
-    if ((to - from) * this.px > 90 && this.row >= 34) {
-      const most = Math.floor((to - from) * this.px / 6.2);
-      element(group, "text", {x: this.x(from) + 2, y: y + this.row / 2 - 4, class: "d", style: "font-size:10.5px"}, words.length > most ? words.slice(0, most - 1) + "…" : words);
-    }
+    this.words(group, words, this.x(from) + 2, y, (to - from) * this.px, "dim");
+  },
+  // Words below a lane, as far as there is room.
+  words(group, text, x, y, width, colour) {
+    const most = Math.floor(width / 6.4);
+    if (width > 90 && this.row >= 34) element(group, "text", {x, y: y + this.row / 2 - 3, style: `font-size:10.5px;fill:var(--${colour})`}, text.length > most ? `${text.slice(0, most - 1)}…` : text);
   },
   meetings(svg) {
     for (const meet of D.meets) {
@@ -142,7 +163,7 @@ const Lanes = {
       if (!this.sees(meet.e[0][0], meet.e[meet.e.length - 1][0]) && !meet.e.some(each => this.sees(each[0]))) continue;
       const x = this.x(meet.t), devices = meet.e.map(each => each[0]), top = this.y(Math.min(...devices)), bottom = this.y(Math.max(...devices));
       const wide = Math.max(3, this.px * .98), tall = Math.min(20, this.row * .48), group = element(svg, "g", {"pointer-events": "none"});
-      element(group, "rect", {x: x - wide / 2, y: top - tall, width: wide, height: bottom - top + 2 * tall, rx: Math.min(9, wide / 2), fill: "var(--coll-bg)", stroke: "var(--coll)", "stroke-width": 1.3});
+      element(group, "rect", {x: x - wide / 2, y: top - tall, width: wide, height: bottom - top + 2 * tall, rx: Math.min(9, wide / 2), fill: "var(--coll-bg)", stroke: "var(--coll)", "stroke-width": 1.3, class: "meeting"});
       const inside = new Set(devices);
       for (const lane of lanes) if (this.sees(lane.device) && !inside.has(lane.device) && this.y(lane.device) > top && this.y(lane.device) < bottom)
         element(group, "rect", {x: x - wide / 2, y: this.y(lane.device) - this.row / 2, width: wide, height: this.row, fill: "var(--bg)", opacity: .75});
@@ -153,36 +174,49 @@ const Lanes = {
     for (const [source, send, target, done] of D.sends) {
       const from = lanes[source].times[send], to = lanes[target].times[done];
       if (to < this.first || from > last || !this.sees(source, target)) continue;
-      const x1 = this.x(from) + this.px * .45, x2 = this.x(to) - this.px * .47, y1 = this.y(source), y2 = this.y(target), bend = Math.max(10, Math.min(60, (x2 - x1) / 2));
-      element(svg, "path", {d: `M${x1} ${y1} C${x1 + bend} ${y1},${x2 - bend} ${y2},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
+      // From below (or above) the send to above (or below) the recv-done, so that the boxes stay clear.
+      const way = Math.sign(target - source), tall = Math.min(26, this.row - 5) / 2 * way, gap = Math.max(6, (this.row - 2 * Math.abs(tall)) * .9) * way;
+      const x1 = this.x(from) + this.px * .18, x2 = this.x(to) - this.px * .18, y1 = this.y(source) + tall, y2 = this.y(target) - tall;
+      element(svg, "path", {class: "transfer", d: `M${x1} ${y1}C${x1} ${y1 + gap},${x2} ${y2 - gap},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
         "marker-end": this.px < 7 ? "" : "url(#tip)", opacity: lanes[source].times[send] <= state.time ? 1 : .4, "pointer-events": "none"});
     }
   },
-  // Where a run that stopped has come to.
-  standing(svg) {
-    if (!D.stop) return;
-    for (const each of D.stop.devices) {
-      if (!this.sees(each.device)) continue;
-      const lane = lanes[each.device], from = lane.end + .55, y = this.y(each.device);
-      if (from > this.first + this.shown) continue;
-      const x = this.x(Math.max(from, this.first)), wide = this.width - 8 - x;
-      if (each.ended) { element(svg, "text", {x, y: y + 4, class: "d", style: "font-size:11px"}, "■ has ended"); continue; }
-      element(svg, "rect", {x, y: y - 8, width: Math.max(wide, 4), height: 16, fill: each.cause ? "url(#hatch)" : "var(--line)", opacity: .55, stroke: each.cause ? "var(--wait)" : "none"});
-      element(svg, "text", {x: x + 4, y: y + this.row / 2 - 3, style: `font-size:10.5px;fill:var(--${each.cause ? "wait" : "dim"})`}, each.stands_at || "has not begun");
+  // Names of collectives above their bars, that of the current step first, others where there is room.
+  names(svg) {
+    if (this.px < 16 || this.top > 4) return;
+    const taken = [], last = this.first + this.shown;
+    const seen = D.meets.filter(meet => meet.t >= this.first && meet.t <= last && meet.e.length > 1).sort((a, b) => (b.t === state.time) - (a.t === state.time) || a.t - b.t);
+    for (const meet of seen) {
+      const half = meet.n.length * 3.3 + 4, x = Math.max(this.label + half, Math.min(this.width - half, this.x(meet.t)));
+      if (taken.some(other => Math.abs(other[0] - x) < other[1] + half)) continue;
+      taken.push([x, half]);
+      const top = this.y(Math.min(...meet.e.map(each => each[0])));
+      element(svg, "text", {x, y: top - Math.min(20, this.row * .48) - 4, "text-anchor": "middle", class: "halo name", style: "font-size:11px;fill:var(--coll)", "pointer-events": "none"}, meet.n);
     }
+  },
+  // Where a run that stopped has come to: hatched from there on, with what it waits for.
+  standing(svg, lane) {
+    const {state: each} = lane, from = lane.end + .55, y = this.y(lane.device), colour = each.cause ? "wait" : "dim";
+    if (from > this.first + this.shown) return;
+    const x = this.x(Math.max(from, this.first - .5)), wide = Math.max(this.width - 8 - x, 4);
+    if (each.ended) { element(svg, "text", {x: x + 3, y: y + 4, style: `font-size:11px;fill:var(--${colour})`}, "■ has ended"); return; }
+    const group = element(svg, "g", {class: "blocked"}), words = each.waits_for ? `waits for ${named(each.waits_for)}` : each.stands_at ? "stands here" : "has not begun";
+    element(group, "rect", {x, y: this.row < 44 ? y - 10 : y - 8, width: wide, height: this.row < 44 ? 12 : 16, fill: each.cause ? "url(#hatch)" : "url(#hatch-dim)", opacity: .6});
+    element(group, "title", {}, words);
+    this.words(group, words, x + 3, y, wide, colour);
   },
   overview() {
     const canvas = this.strip, ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, style = getComputedStyle(document.documentElement);
     if (!width) return;
     canvas.width = width * ratio; canvas.height = 26 * ratio;
-    const pen = canvas.getContext("2d"), scale = (width - LABEL) / Math.max(D.end, 1), colour = name => style.getPropertyValue(name);
+    const pen = canvas.getContext("2d"), scale = (width - this.label) / Math.max(D.end, 1), colour = name => style.getPropertyValue(name);
     const drawn = [width, ratio, document.documentElement.dataset.theme].join();
     if (this.drawn !== drawn) { this.wholeRun(width, ratio, scale, colour); this.drawn = drawn; }
     pen.drawImage(this.ground, 0, 0);
     pen.scale(ratio, ratio);
     pen.strokeStyle = colour("--dim"); pen.lineWidth = 1;
-    pen.strokeRect(LABEL + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
-    pen.fillStyle = colour("--now"); pen.fillRect(LABEL + (state.time - .5) * scale - 1, 0, 2, 26);
+    pen.strokeRect(this.label + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
+    pen.fillStyle = colour("--now"); pen.fillRect(this.label + (state.time - .5) * scale - 1, 0, 2, 26);
   },
   // What of the strip is the same at every step, drawn once.
   wholeRun(width, ratio, scale, colour) {
@@ -197,20 +231,28 @@ const Lanes = {
     });
     lanes.forEach(lane => {
       const y = 2 + lane.device * tall;
-      pen.fillStyle = colour("--Kb"); pen.globalAlpha = .3; pen.fillRect(LABEL, y, lane.end * scale, Math.max(1, tall - 1));
+      pen.fillStyle = colour("--Kb"); pen.globalAlpha = .3; pen.fillRect(this.label, y, lane.end * scale, Math.max(1, tall - 1));
       for (const i of this.marks[lane.device]) {
         pen.globalAlpha = lane.waited.has(i) ? .35 : .9;
-        pen.fillStyle = colour(lane.waited.has(i) ? "--wait" : "--coll");
-        if (lane.waited.has(i)) pen.fillRect(LABEL + (lane.since(i) - 1) * scale, y, (lane.times[i] - lane.since(i)) * scale, Math.max(1, tall - 1));
-        else pen.fillRect(LABEL + (lane.times[i] - 1) * scale, y, Math.max(1, scale), Math.max(1, tall - 1));
+        pen.fillStyle = colour(lane.waited.has(i) || i === lane.stuck ? "--wait" : "--coll");
+        if (lane.waited.has(i)) pen.fillRect(this.label + (lane.since(i) - 1) * scale, y, (lane.times[i] - lane.since(i)) * scale, Math.max(1, tall - 1));
+        else pen.fillRect(this.label + (lane.times[i] - 1) * scale, y, Math.max(1, scale), Math.max(1, tall - 1));
       }
     });
   },
 };
 
+// Words of HLO in at most five letters and in at most eight, for boxes that have no more room.
+const SHORT = Object.fromEntries(`parameter param param,constant const constant,convert cvt convert,after-all token token,replica-id rid replica,partition-id pid partitn,remainder rem rem,
+dynamic-slice slice dslice,dynamic-update-slice updt dus,get-tuple-element gte gte,multiply mul multiply,subtract sub subtract,divide div divide,negate neg negate,broadcast bcast bcast,
+transpose trans transp,reshape shape reshape,concatenate cat concat,exponential exp exp,maximum max max,minimum min min,compare cmp compare,select sel select,reduce red reduce,
+reduce-window window window,convolution conv conv,conditional cond cond,all-reduce a-red all-red,all-gather a-gat all-gath,all-to-all a2a a-to-a,reduce-scatter r-sc red-scat,
+collective-permute cperm c-perm,collective-broadcast cbc c-bcast,send-done sent sdone,recv-done done rdone,custom-call call custom,scatter scat scatter,gather gath gather,bitcast bitc bitcast,infeed inf infeed,outfeed outf outfeed`
+  .split(/,\s*/).map(line => { const [word, five, eight] = line.split(" "); return [word, [eight, five]]; }));
+
 // A name in so many letters.
 function short(spot, most) {
-  const word = spot.n.replace(/\.\d+$/, "");
-  return [spot.n, word, {parameter: "param", "dynamic-update-slice": "dus", "dynamic-slice": "dslice", "get-tuple-element": "gte", multiply: "mul", subtract: "sub", broadcast: "bcast", "all-reduce": "a-red", constant: "const", transpose: "transp", "send-done": "sdone", "recv-done": "rdone"}[word] || word]
-    .find(text => text.length <= most) || word.slice(0, Math.max(1, most - 1)) + "…";
+  const word = spot.n.replace(/\.\d+$/, ""), isOwn = COMMUNICATES.has(spot.k) || spot.k === "P" || !word.includes("_");
+  const known = SHORT[word] || (isOwn || word.length <= most ? [] : [spot.o, ...(SHORT[spot.o] || [])]);
+  return [spot.n, word, ...known].find(text => text.length <= most) || `${word.slice(0, Math.max(1, most - 1))}…`;
 }

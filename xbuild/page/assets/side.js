@@ -2,23 +2,37 @@
 const Side = {
   draw() {
     const host = byId("side"), lane = lanes[state.device], i = currentEvent();
-    const kept = host.scrollTop;
-    host.replaceChildren();
-    requestAnimationFrame(() => { host.scrollTop = kept; });
-    if (D.stop) host.append(...this.stuck());
-    else if (D.verdict && D.verdict.refused) host.append(html("details", {open: ""}, html("summary", {class: "more"}, "the verdict before the run"), html("pre", {class: "rule"}, D.verdict.text)));
-    if (i < 0) { host.append(html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)); return; }
-    const spot = lane.spot(i);
-    if (lane.times[i] !== state.time) host.append(html("p", {class: "more"}, this.between(lane, i)));
-    host.append(html("h3", {class: "m"}, spot.n, " ", html("small", {}, spot.s)));
-    if (spot.p.length) host.append(html("p", {class: "path m"}, this.path(lane, i, spot)));
+    // Why it is stuck comes first where a device stands, and last while the way there is replayed.
+    const stands = D.stop || (D.verdict && D.verdict.refused) ? this.stuck || (this.stuck = Stuck.show()) : null, ahead = !D.stop || i < 0 || i === lane.stuck || state.time >= D.end;
+    const kept = stands && ahead !== this.ahead ? 0 : host.scrollTop, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
+    this.ahead = ahead;
+    if (stands) ahead ? parts.unshift(stands) : parts.push(stands);
+    if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "the verdict in full")));
+    if (D.left_out) parts.push(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
+    host.replaceChildren(...parts);
+    host.scrollTop = kept;
+    // What lights up for a newly chosen element is not to stay below the edge.
+    const chosen = [lane.device, i, state.part, state.index].join(), lit = chosen !== this.chosen && host.querySelector(".lit");
+    this.chosen = chosen;
+    if (lit) lit.scrollIntoView({block: "nearest"});
+  },
+  instruction(lane, i) {
+    const spot = lane.spot(i), found = [];
+    if (lane.times[i] !== state.time && i !== lane.stuck) found.push(html("p", {class: "more"}, this.between(lane, i)));
+    found.push(html("h3", {class: "m"}, spot.n, " ", html("small", {}, spot.s)));
+    if (spot.p.length) found.push(html("p", {class: "path m"}, this.path(lane, i, spot)));
     const marked = (D.marks[lane.device] || []).filter(each => each[0] === i);
-    for (const [, text] of marked) host.append(html("p", {class: "rule bad"}, text));
-    host.append(this.facts(lane, i, spot));
-    host.append(html("p", {class: "rule"}, html("b", {class: "m"}, spot.o), " — ", D.sentences[spot.o] || ""));
-    host.append(html("h2", {}, "Result on each device"), this.results(lane.spots[i], i));
-    host.append(...this.operands(lane, i, spot));
-    if (D.left_out) host.append(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
+    for (const [, text] of marked) found.push(html("p", {class: "rule bad"}, text));
+    if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} stands here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
+    found.push(this.facts(lane, i, spot));
+    const heading = html("h2", {}, "Result on each device");
+    found.push(html("div", {class: "bar"}, heading, html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), this.results(lane.spots[i], i));
+    return [...found, ...this.operands(lane, i, spot), html("h2", {}, "Rule"), this.rule(spot)];
+  },
+  // The op in a sentence, and what it asks of shapes and types.
+  rule(spot) {
+    const [sentence, rules] = D.ops[spot.o] || ["", []];
+    return html("div", {class: "rule"}, html("b", {class: "m"}, spot.o), ` — ${sentence}`, ...rules.map(([name, text]) => html("div", {class: "source"}, html("b", {}, `${name} `), text)));
   },
   // The calls on the way, loops with their trips, and how often the device comes here.
   path(lane, i, spot) {
@@ -31,7 +45,7 @@ const Side = {
     if (cell) cell.parentNode.focus({preventScroll: true});
   },
   between(lane, i) {
-    if (i + 1 >= lane.length) return D.stop ? "It has not come further." : `${D.labels[lane.device]} has ended; its last instruction was:`;
+    if (i + 1 >= lane.length) return `${D.labels[lane.device]} has ended; its last instruction was:`;
     const partner = partners.get(`${lane.device}:${i + 1}`);
     return `${D.labels[lane.device]} waits in ${lane.spot(i + 1).n}${partner ? ` for ${partner.text}` : ""}; before it came to:`;
   },
@@ -40,7 +54,7 @@ const Side = {
     spot.in.forEach((operand, n) => {
       if (operand < 0) return;
       const other = D.spots[operand];
-      rows.push([`operand ${n}`, html("span", {}, html("button", {class: "link m", on: () => this.follow(lane, operand, i)}, other.n), html("span", {class: "m"}, `  ${other.s}`))]);
+      rows.push([`operand ${n}`, html("span", {}, html("button", {type: "button", class: "link m", on: () => this.follow(lane, operand, i)}, other.n), html("span", {class: "m"}, `  ${other.s}`))]);
     });
     if (lane.waited.has(i)) {
       const partner = partners.get(`${lane.device}:${i}`);
@@ -57,16 +71,15 @@ const Side = {
   },
   // The same turn of the same instruction on the other devices.
   results(spot, i) {
-    const turn = lanes[state.device].turn(i), host = html("div", {class: "devices", style: roomFor([lanes[state.device].value(i)])});
-    const few = this.near(lanes.length <= 16 ? 16 : 12), shown = few.map(device => lanes[device]);
+    const turn = lanes[state.device].turn(i), few = this.near(lanes.length <= 16 ? 16 : 12), shown = few.map(device => lanes[device]);
+    const host = html("div", {class: "devices", style: roomFor([lanes[state.device].value(i)], few.length)});
     const chosen = state.index == null ? null : {part: state.part, index: state.index};
     for (const lane of shown) {
       const event = this.counterpart(lane, spot, turn), value = event >= 0 ? lane.value(event) : null, on = lane.device === state.device;
-      const name = html("button", {on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device]);
-      const body = event < 0 ? html("p", {class: "more"}, "does not come to it") : lane.times[event] > state.time
+      const name = html("button", {type: "button", on: () => go({device: lane.device, time: event >= 0 ? lane.times[event] : state.time})}, D.labels[lane.device]);
+      const body = event >= 0 && event === lane.stuck ? html("p", {class: `more${lane.state.cause ? " bad" : ""}`}, "stands here, waiting") : event < 0 ? html("p", {class: "more"}, "does not come to it") : lane.times[event] > state.time
         ? html("p", {class: "more"}, `at step ${lane.times[event]}`) : D.spots[spot].s === "token[]" ? html("p", {class: "more"}, "a token") : showValue(value, {chosen: on ? chosen : null, choose: (index, part = null) => go({device: lane.device, time: lane.times[event], index, part})});
-      const columns = value && value.f ? columnsOf(value) : 1;
-      host.append(html("div", {class: `dev${on ? " on" : ""}${columns > 8 || Array.isArray(value) ? " wide" : ""}`}, name, body));
+      host.append(html("div", {class: `dev${on ? " on" : ""}${isWide(value) ? " wide" : ""}`}, name, body));
     }
     if (shown.length < lanes.length) host.append(this.others(shown.length));
     return host;
@@ -79,7 +92,7 @@ const Side = {
   others(count) {
     const box = html("input", {type: "number", min: 0, max: lanes.length - 1, value: state.device, "aria-label": "device"});
     box.addEventListener("change", () => { if (box.value !== "") go({device: Number(box.value)}); });
-    return html("p", {class: "more"}, `${lanes.length - count} more devices; go to device `, box);
+    return html("p", {class: "more others"}, `${lanes.length - count} more devices; go to device `, box);
   },
   counterpart(lane, spot, turn) {
     const same = lane.of(spot);
@@ -94,7 +107,7 @@ const Side = {
     const tables = lane.origins(i);
     if (tables && tables.length && "part" in tables[0]) return Far.show(lane, i, spot, tables);
     const picked = state.index != null && state.part == null && tables ? tables.map(table => rowOf(table, state.index)) : null, result = lane.value(i);
-    const found = [html("h2", {}, "Operands")];
+    const found = [html("h2", {}, picked && result ? `Where ${spot.n}${indexOf(state.index, result.d)} comes from` : "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
     else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Choose an element of the result to see what it was computed from."));
     const host = html("div", {class: "devices", style: roomFor(shown.map(({event}) => lane.value(event)))});
@@ -102,8 +115,8 @@ const Side = {
     for (const {operand, n, event} of shown) {
       if (once.has(operand) && !picked) continue;
       once.add(operand);
-      const value = lane.value(event), columns = columnsOf(value);
-      host.append(html("div", {class: `dev${columns > 8 || Array.isArray(value) ? " wide" : ""}`}, html("button", {class: "m", on: () => this.follow(lane, operand, i)}, D.spots[operand].n), showValue(value, {lit: picked && picked[n] ? new Set(picked[n]) : null})));
+      const value = lane.value(event);
+      host.append(html("div", {class: `dev${isWide(value) ? " wide" : ""}`}, html("button", {type: "button", class: "m", on: () => this.follow(lane, operand, i)}, D.spots[operand].n), showValue(value, {lit: picked && picked[n] ? new Set(picked[n]) : null})));
     }
     found.push(host);
     return found;
@@ -120,51 +133,17 @@ const Side = {
     line.append(parts.length ? parts.join(", ") : "no element of an operand");
     return line;
   },
-  // A run that stopped: the report, where each device stands, who waits for whom.
-  stuck() {
-    const list = html("ul", {class: "stands m"});
-    const causes = D.stop.devices.filter(each => each.cause), rest = D.stop.devices.filter(each => !each.cause), all = [...causes, ...rest];
-    for (const each of all.length > 16 ? all.slice(0, 8) : all) {
-      const words = each.ended ? "has ended" : each.stands_at ? `stands at ${each.stands_at}` : "has not begun";
-      list.append(html("li", {class: each.cause ? "cause" : ""}, html("button", {class: "link", on: () => go({device: each.device, time: Math.max(1, lanes[each.device].end)})}, D.labels[each.device]), ` ${words}`,
-        each.waits_for ? html("div", {class: "source"}, `waits for ${each.waits_for}`) : null));
-    }
-    if (all.length > 16) list.append(html("li", {}, `and ${all.length - 8} more devices`));
-    const refused = D.verdict && D.verdict.refused;
-    return [html("h2", {}, "Where it is stuck"), waits(D.stop.devices), list,
-      html("details", {open: ""}, html("summary", {class: "more"}, refused ? "the verdict before the run" : "the report"), html("pre", {class: "rule"}, refused ? D.verdict.text : D.stop.text))];
-  },
 };
 
-// The least width of a device's values, so that numbers have room.
-const roomFor = values => `--least:${Math.max(150, ...values.filter(each => each && each.f && columnsOf(each) <= 8).map(each => columnsOf(each) * 47))}px`;
+// How many devices stand side by side: so many that numbers have room, the same in each row.
+function roomFor(values, count = values.length) {
+  const least = Math.max(112, ...values.flatMap(partsOf).filter(each => each && each.f && columnsOf(each) <= 8).map(each => columnsOf(each) * 47));
+  const most = Math.max(1, Math.floor((room() + 14) / (least + 14))), rows = Math.ceil(count / most);
+  return `grid-template-columns:repeat(${rows > 1 ? Math.ceil(count / rows) : most},minmax(0,1fr))`;
+}
 
 function rowOf(table, index) {
   if (!table) return null;
   if (!table.all) table.all = columnOf(table);
   return [...table.all.slice(index * table.k, (index + 1) * table.k)].filter(each => each >= 0);
-}
-
-// Who waits for whom: causes in red, victims in grey.
-function waits(devices) {
-  const few = devices.filter(each => !each.ended || devices.some(other => other.missing.includes(each.device))).sort((a, b) => b.cause - a.cause || a.device - b.device).slice(0, 12).sort((a, b) => a.device - b.device), count = few.length, radius = count > 6 ? 112 : 62, middle = radius + 26;
-  const svg = document.createElementNS(SVG, "svg"), place = new Map();
-  svg.setAttribute("viewBox", `0 0 ${2 * middle + 60} ${2 * middle}`);
-  svg.setAttribute("style", `max-width:${count > 6 ? 340 : 190}px;display:block;margin:4px auto`);
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", "which device waits for which");
-  element(svg, "defs", {}).innerHTML = ["wait", "dim"].map(name => `<marker id="to-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--${name})"/></marker>`).join("");
-  few.forEach((each, n) => { const angle = 2 * Math.PI * n / count - Math.PI / 2; place.set(each.device, [middle + 30 + radius * Math.cos(angle), middle + radius * Math.sin(angle)]); });
-  for (const each of few) for (const other of each.missing) {
-    if (!place.has(other)) continue;
-    const [x1, y1] = place.get(each.device), [x2, y2] = place.get(other), length = Math.hypot(x2 - x1, y2 - y1) || 1, ux = (x2 - x1) / length, uy = (y2 - y1) / length;
-    const red = each.cause && few.find(one => one.device === other).cause, name = red ? "wait" : "dim";
-    element(svg, "path", {d: `M${x1 + ux * 20} ${y1 + uy * 20} Q${(x1 + x2) / 2 - uy * 16} ${(y1 + y2) / 2 + ux * 16},${x2 - ux * 21} ${y2 - uy * 21}`, fill: "none", stroke: `var(--${name})`, "stroke-width": red ? 2.2 : 1.3, "marker-end": `url(#to-${name})`});
-  }
-  for (const each of few) {
-    const [x, y] = place.get(each.device);
-    element(svg, "circle", {cx: x, cy: y, r: 18, fill: "var(--panel)", stroke: each.cause ? "var(--wait)" : "var(--dim)", "stroke-width": each.cause ? 2.4 : 1.2, "stroke-dasharray": each.ended ? "3 3" : ""});
-    element(svg, "text", {x, y: y + 4, "text-anchor": "middle", style: "fill:var(--ink)"}, each.device);
-  }
-  return svg;
 }

@@ -30,20 +30,33 @@ const shorter = text => text.replace("e+", "e");
 
 // A number in at most seven letters or so.
 function brief(text) {
-  const size = Math.abs(Number(text));
-  if (text.length <= 7 || !Number.isFinite(size)) return text;
-  return size && (size >= 1e6 || size < 1e-3) ? shorter(Number(text).toExponential(2)) : String(Number(Number(text).toPrecision(3)));
+  const value = Number(text), size = Math.abs(value);
+  if (text.length <= 4 || !Number.isFinite(size) || (text.length <= 6 && Number.isInteger(value))) return text;
+  if (size && (size >= 1e5 || size < 1e-3)) return shorter(value.toExponential(1));
+  return String(Number(value.toPrecision(size >= 1000 ? 4 : size < .1 ? 2 : 3)));
 }
 
 // The colour of a number among others: blue above zero, brown below.
 function tint(size, most) {
   if (!Number.isFinite(size) || !most) return "transparent";
   const share = Math.round(8 + 46 * Math.min(1, Math.abs(size) / most));
-  return `color-mix(in srgb, var(--${size < 0 ? "low" : "now"}) ${size === 0 ? 3 : share}%, transparent)`;
+  return `color-mix(in srgb, var(--${size < 0 ? "low" : "high"}) ${size === 0 ? 3 : share}%, transparent)`;
 }
 
-// How many elements stand side by side: the last dimension that is more than 1.
-const columnsOf = value => value && value.d ? value.d.filter(extent => extent !== 1).pop() || 1 : 1;
+// How much room there is for values side by side.
+const room = () => Math.max(150, (byId("side").clientWidth || 480) - 38);
+
+// Whether it is one row that stands in several.
+const isFolded = value => !!value && !!value.f && value.d.filter(extent => extent !== 1).length === 1 && product(value.d) > 8 && product(value.d) <= 128;
+
+// How many elements stand side by side: the last dimension that is more than 1, and of one row eight.
+const columnsOf = value => isFolded(value) ? 8 : value && value.d ? value.d.filter(extent => extent !== 1).pop() || 1 : 1;
+
+// The arrays of a value, which may be a tuple.
+const partsOf = value => Array.isArray(value) ? value.flatMap(partsOf) : [value];
+
+// Whether a value has a row of the page for itself.
+const isWide = value => partsOf(value).some(each => each && each.f && (columnsOf(each) > 8 || isFolded(each)));
 
 const shapeOf = value => Array.isArray(value) ? `tuple of ${value.length}` : value ? `${value.t}[${value.d.join(",")}]` : "";
 
@@ -68,7 +81,7 @@ function showValue(value, {lit = null, chosen = null, choose = null} = {}) {
 function grid(value, elements, lit, chosen, choose) {
   const dims = value.d, wide = dims.filter(extent => extent !== 1), columns = columnsOf(value);
   if (!elements.length) return html("p", {class: "more"}, "no elements");
-  const finite = elements.map(each => Math.abs(each.size)).filter(Number.isFinite), most = Math.max(0, ...finite), tiny = columns > 8 || elements.length > 96;
+  const finite = elements.map(each => Math.abs(each.size)).filter(Number.isFinite), most = Math.max(0, ...finite), tiny = columns * 44 > room() + 8 || elements.length > 160;
   const host = html("div", {class: "grid m", style: `grid-template-columns:repeat(${columns},minmax(0,1fr))`});
   const fold = wide.length > 2 ? columns * wide[wide.length - 2] : 0;
   elements.forEach((each, flat) => {
@@ -104,10 +117,10 @@ function summarised(value) {
   const range = Number.isNaN(value.mean) ? "nothing finite" : product(value.d) === 1 ? brief(number(value.low)) : `${brief(number(value.low))} … ${brief(number(value.high))}, mean ${brief(number(value.mean))}`;
   const host = html("div", {}, html("p", {class: "more"}, range, odd ? html("b", {class: "bad"}, `  ${odd}`) : null));
   if (!cells.length) return host;
-  const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.max(rows, columns / 8)}`, title: `means of blocks of ${shapeOf(value)}`});
+  const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.min(1.25 * columns, Math.max(rows, columns / 8))}`, title: `means of blocks of ${shapeOf(value)}`});
   const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
   cells.forEach((each, i) => {
-    pen.fillStyle = style.getPropertyValue(each < 0 ? "--low" : "--now");
+    pen.fillStyle = style.getPropertyValue(each < 0 ? "--low" : "--high");
     pen.globalAlpha = most ? .06 + .8 * Math.abs(each) / most : .06;
     pen.fillRect(i % columns, Math.floor(i / columns), 1, 1);
   });

@@ -1,0 +1,21 @@
+"""What the tests ask of an open page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+def step(page: Any) -> int:
+    return int(re.findall(r"\d+", page.inner_text("#clock"))[0])
+
+
+def name(page: Any) -> str:
+    """The instruction that is shown."""
+    return str(page.inner_text("#side h3")).split()[0]
+
+
+def lit(page: Any) -> list[str]:
+    """The elements that light up, with the heads of what they are in."""
+    script = "all => all.map(c => `${c.closest('.dev').querySelector('button').innerText} ${c.title}`)"
+    return list(page.eval_on_selector_all("#side .lit", script))
