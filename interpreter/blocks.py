@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shape_inference import Shape
 from xbuild.graph import Computation, Instruction
 
-from .lines import Path
+from .lines import Path, Place
 
 if TYPE_CHECKING:
     from .emit import Emitter, Expr
@@ -38,13 +38,16 @@ def emit_shared(
     emitter.lines.add(f"{kept} = device.shared({number})", path)
     emitter.lines.add(f"if {kept} is None:", path)
     with emitter.lines.block():
-        emitter.run(block, local, path)
+        with emitter.unmarked():
+            emitter.run(block, local, path)
         needed = [leaf for i in _needed_after(computation, block) for leaf in flat(local[i])]
         names = "".join(f"{name}, " for name in dict.fromkeys(needed) if name.startswith("v"))
         emitter.lines.add(f"device.share({number}, ({names}))", path)
     emitter.lines.add("else:", path)
     with emitter.lines.block():
         emitter.lines.add(f"({names}) = {kept}", path)
+    for instruction in block:
+        emitter.mark((*path, Place(instruction)))
 
 
 def _needed_after(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:

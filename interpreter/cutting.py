@@ -12,6 +12,7 @@ from shape_inference import Shape
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
+from .lifting import common
 from .lines import Path
 from .ops.elementwise import BINARY
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Fit: TypeAlias = Callable[..., tuple[Any, ...]]
 Flags: TypeAlias = tuple[tuple[bool, ...], ...]
 
-_BY_ELEMENT = frozenset({*BINARY, "clamp", "compare", "complex", "map", "select", "stochastic_convert"})
+_BY_ELEMENT = frozenset({*BINARY, "compare", "complex", "map", "select", "stochastic_convert"})
 
 
 def fitted(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> list[Expr]:
@@ -41,10 +42,14 @@ def fitted(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
 def _fit(instruction: Instruction, flags: list[tuple[bool, ...]]) -> Fit | None:
     if instruction.opcode in _BY_ELEMENT:
         return partial(cut, flags=tuple(flags))
+    if instruction.opcode == "clamp":
+        return bounded
     if instruction.opcode == "dot":
         a = instruction.attributes
         left, right = a.lhs_batch_dims + a.lhs_contracting_dims, a.rhs_batch_dims + a.rhs_contracting_dims
         return partial(cut_pairs, pairs=tuple(zip(left, right, strict=True)))
+    if instruction.opcode == "convolution":
+        return partial(filled_up, bounds=_bounds_of_sums(instruction))
     return padded if instruction.opcode == "reduce" else None
 
 
@@ -72,6 +77,37 @@ def _least(arrays: list[Any], flags: list[tuple[bool, ...]], axis: int) -> int:
 
 def _stretched(array: Array, sizes: tuple[int, ...]) -> Array:
     return array if array.shape == sizes else np.broadcast_to(array, sizes)
+
+
+def bounded(low: Array, operand: Array, high: Array) -> tuple[Array, Array, Array]:
+    """Bounds of the operand's size, which is the result's: where a bound has ended, the operand's elements stay."""
+    return _over(low, operand), operand, _over(high, operand)
+
+
+def _over(bound: Array, operand: Array) -> Array:
+    if not bound.ndim or bound.shape == operand.shape:
+        return bound
+    shared = tuple(slice(min(pair)) for pair in zip(bound.shape, operand.shape, strict=True))
+    whole = np.array(operand, common(operand.dtype, bound.dtype))
+    whole[shared] = bound[shared]
+    return whole
+
+
+def _bounds_of_sums(instruction: Instruction) -> tuple[dict[int, int], dict[int, int]]:
+    """The dimensions over which a convolution sums, and their bounds: features of both, the kernel's window."""
+    numbers = instruction.attributes.dimension_numbers
+    lhs, rhs = (operand.shape for operand in instruction.operands)
+    assert isinstance(lhs, Shape)
+    assert isinstance(rhs, Shape)
+    inner = numbers.kernel_input_feature_dimension, *numbers.kernel_spatial_dimensions
+    feature = numbers.input_feature_dimension
+    return {feature: lhs.dims[feature]}, {dim: rhs.dims[dim] for dim in inner}
+
+
+def filled_up(*arrays: Array, bounds: tuple[dict[int, int], ...]) -> tuple[Array, ...]:
+    """The arrays with zeros up to the bounds of these dimensions, which change no sum of products."""
+    sizes = [tuple(b.get(dim, n) for dim, n in enumerate(a.shape)) for a, b in zip(arrays, bounds, strict=True)]
+    return tuple(_filled(array, size, 0) for array, size in zip(arrays, sizes, strict=True))
 
 
 def cut_pairs(lhs: Array, rhs: Array, *, pairs: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .callbacks import CallbackFailed
 from .grid import Grid
 from .history import Mismatch
 from .limits import LimitReached, Limits
-from .report import Stopped, interrupted, mismatched, raised, stuck
+from .report import Report, Stopped, interrupted, mismatched, raised, stuck
 
 
 def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
@@ -26,25 +26,39 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verd
     with np.errstate(all="ignore"), limit.running(limits):
         try:
             grid.run(arguments)
-        except LimitReached as reached:
-            raise Stopped(interrupted(grid, reached.kind, reached.message, reached.__traceback__, verdict)) from None
-        except CallbackFailed as failed:
-            raise Stopped(raised(grid, failed)) from failed.error
-        except Mismatch as mismatch:
-            raise Stopped(mismatched(grid, mismatch)) from None
-        except KeyboardInterrupt as interrupt:
-            raise Stopped(
-                interrupted(grid, "interrupted", "interrupted from outside", interrupt.__traceback__, verdict)
-            ) from None
-        except MemoryError as error:
-            raise Stopped(interrupted(grid, "limit_bytes", f"out of memory: {error}", error.__traceback__)) from None
-        except Exception as error:
-            _note(grid, error, error.__traceback__)
-            raise
+        except BaseException as error:
+            raise_end(grid, error, verdict)
         finally:
             grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
         raise Stopped(stuck(grid, verdict))
+
+
+def raise_end(grid: Grid, error: BaseException, verdict: Verdict | None) -> NoReturn:
+    """What a run raises that an exception has ended; what its device had done is marked before."""
+    if grid.running is not None:
+        grid.running.mark_begun(error.__traceback__)
+    if isinstance(error, CallbackFailed):
+        raise Stopped(raised(grid, error)) from error.error
+    report = _report(grid, error, verdict)
+    if report is not None:
+        raise Stopped(report) from None
+    if isinstance(error, Exception):
+        _note(grid, error, error.__traceback__)
+    raise error
+
+
+def _report(grid: Grid, error: BaseException, verdict: Verdict | None) -> Report | None:
+    """The report of a run that ended before it was through; None where an exception of a rule or a feed says more."""
+    if isinstance(error, LimitReached):
+        return interrupted(grid, error.kind, error.message, error.__traceback__, verdict)
+    if isinstance(error, Mismatch):
+        return mismatched(grid, error)
+    if isinstance(error, KeyboardInterrupt):
+        return interrupted(grid, "interrupted", "interrupted from outside", error.__traceback__, verdict)
+    if isinstance(error, MemoryError):
+        return interrupted(grid, "limit_bytes", f"out of memory: {error}", error.__traceback__)
+    return None
 
 
 def _note(grid: Grid, error: Exception, traceback: TracebackType | None) -> None:

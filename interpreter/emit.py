@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
@@ -19,6 +20,7 @@ from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
 from .limits import trips
 from .lines import Lines, Path, Place
+from .marking import MARK, SET_UP
 from .region import Region
 from .rules import compute, planned
 from .sharing import Site, site_of
@@ -28,23 +30,29 @@ from .strict.checks import check_of
 Expr: TypeAlias = str | tuple["Expr", ...]
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
 
-LARGE = 1 << 16  # bytes from which on an array is freed after its last use, where one plan runs at a time
 INLINED = 64
 DEEPEST = 8
 
 
 @frozen
 class Options:
-    """How a plan is made: reporting each value; on whole arrays; every fold one element after the other;
-    in these orders; with these places computed once for all devices; each value checked for what it lost.
+    """How a plan is made: reporting each value; marking what it comes to; on whole arrays; every fold one element
+    after the other; in these orders; with these places computed once for all devices; each value checked for what it
+    lost.
     """
 
     observed: bool = False
+    marked: bool = False
     lifted: bool = False
     sequential: bool = False
     orders: tuple[Order, ...] = ()
     shared: frozenset[Site] = frozenset()
     strict: bool = False
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to know of each instruction."""
+        return self.observed or self.marked
 
 
 @define
@@ -56,6 +64,7 @@ class Emitter:
     lines: Lines = field(factory=Lines)
     functions: list[Lines] = field(factory=list)
     depth: int = 0
+    is_unmarked: bool = False
     _count: itertools.count[int] = field(factory=itertools.count)
     _bound: dict[int, str] = field(factory=dict)
     _called: dict[Any, str] = field(factory=dict)
@@ -80,8 +89,8 @@ class Emitter:
         if isinstance(shape, TokenShape):
             return "None"
         name = f"v{next(self._count)}"
-        if shape.dims and shape.bytes >= self.lines.least:
-            self.lines.large.add(name)
+        if shape.dims and shape.bytes:
+            self.lines.arrays.add(name)
         return name
 
     def assign(self, targets: Expr, values: Expr, path: Path) -> None:
@@ -100,7 +109,7 @@ class Emitter:
     def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
         """The lines of a computation on these arguments; gives its root."""
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
-        wanted = frozenset(computation.instructions) if self.options.observed else live(computation)
+        wanted = frozenset(computation.instructions) if self.options.watched else live(computation)
         for parameter, argument in local.items():
             self.observe(parameter, argument, (*path, Place(parameter)))
         ordered = dict(self.options.orders).get(computation, computation.instructions)
@@ -123,6 +132,8 @@ class Emitter:
         """Whether it has the same value on every device, and can be computed by one for all."""
         if not self.options.shared or acts(instruction):
             return False
+        if self.options.marked and instruction.called and instruction.opcode in planned:
+            return False  # each device marks for itself what is inside
         return site_of(instruction, [place.instruction for place in path]) in self.options.shared
 
     def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
@@ -141,9 +152,22 @@ class Emitter:
             self.lines.add(f"{check.guard(self, spell(result))}{call}", path)
 
     def observe(self, instruction: Instruction, value: Expr, path: Path) -> None:
+        self.mark(path)
         if self.options.observed:
             seen = spread("None", instruction.shape) if is_under_way(instruction) else value
             self.lines.add(f"device.see({self.bind('i', path)}, {spell(seen)})", path)
+
+    def mark(self, path: Path) -> None:
+        """The device has done the instruction of this path, if somebody wants to know that alone."""
+        if self.options.marked and not self.is_unmarked:
+            self.lines.add(MARK, path)
+
+    @contextmanager
+    def unmarked(self) -> Iterator[None]:
+        """What stands inside, only one device does; all mark it after."""
+        self.is_unmarked = True
+        yield
+        self.is_unmarked = False
 
     def attribute(self, value: Any) -> str:
         if value is None or value is True or value is False or type(value) is int:
@@ -157,7 +181,7 @@ class Emitter:
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
         """The computation in place where it is small, communicates or is observed; else a call of its own function."""
         talks = communicates(computation)
-        small = talks or self.options.observed or weight(computation) <= INLINED
+        small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:
             return self.computation(computation, operands, path)
         arguments = "".join(f", {spell(operand)}" for operand in operands)
@@ -166,7 +190,7 @@ class Emitter:
 
     def function(self, computation: Computation, path: Path) -> str:
         """The name of a function for a computation: shared, or one for each call path where that is reported."""
-        by_path = self.options.observed or self.options.shared or communicates(computation)
+        by_path = self.options.watched or self.options.shared or communicates(computation)
         key: Any = (computation, path) if by_path else computation
         if key not in self._called:
             self._called[key] = f"f{len(self._called)}_"
@@ -176,10 +200,12 @@ class Emitter:
     def define(self, name: str, computation: Computation, path: Path) -> None:
         """Write a function of a computation."""
         outer, depth = self.lines, self.depth
-        self.lines, self.depth = Lines(least=1 if communicates(computation) else LARGE), 0
+        self.lines, self.depth = Lines(), 0
         parameters = [self.variables(p.shape) for p in computation.parameters]
         self.lines.add(f"def {name}({', '.join(['device', *(f'p{n}' for n in range(len(parameters)))])}):", path)
         self.lines.indent = 1
+        if self.options.marked:
+            self.lines.add(SET_UP, path)
         for n, names in enumerate(parameters):
             if names not in ("None", ()):
                 self.lines.add(f"{target(names)} = p{n}", path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import count_nonzero
 
 from xbuild.attributes import Array
 
@@ -15,7 +16,7 @@ _NEGATIVE_ZERO = {size: np.array(np.iinfo(bits).min, bits)[()] for size, bits in
 def maximum(lhs: Array, rhs: Array) -> Any:
     """NaN if either is, and +0 above -0, which NumPy leaves to the order of the operands."""
     result = np.maximum(lhs, rhs)
-    if _has_no_zero(result):
+    if (size := result.size) <= _SMALL and count_nonzero(result) == size:
         return result
     size = result.dtype.itemsize
     if _meet_at_zero(lhs, rhs) and (result.view(_BITS[size]) == _NEGATIVE_ZERO[size]).any():
@@ -26,19 +27,15 @@ def maximum(lhs: Array, rhs: Array) -> Any:
 def minimum(lhs: Array, rhs: Array) -> Any:
     """NaN if either is, and -0 below +0."""
     result = np.minimum(lhs, rhs)
-    if _has_no_zero(result):
+    if (size := result.size) <= _SMALL and count_nonzero(result) == size:
         return result
     if _meet_at_zero(lhs, rhs) and (result.view(_BITS[result.dtype.itemsize]) == 0).any():
         return np.where((lhs == 0) & (rhs == 0), -(-lhs - rhs), result)
     return result
 
 
-def _has_no_zero(array: Array) -> bool:
-    """Whether a small array is seen at once to hold no zero; of a large one, False says nothing."""
-    return array.size <= _SMALL and np.count_nonzero(array) == array.size
-
-
 _SMALL = 4096
+"""Up to how many elements it is worth a look whether there is a zero at all."""
 
 
 def _meet_at_zero(lhs: Array, rhs: Array) -> bool:

@@ -66,6 +66,11 @@ def running(limits: Limits) -> Iterator[None]:
         _running.reset(reset)
 
 
+def unlimited() -> bool:
+    """Whether no run is under way whose limits count here."""
+    return _running.get() is None
+
+
 def trips() -> Iterator[int]:
     """The numbers of a loop's trips from 1; a plain counter where nothing limits it."""
     running = _running.get()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 
 from attrs import Factory, define, frozen
 
@@ -27,19 +28,21 @@ Path = tuple[Place, ...]
 
 @define
 class Line:
+    """`begun` are the marks of the stretch around it, and how many of them were done before."""
+
     indent: int
     text: str
     path: Path
+    begun: tuple[Sequence[Path], int] | None = None
 
 
 @define
 class Lines:
-    """Lines under construction; arrays of `least` bytes and more, `large`, are freed after their last use."""
+    """Lines under construction; `arrays` are freed after their last use, for the next ones to take their memory."""
 
     lines: list[Line] = Factory(list)
-    large: set[str] = Factory(set)
+    arrays: set[str] = Factory(set)
     indent: int = 0
-    least: int = 0
 
     def add(self, text: str, path: Path) -> None:
         self.lines.append(Line(self.indent, text, path))
@@ -52,8 +55,8 @@ class Lines:
         self.indent -= 1
 
     def freed(self) -> list[Line]:
-        """The lines, with a `v3 = None` after the last use of each large variable, no deeper than where it began."""
-        if not self.large:
+        """The lines, with a `v3 = None` after the last use of each array, no deeper than where it began."""
+        if not self.arrays:
             return self.lines
         level, last = self._extents()
         after: dict[int, list[str]] = {}
@@ -62,11 +65,11 @@ class Lines:
         return list(self._with_frees(level, after))
 
     def _extents(self) -> tuple[dict[str, int], dict[str, int]]:
-        """For each large variable the least indent that it stands at, and the last line that names it."""
+        """For each array the least indent that it stands at, and the last line that names it."""
         level: dict[str, int] = {}
         last: dict[str, int] = {}
         for place, line in enumerate(self.lines):
-            for name in self.large.intersection(_NAME.findall(line.text)):
+            for name in self.arrays.intersection(_NAME.findall(line.text)):
                 level[name] = min(level.get(name, line.indent), line.indent)
                 last[name] = place
         return level, last
@@ -81,8 +84,14 @@ class Lines:
         return line.indent > level or (line.indent == level and line.text.startswith(("elif ", "else:")))
 
     def _with_frees(self, level: dict[str, int], after: dict[int, list[str]]) -> Iterator[Line]:
+        """Where a function ends, everything is freed."""
         for place, line in enumerate(self.lines):
             yield line
-            if not line.text.startswith(("return", "break")):
-                for name in sorted(after.get(place, ()), key=lambda name: (-level[name], name)):  # inner blocks first
-                    yield Line(level[name], f"{name} = None", line.path)
+            names = after.get(place)
+            if names and not line.text.startswith(("return", "break")) and not self._returns(place + 1):
+                names.sort(key=lambda name: (-level[name], name))  # inner blocks first
+                for indent, some in groupby(names, level.__getitem__):
+                    yield Line(indent, f"{' = '.join(some)} = None", line.path)
+
+    def _returns(self, place: int) -> bool:
+        return place < len(self.lines) and self.lines[place].text.startswith("return")

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from xbuild.graph import Instruction
 
 from .lines import Path
+from .marking import Stretch
 
 Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
 
@@ -21,6 +22,15 @@ class PathObserver(ABC):
     @abstractmethod
     def __call__(self, device: int, path: Path, value: Any) -> None:
         """See one value."""
+
+
+class MarkObserver(ABC):
+    """An observer of what devices come to, and not of values: told of a stretch of instructions at a time."""
+
+    @property
+    @abstractmethod
+    def mark(self) -> Callable[[tuple[int, Stretch]], None]:
+        """What is called with the device and the stretch that it has done."""
 
 
 @define
@@ -35,9 +45,13 @@ class Watch(PathObserver):
         self.step += 1
 
 
-def watching(observer: Observer | PathObserver) -> PathObserver:
+def watching(observer: AnyObserver) -> Watching:
     """What the devices of a run call with each value."""
-    return observer if isinstance(observer, PathObserver) else Watch(observer)
+    return observer if isinstance(observer, PathObserver | MarkObserver) else Watch(observer)
+
+
+Watching: TypeAlias = PathObserver | MarkObserver
+AnyObserver: TypeAlias = Observer | Watching
 
 
 @frozen

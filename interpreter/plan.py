@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import FrameType
 from typing import Any
@@ -14,6 +14,7 @@ from xbuild.graph import Computation
 
 from .emit import Emitter, Options
 from .lines import Line, Path
+from .marking import Stretch, merged
 from .strict.ledger import PATHS
 
 
@@ -25,6 +26,7 @@ class Plan:
     source: str
     function: Callable[..., Any]
     paths: tuple[Path, ...]
+    begun: tuple[tuple[Sequence[Path], int] | None, ...]
 
     @cached_property
     def communicates(self) -> bool:
@@ -35,6 +37,11 @@ class Plan:
         if frame.f_globals is not self.function.__globals__:
             return None
         return self.paths[frame.f_lineno - 1]
+
+    def unmarked(self, frame: FrameType) -> Stretch:
+        """What a frame of this plan has done since its last mark."""
+        begun = None if self.path(frame) is None else self.begun[frame.f_lineno - 1]
+        return () if begun is None else tuple(begun[0][: begun[1]])
 
 
 def plan_of(computation: Computation, options: Options | None = None) -> Plan:
@@ -70,9 +77,10 @@ def _compile(computation: Computation, options: Options) -> Plan:
     if options.strict:
         emitter.names[PATHS] = paths
     exec(compile(source, f"<plan of {computation.name!r}>", "exec"), emitter.names)
-    return Plan(computation, source, emitter.names["plan"], paths)
+    return Plan(computation, source, emitter.names["plan"], paths, tuple(line.begun for line in lines))
 
 
 def _assembled(emitter: Emitter) -> Iterator[Line]:
     for lines in emitter.functions:
-        yield from lines.freed()
+        freed = lines.freed()
+        yield from merged(freed, emitter.bind) if emitter.options.marked else freed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -14,7 +14,8 @@ from xbuild.graph import Instruction, Module
 
 from .chance import Chance
 from .lines import Path, Place
-from .observers import PathObserver
+from .marking import Stretch
+from .observers import MarkObserver, PathObserver, Watching
 from .plan import Plan
 from .requests import Request
 from .sharing import Pool
@@ -53,7 +54,7 @@ class Device:
     number: int
     module: Module
     plan: Plan
-    watch: PathObserver | None = None
+    watch: Watching | None = None
     pool: Pool | None = None
     seed: int = 0
     ledger: Ledger | None = None
@@ -100,8 +101,21 @@ class Device:
 
     def see(self, path: Path, value: Any) -> None:
         """What an observed plan calls with each value."""
-        assert self.watch is not None
+        assert isinstance(self.watch, PathObserver)
         self.watch(self.number, path, value)
+
+    @property
+    def mark(self) -> Callable[[tuple[int, Stretch]], None]:
+        """What a marked plan calls with each stretch that it has done."""
+        assert isinstance(self.watch, MarkObserver)
+        return self.watch.mark
+
+    def mark_begun(self, traceback: TracebackType | None) -> None:
+        """Tell of the part of a stretch that was done before an exception came."""
+        if isinstance(self.watch, MarkObserver):
+            for frame in self._frames(traceback):
+                if done := self.plan.unmarked(frame):
+                    self.watch.mark((self.number, done))
 
     def stands(self, traceback: TracebackType | None = None) -> Standing | None:
         """The place of the coroutine, or of the running plan that an exception came from."""

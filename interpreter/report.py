@@ -104,6 +104,14 @@ class Report:
         if self.repair:
             yield f"  repair  {self.repair}"
 
+    def _repr_html_(self) -> str:
+        """The lanes of the devices and the report, as a notebook shows them."""
+        from xbuild.viz import Drawing
+
+        from .lanes import lanes_of
+
+        return Drawing(lanes_of(self))._repr_html_()
+
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain data."""
         devices = [state.to_dict() for state in self.devices]
@@ -124,6 +132,9 @@ class Stopped(Exception):
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
 
 
 def _known(kind: str) -> None:

@@ -11,6 +11,7 @@ from attrs import evolve
 from shape_inference import AnyShape
 from xbuild import scheduling
 from xbuild.graph import Computation, Instruction, Module, ModuleGroup
+from xbuild.nesting import SHALLOW, depth, room
 from xbuild.scheduling import Verdict
 
 from .custom_calls import check_targets
@@ -18,9 +19,10 @@ from .driver import drive
 from .emit import Options
 from .facts import alone, largest
 from .grid import Grid
-from .limits import Limits
-from .observers import Observer, PathObserver, watching
+from .limits import Limits, unlimited
+from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
 from .plan import plan_of
+from .quick import Quick, is_quick
 from .replica import Device
 from .report import Stopped, too_large
 from .sharing import Pool, Site, shared_sites
@@ -35,6 +37,9 @@ class Refused(Exception):
         super().__init__(str(verdict))
         self.verdict = verdict
 
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_()
+
 
 def evaluate(
     computation: Computation,
@@ -42,7 +47,7 @@ def evaluate(
     seed: int = 0,
     strict: bool = False,
     sequential: bool = False,
-    observer: Observer | PathObserver | None = None,
+    observer: AnyObserver | None = None,
     limits: Limits | None = None,
 ) -> Any:
     """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
@@ -56,6 +61,10 @@ def evaluate(
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
     array([2., 4., 6.], dtype=float32)
     """
+    if observer is None and limits is None and not strict and not sequential and unlimited():
+        quick = _quick(computation)
+        if quick is not None and len(quick.wanted) == len(arguments):
+            return quick(arguments)
     (result,) = execute(
         alone(computation),
         [arguments],
@@ -68,6 +77,19 @@ def evaluate(
     return result
 
 
+def _quick(computation: Computation) -> Quick | None:
+    """How a computation is evaluated at once, found out at the first call; None where it takes a grid."""
+    known = vars(computation)
+    if "_quick" not in known and depth(computation) > SHALLOW:
+        known["_quick"] = None
+    if "_quick" not in known:
+        module = alone(computation)
+        verdict = checked(module, 0)
+        plan = plan_of(computation, _ordered(Options(), verdict, 0))
+        known["_quick"] = Quick(module, verdict, plan) if is_quick(computation) else None
+    return known["_quick"]  # type: ignore[no-any-return]
+
+
 def execute(
     program: Module | ModuleGroup,
     inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
@@ -78,7 +100,7 @@ def execute(
     seed: int = 0,
     strict: bool = False,
     sequential: bool = False,
-    observer: Observer | PathObserver | None = None,
+    observer: AnyObserver | None = None,
     limits: Limits | None = None,
     check: bool = True,
 ) -> list[Any]:
@@ -88,7 +110,7 @@ def execute(
     device and the item. `seed` sets the random numbers, of which each device has its own.
     Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
-    and StrictFailure.
+    StrictFailure, and BuildError where calls are nested more than 500 deep.
 
     `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
@@ -104,30 +126,34 @@ def execute(
     >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
-    limits = limits or Limits()
-    verdict = checked(program, send_buffers) if check else None
-    modules = modules_of(program)
-    check_targets(modules)
-    rows = by_device(inputs, len(modules))
-    arguments = read_all(modules, rows)
-    for module in dict.fromkeys(modules):
-        _check_bytes(module, limits)
-    watch = None if observer is None else watching(observer)
-    ledger = Ledger() if strict else None
-    shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
-    options = Options(observed=watch is not None, sequential=sequential, shared=shared, strict=strict)
-    pool = Pool(len(modules))
-    devices = [
-        Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed, ledger)
-        for number, module in enumerate(modules)
-    ]
-    with _noted(ledger):
-        drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict)
-    given = Given(arguments)
-    results = [given.out(device.result) for device in devices]
-    if ledger is not None and ledger.findings:
-        raise StrictFailure(ledger.report(), results)
-    return results
+    with room({module.entry for module in modules_of(program)}):
+        limits = limits or Limits()
+        verdict = checked(program, send_buffers) if check else None
+        modules = modules_of(program)
+        check_targets(modules)
+        rows = by_device(inputs, len(modules))
+        arguments = read_all(modules, rows)
+        for module in dict.fromkeys(modules):
+            _check_bytes(module, limits)
+        watch = None if observer is None else watching(observer)
+        ledger = Ledger() if strict else None
+        shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
+        options = Options(
+            observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
+            shared=shared, strict=strict,
+        )  # fmt: skip
+        pool = Pool(len(modules))
+        devices = [
+            Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed, ledger)
+            for number, module in enumerate(modules)
+        ]
+        with _noted(ledger):
+            drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict)
+        given = Given(arguments)
+        results = [given.out(device.result) for device in devices]
+        if ledger is not None and ledger.findings:
+            raise StrictFailure(ledger.report(), results)
+        return results
 
 
 @contextmanager
@@ -142,10 +168,13 @@ def _noted(ledger: Ledger | None) -> Iterator[None]:
 
 
 def _shared(
-    modules: list[Module], arguments: list[tuple[Any, ...]], verdict: Verdict | None, watch: PathObserver | None
+    modules: list[Module],
+    arguments: list[tuple[Any, ...]],
+    verdict: Verdict | None,
+    watch: Watching | None,
 ) -> frozenset[Site]:
-    """The places to compute once for all: in one program, where every device runs the same order and nobody watches."""
-    alike = len(modules) > 1 and watch is None and all(module is modules[0] for module in modules)
+    """The places to compute once for all: in one program, where all run the same order and nobody wants values."""
+    alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
         return frozenset()
     same = tuple(all(value is column[0] for value in column) for column in zip(*arguments, strict=True))

@@ -25,7 +25,7 @@ _RUNNING = {"add": "iufb", "multiply": "iufb", **dict.fromkeys(("maximum", "mini
 
 def emit_scan(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """The lines of a scan."""
-    a, watched = instruction.attributes, emitter.options.observed or emitter.options.strict
+    a, watched = instruction.attributes, emitter.options.watched or emitter.options.strict
     opcode = None if watched or len(operands) != 2 or a.num_carries != 1 else running_op(a.to_apply)
     if opcode is None:
         return _loop(emitter, instruction, operands, path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from shape_inference import AnyShape, Shape
 from xbuild.graph import Instruction
 
@@ -44,7 +46,21 @@ def kernel(instruction: Instruction) -> Callable[..., Any] | None:
     shape = instruction.operands[0].shape if kernels else None
     if kernels is None or _native_kind([o.shape for o in instruction.operands]) is None or not isinstance(shape, Shape):
         return None
+    bare = _BARE.get(instruction.opcode)
+    if bare is not None and any(map(_has_no_zero, instruction.operands)):
+        return bare
     return kernels.get(shape.dtype.dtype.kind)
+
+
+_BARE: dict[str, Callable[..., Any]] = {"maximum": np.maximum, "minimum": np.minimum}
+"""What is NumPy's own where no two zeros can meet, whose signs it leaves to the order of the operands."""
+
+
+def _has_no_zero(instruction: Instruction) -> bool:
+    """Whether it is a constant, perhaps broadcast, without a zero."""
+    while instruction.opcode == "broadcast":
+        instruction = instruction.operands[0]
+    return instruction.opcode == "constant" and bool(np.all(instruction.attributes.literal != 0))
 
 
 def _compared(attributes: Any, kind: str, operands: Sequence[str]) -> str | None:

@@ -17,7 +17,7 @@ from xbuild.viz.kinds import ELEMENTWISE
 from xbuild.viz.layout import Layout, Rectangle, Route, lay_out
 from xbuild.viz.layout.layering import Layering, layers
 from xbuild.viz.layout.sizes import lines_of, width_of
-from xbuild.viz.picture import Box, Cluster, Edge, Picture
+from xbuild.viz.picture import Box, Cluster, Edge, Picture, Words
 from xbuild.viz.views import View
 
 
@@ -119,11 +119,13 @@ def pictures(draw: st.DrawFn) -> Picture:
     count = draw(st.integers(1, 14))
     ends = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
     edges = [Edge(f"b{a}", f"b{b}") for a, b in draw(st.lists(ends, max_size=30)) if a < b]
-    boxes = tuple(Box(f"b{n}", "x" * draw(st.integers(1, 12)), "add", "f32[2]", ELEMENTWISE) for n in range(count))
+    boxes = tuple(
+        Box(f"b{n}", "x" * draw(st.integers(1, 12)), "add", Words("f32[2]"), ELEMENTWISE) for n in range(count)
+    )
     frames = []
     for number, caller in enumerate(draw(st.lists(st.integers(0, count - 1), max_size=3))):
         size = draw(st.integers(1, 6))
-        inner = tuple(Box(f"c{number}/{n}", "y", "add", "f32[2]", ELEMENTWISE) for n in range(size))
+        inner = tuple(Box(f"c{number}/{n}", "y", "add", Words("f32[2]"), ELEMENTWISE) for n in range(size))
         frames.append(Cluster(f"c{number}", "frame", inner, caller=f"b{caller}"))
         edges += [Edge(f"c{number}/{n}", f"c{number}/{n + 1}") for n in range(size - 1)]
         edges.append(Edge(f"c{number}/{size - 1}", f"b{caller}", "call"))
@@ -149,7 +151,7 @@ def test_layers_put_each_node_below_what_it_uses_even_where_there_are_cycles(edg
 
 
 def test_a_line_of_a_cycle_is_drawn_beside_the_others() -> None:
-    boxes = tuple(Box(f"b{n}", f"b{n}", "add", "f32[]", ELEMENTWISE) for n in range(2))
+    boxes = tuple(Box(f"b{n}", f"b{n}", "add", Words("f32[]"), ELEMENTWISE) for n in range(2))
     picture = Picture("c", (Cluster("m", "m", boxes),), (Edge("b0", "b1"), Edge("b1", "b0")))
     layout = lay_out(picture)
     assert [route.sideways for route in layout.routes] == [False, True]

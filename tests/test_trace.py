@@ -8,7 +8,7 @@ import pytest
 import xbuild as xb
 from examples import pipeline, ring
 from interpreter import Stopped, execute, trace
-from xbuild.trace import Summary, Trace, summary
+from xbuild.trace import Summary, Trace, large, summary
 
 
 def _ring(replicas: int = 4) -> tuple[xb.Module, list[list[np.ndarray]]]:
@@ -161,3 +161,35 @@ def test_in_a_loop_the_operands_are_those_of_the_same_trip() -> None:
     roots = [event for event in found.where(device=2) if event.instruction.opcode == "sqrt"]
     seen = [found.value(found.operands(event.number)[0] or 0) for event in roots]
     assert [float(value) for value in seen] == [16.0, 4.0]
+
+
+@pytest.mark.parametrize("dims", [(3000,), (1, 3000), (50, 70), (7, 11, 13), (2, 3, 1000), (3000, 1), (40, 3, 2, 5)])
+def test_the_summary_of_a_large_array_is_that_of_a_small_one(
+    dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.random.default_rng(0).normal(size=dims).astype(np.float32)
+    array.flat[[5, 77]], array.flat[123] = np.nan, -np.inf
+    wanted = summary(array)
+    monkeypatch.setattr(large, "AT_ONCE", 0)
+    monkeypatch.setattr(large, "PART", 100)
+    for same in (array, np.asfortranarray(array), np.repeat(array, 2, axis=0)[::2]):
+        found = summary(same)
+        figures = ("type", "dims", "low", "high", "nans", "infs")
+        assert [getattr(found, name) for name in figures] == [getattr(wanted, name) for name in figures]
+        assert found.mean == pytest.approx(wanted.mean)
+        np.testing.assert_allclose(found.cells, wanted.cells, rtol=1e-6, atol=1e-6)
+
+
+def test_a_view_larger_than_any_memory_has_a_summary() -> None:
+    found = trace(*_wide(), values=True)
+    told = found.value(len(found) - 2)
+    assert str(told) == "f32[2,1099511627776] nothing finite, 1099511627776 NaN, 1099511627776 inf"
+    assert told.cells.size == 0
+
+
+def _wide() -> tuple[xb.Module, list[list[np.ndarray]]]:
+    def program(x: xb.Value) -> xb.Value:
+        return xb.slice(xb.ops.broadcast(x, sizes=(2, 2**40), dimensions=(0,)), (0, 0), (2, 1))
+
+    wide = xb.computation(xb.f32[2])(program)
+    return xb.Module("wide", wide), [[np.float32([np.nan, np.inf])]]

@@ -1,4 +1,4 @@
-"""Traces in folders: what is read is what was written, a run that is cut off leaves what it had; stepping; pages."""
+"""Traces in folders: what is read is what was written, a run that is cut off leaves what it had; questions; pages."""
 
 from __future__ import annotations
 
@@ -252,6 +252,50 @@ def test_questions(kept: dict[str, Path], tmp_path: Path) -> None:
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_comparisons(kept: dict[str, Path], programs: Path, tmp_path: Path) -> None:
+    some = tmp_path / "some"
+    call("run", f"{programs}:twice", "--random", 0, "--trace", some, "--trace-every", 2)
+    done = call("trace", kept["twice"], some)
+    assert done.exit_code == 0
+    assert done.output == "the same: 86 values, 68 more of which one side was not kept\n"
+    lines = call("trace", kept["twice"], kept["logs"]).output.splitlines()
+    assert lines[0] == "first difference: parameter.1, f32[3] and f32[2]; an input of the program"
+    assert lines[1].split()[0] == str(kept["twice"])
+    assert lines[-1] == "  1 value compared"
+    assert call("trace", kept["twice"], kept["thrice"], "--of", "parameter.1").output == "the same: 2 values\n"
+    assert call("trace", kept["twice"], "--devices", 0, 1, "--of", "tuple.3", "--eps", 99).output.startswith(
+        "the same: 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--device 1", "--device is for the values of one instruction, as in --of add.3 --device 1"),
+        ("--devices 0 1 --turn 1", "--turn is for the values of one instruction, as in --of add.3 --turn 1"),
+        ("--eps 1", "--eps is for a comparison, with a second trace or --devices A B"),
+        ("--of tuple.3 --device 5", "device 5 is none of 0..1"),
+        ("--of tuple.3 --turn 5", "no device comes to a turn 5 of tuple.3"),
+        ("--of tuple.3 --turn 5 --device 1", "device 1 never comes to a turn 5 of tuple.3"),
+        ("--devices 0 1 --of tupel.3", "the run never came to 'tupel.3'; did you mean 'tuple.3'?"),
+    ],
+)
+def test_questions_that_have_no_answer(kept: dict[str, Path], options: str, message: str) -> None:
+    done = call("trace", kept["twice"], *options.split())
+    assert done.exit_code == 2
+    assert f"Error: {message}\n" in done.output
+
+
+def test_turns_without_a_value_are_counted(programs: Path, tmp_path: Path) -> None:
+    call("run", f"{programs}:twice", "--random", 0, "--trace", tmp_path / "some", "--trace-every", 2)
+    name = next(s.instruction.name for s in Trace.load(tmp_path / "some").spots if "all_reduce" in s.instruction.opcode)
+    lines = call("trace", tmp_path / "some", "--of", name).output.splitlines()
+    assert len(lines) == 5
+    assert lines[-1] == "4 more turns without a value that was kept"
+    rows = json.loads(call("trace", tmp_path / "some", "--of", name, "--json").output)
+    assert len(rows) == 8
+
+
 @pytest.mark.parametrize(
     ("name", "code", "words"), [("twice", 0, ""), ("lonely", 1, "deadlock"), ("unlike", 1, "shape_mismatch")]
 )
@@ -276,67 +320,3 @@ def test_a_page_of_a_strict_run_and_of_a_limit(programs: Path, tmp_path: Path) -
     done = call("run", f"{programs}:twice", "--random", 0, "--max-trips", 2, "--page", page)
     assert (done.exit_code, "limit_trips" in page.read_text()) == (1, True)
     assert call("run", f"{programs}:twice", "--random", 0, "--page", tmp_path / "no" / "page.html").exit_code == 2
-
-
-SCRIPT = """\
-step 2
-where
-step to tuple.5
-trip 3
-print
-until v > 1e30
-until max(abs(v)) > 0   # a comment
-back
-device 1
-diff parameter.1 0 1
-list 1
-devices
-comm
-help until
-quit
-"""
-
-
-def test_stepping(programs: Path) -> None:
-    done = call("step", f"{programs}:twice", "--random", 0, given="step to nothing\nquit\n")
-    assert done.exit_code == 1
-    assert "! the run never came to 'nothing'" in done.output
-    done = call("step", f"{programs}:twice", "--random", 0, given=SCRIPT)
-    lines = done.output.splitlines()
-    assert lines[0].startswith("Trace(")
-    assert any("trip 3" in line for line in lines)
-    assert "! no value on this device from here on has v > 1e30" in lines
-    assert any(line.startswith("-> device 1") for line in lines)
-    assert any(line.startswith("they differ at [0]") for line in lines)
-    assert any("until CONDITION" in line for line in lines)
-    comm = [line for line in lines if "all-reduce." in line]
-    assert comm
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "v.__class__",
-        "__import__('os')",
-        "v ** 9",
-        "(lambda: 1)()",
-        "open('x')",
-        "v >",
-        "'a' == v",
-        "[v for v in v]",
-        "(" * 500,
-    ],
-)
-def test_what_is_no_condition_is_told(programs: Path, text: str) -> None:
-    done = call("step", f"{programs}:twice", "--random", 0, given=f"until {text}\n")
-    assert done.exit_code == 1
-    assert "is no condition" in done.output
-
-
-def test_stepping_through_what_is_refused(programs: Path, kept: dict[str, Path]) -> None:
-    done = call("step", f"{programs}:lonely", "--random", 0, given="step 99\ndevice 1\nnonsense\n")
-    assert "no device can go on" in done.output
-    assert "! 'nonsense' is no command" in done.output
-    done = call("step", kept["logs"], given="until isnan(v)\nback to parameter.1\nquit\n")
-    assert done.exit_code == 0
-    assert "log.5 = " in done.output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import nullcontext
 
 import networkx as nx
 import pytest
@@ -13,9 +15,11 @@ from examples.gallery import programs as shown
 from tests.golden import programs
 from xbuild.cli import main
 from xbuild.viz import Drawing, ViewError
+from xbuild.viz.communication import only_collectives
 from xbuild.viz.drawing import draw
 from xbuild.viz.kinds import COLLECTIVE, FOLDED
-from xbuild.viz.merging import fold_scopes, only_collectives
+from xbuild.viz.merging import fold_scopes, frames
+from xbuild.viz.overview import overview
 from xbuild.viz.picture import Picture
 from xbuild.viz.views import View
 
@@ -179,3 +183,103 @@ def test_the_command_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) ->
     done = run(main, ["viz", ROOT_TARGET, "--paths", "w1", root, "--max-nodes", "20", "--theme", "dark"])
     assert done.exit_code == 0, done.output
     assert "large: " in done.stderr
+
+
+def chain(length: int, each: int = 0) -> xb.Module:
+    """Ops one after the other; with scopes of so many ops each."""
+    builder = xb.Builder("chain")
+    x = xb.parameter(builder, number=0, shape=xb.f32[2], name="x")
+    for number in range(length):
+        with xb.scope(f"layer{number // each}") if each else nullcontext():
+            x = xb.tanh(x) if number % 3 else xb.cross_replica_sum(x)
+    return xb.Module("chain", builder.build(x), num_replicas=2)
+
+
+def nested(levels: int, per: int = 1) -> xb.Module:
+    """A computation that calls one that calls one, and so on."""
+    inner: xb.Computation | None = None
+    for number in range(levels):
+        builder = xb.Builder(f"level{number}")
+        x = xb.parameter(builder, number=0, shape=xb.f32[2], name=f"x{number}")
+        for _ in range(per):
+            x = xb.tanh(x)
+        if inner is not None:
+            x = xb.call([x], to_apply=inner)
+        inner = builder.build(x)
+    assert inner is not None
+    return xb.Module("nested", inner)
+
+
+def test_a_very_large_program_has_an_overview_of_the_whole() -> None:
+    picture = View().of(draw(chain(3000)))
+    assert 40 <= picture.size <= 60
+    assert picture.notes[0] == f"large: 3,001 boxes are drawn as {picture.size} (--max-nodes 300)"
+    assert picture.notes[1].startswith("an overview: ")
+    assert sum(int(box.details[0].removesuffix(" ops").replace(",", "")) for box in picture.all_boxes()) == 3001
+    first, *_, last = picture.all_boxes()
+    assert first.name.startswith("x … ")
+    assert last.is_root
+    assert nx.is_directed_acyclic_graph(graph(picture))
+    for form in ("svg", "dot", "mermaid", "txt"):
+        assert "an overview: " in str(Drawing(picture).render(form))
+
+
+def test_an_overview_counts_kinds_and_ends_its_stretches_where_scopes_end() -> None:
+    picture = overview(draw(chain(3000, each=25)), 300)
+    assert picture is not None
+    first, second, *_, last = picture.all_boxes()
+    assert first.details[:4] == ("layer0 … layer1", "51 ops", "33 elementwise", "17 collective")
+    assert second.details[:2] == ("layer2 … layer3", "50 ops")
+    assert last.details[0].endswith("layer119")
+    assert all(int(box.details[1].split()[0]) % 25 == 0 for box in picture.all_boxes() if box is not first)
+
+
+def test_an_overview_keeps_the_callers_of_the_frames_that_it_shows() -> None:
+    program = nested(4, per=500)
+    picture = View().of(draw(program))
+    callers = {inner.caller for cluster, _ in frames(picture) for inner in cluster.clusters if inner.caller}
+    assert len(callers) == 3
+    assert callers <= {box.id for box in picture.all_boxes() if box.title == "call"}
+    assert picture.size <= 300
+
+
+def test_an_overview_of_more_frames_than_boxes_is_none() -> None:
+    group = xb.ModuleGroup(dict.fromkeys(range(12), chain(200)))
+    assert overview(draw(group), 7) is None
+    assert View(max_nodes=7).of(draw(group)).size == 7
+
+
+def test_many_parameters_that_the_same_scopes_use_are_one_box() -> None:
+    picture = fold_scopes(draw(shown.tower(20)), 16)
+    names = [box.name for box in picture.all_boxes() if box.kind is FOLDED]
+    assert names == ["x … w19", "forward", "backward"]
+    assert nx.is_directed_acyclic_graph(graph(picture))
+
+
+def test_lines_that_a_picture_has_as_one_are_counted() -> None:
+    builder = xb.Builder("pairs")
+    x = xb.parameter(builder, number=0, shape=xb.f32[2], name="x")
+    with xb.scope("a"):
+        ones = [xb.tanh(x), xb.negate(x)]
+    with xb.scope("b"):
+        twos = [xb.tanh(each) for each in ones]
+    picture = View(fold=("a", "b")).of(draw(builder.build(xb.tuple_(twos))))
+    told = {(edge.tail.rpartition("/")[2], edge.head.rpartition("/")[2]): edge.tooltip for edge in picture.edges}
+    assert told["a", "b"] == "2 lines; the first: tanh.1 -> tanh.3: f32[2]"
+    assert told["x", "a"] == "2 lines; the first: x -> tanh.1: f32[2]"
+
+
+def test_computations_in_computations_without_end() -> None:
+    picture = draw(nested(300))
+    assert max(depth for _, depth in frames(picture)) == 99
+    deepest = next(box for box in picture.all_boxes() if "called computations are not drawn: too deep" in box.details)
+    assert deepest.title == "call"
+    assert "<svg" in str(xb.viz(nested(300), "svg"))
+
+
+@pytest.mark.parametrize("program", [chain(12_000), chain(12_000, each=40), nested(60, per=200)])
+def test_the_time_for_a_picture_grows_with_the_program(program: xb.Module) -> None:
+    """On a quiet machine, a hundred thousand instructions take less than five seconds, twelve thousand half of one."""
+    start = time.process_time()
+    assert "<svg" in str(xb.viz(program, "svg"))
+    assert time.process_time() - start < 5

@@ -150,6 +150,39 @@ def test_long_tuples_are_counted() -> None:
     assert len(text) < 60
 
 
+def test_layouts_are_shown_where_they_are_not_row_by_row() -> None:
+    text = """HloModule layouts
+
+ENTRY main {
+  x = f32[3,2]{1,0} parameter(0)
+  y = f32[2,3]{0,1} transpose(x), dimensions={1,0}
+  z = f32[2,3]{1,0:T(2,128)} copy(y)
+  ROOT both = (f32[3,2]{1,0}, f32[2,3]{0,1}) tuple(x, y)
+}
+"""
+    picture = draw(xb.parse_hlo(text))
+    assert [each.shape for each in picture.all_boxes()] == [
+        "f32[3,2]", "f32[2,3]{0,1}", "f32[2,3]{1,0:T(2,128)}", "(f32[3,2], f32[2,3]{0,1})",
+    ]  # fmt: skip
+    assert "f32[3,2]{1,0}" in box(picture, "x").tooltip
+    assert picture.edges[0].tooltip == "x -> y: f32[3,2]{1,0}"
+
+
+def test_parameters_of_called_computations_say_where_they_come_from() -> None:
+    @xb.computation(xb.f32[()], xb.f32[()])
+    def scaled(v, by):
+        return o.negate(o.multiply(v, by))
+
+    x = o.parameter(xb.Builder("main"), number=0, shape=xb.f32[()], name="x")
+    first = o.call([x, o.constant(x.builder, literal=np.float32(3))], to_apply=scaled)
+    picture = draw(x.builder.build(o.call([first, x], to_apply=scaled)))
+    inner = {each.title: each.details for each in picture.clusters[0].clusters[0].boxes}
+    assert inner["parameter 0"] == ("from x, call.2",)
+    assert inner["parameter 1"] == ("from 3, x",)
+    branches = [each for each in draw(programs.loop()).all_boxes() if each.title == "parameter 0" and each.details]
+    assert [each.details for each in branches] == [("from while.20[1]",)] * 2
+
+
 def test_text_that_graphviz_reads_as_markup_is_escaped() -> None:
     builder = xb.Builder("main")
     token = o.after_all((), builder=builder)
@@ -204,7 +237,7 @@ def test_pdf_and_the_name_of_the_format() -> None:
 
 
 def test_no_such_format_or_theme() -> None:
-    wanted = r"'out\.jpeg' is no picture; wanted is one of svg, png, pdf, dot, mermaid, txt"
+    wanted = r"'out\.jpeg' is no picture; wanted is one of svg, html, png, pdf, dot, mermaid, txt"
     with pytest.raises(ValueError, match=wanted):
         xb.viz(programs.loop(), "out.jpeg")
     with pytest.raises(ValueError, match="theme='blue': auto, light, dark are what there is"):

@@ -35,6 +35,7 @@ EXPLANATIONS = {
     "invalid_name": "A name that HLO text could not hold: letters, digits, `_.-`, no digit first, no word of HLO.",
     "invalid_operand": "An operand is neither a value of a builder nor a number or array that could become one.",
     "missing_parameter": "The parameter numbers of a computation leave one out, or it has no instructions.",
+    "nested_too_deep": "Computations call each other through more levels than are followed.",
     "no_builder": "No operand tells which builder records the op; name it with `builder=`.",
     "not_a_computation": "Where a region is wanted stands neither a computation nor a function that gives a value.",
     # schedules

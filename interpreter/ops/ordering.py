@@ -16,10 +16,21 @@ from ..sorting import Arrays, first_of, order_by_comparator, order_by_keys, rank
 
 @compute
 def sort(operands: Arrays, *, to_apply: Region, dimension: int, is_stable: bool) -> Any:
+    if any(operand.shape != operands[0].shape for operand in operands):
+        return _of_what_all_have(operands, to_apply=to_apply, dimension=dimension, is_stable=is_stable)
     rows = [_turned(operand, dimension) for operand in operands]
     ordered = _ordered(rows, to_apply) if rows[0].size and rows[0].shape[-1] > 1 else rows
     results = tuple(_turned(row, dimension) for row in ordered)
     return results if len(results) > 1 else results[0]
+
+
+def _of_what_all_have(operands: Arrays, **attributes: Any) -> tuple[Array, ...]:
+    """Where some are cut, what all have is sorted, and what others have beyond it stays where it is."""
+    shared = tuple(slice(min(sizes)) for sizes in zip(*(operand.shape for operand in operands), strict=True))
+    results = tuple(map(np.array, operands))
+    for result, part in zip(results, sort([operand[shared] for operand in operands], **attributes), strict=True):
+        result[shared] = part
+    return results
 
 
 def _turned(array: Array, dimension: int) -> Array:

@@ -90,8 +90,9 @@ def _scattered(region: Region, operands: Arrays, starts: Starts, windows: Arrays
 def _one_by_one(region: Region, targets: Arrays, starts: Starts, windows: Arrays, sizes: Dims) -> None:
     for n in range(len(windows[0])):
         first = {dim: int(start[n]) for dim, start in starts.items()}
-        where = tuple(slice(first.get(dim, 0), first.get(dim, 0) + size) for dim, size in enumerate(sizes))
-        combine_in(region, tuple(target[where] for target in targets), tuple(window[n] for window in windows))
+        where: tuple[Any, ...] = tuple(slice(first.get(d, 0), first.get(d, 0) + size) for d, size in enumerate(sizes))
+        parts = tuple(target[(*where, ...)] for target in targets)  # of a scalar, too, what can be written to
+        combine_in(region, parts, tuple(window[n, ...] for window in windows))
 
 
 def _as_rows(region: Region, targets: Arrays, starts: list[Array], windows: list[Array]) -> None:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from xbuild.attributes import Array
-from xbuild.graph import Instruction, Module
-from xbuild.scheduling.effects import DONE_OF, START_OF, collective_in, start_of
-from xbuild.scheduling.groups import group_of
+from xbuild.graph import Module
 from xbuild.trace import Meeting, Transfer
 
-from ..identity import Identities
-from ..lines import Path, Place
-from ..requests import Request
+from ..lines import Path
 from ..wires import Peers
-
-
-@frozen(eq=False, slots=False)
-class Role:
-    """A spot of a program as the clock reads it: what it waits for, and whom it meets or passes a value to."""
-
-    rule: Callable[[Clock, int, int, Role], int]
-    request: Request
-    collective: Instruction | None = None
-    key: Hashable = None
-    group: tuple[int, ...] = ()
-
-    @cached_property
-    def channel(self) -> int:
-        channel: int = self.request.attributes["channel_id"]
-        return channel
+from .roles import Role, Roles
 
 
 @define(eq=False, slots=False)
@@ -54,11 +33,9 @@ class Clock:
     time: Array = field(init=False)
     since: Array = field(init=False)
     transfers: list[Transfer] = field(factory=list)
-    _events: list[list[int]] = field(init=False)
-    _turn: Array = field(init=False)
-    _last: list[tuple[int, int]] = field(init=False)
-    _at: int = 0
-    _met: dict[Hashable, tuple[int, Instruction, tuple[int, ...], list[int]]] = field(factory=dict)
+    _before: Sequence[int] = ()
+    _waited: list[int] = field(init=False)
+    _met: dict[Hashable, tuple[int, Role, list[int]]] = field(factory=dict)
     _rounds: Counter[Hashable] = field(factory=Counter)
     _started: dict[Hashable, dict[int, int]] = field(factory=lambda: defaultdict(dict))
     _posted: dict[Hashable, deque[int]] = field(factory=lambda: defaultdict(deque))
@@ -67,70 +44,54 @@ class Clock:
     _peers: Peers = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._events = [np.flatnonzero(self.device == n).tolist() for n in range(len(self.modules))]
-        self._turn = np.zeros(len(self.device), np.int64)
-        for events in self._events:
-            self._turn[events] = np.arange(1, len(events) + 1)
-        self._last = [(0, 0)] * len(self.modules)
+        self._waited = [0] * len(self.modules)
         self._peers = Peers(list(self.modules))
-        self._read()
+        self._read([np.flatnonzero(self.device == n) for n in range(len(self.modules))])
 
     def count(self) -> Array:
         """How often the device of each event had been at its spot before."""
         pairs = self.device.astype(np.int64) * max(len(self.paths), 1) + self.spot
-        order = np.argsort(pairs, kind="stable")
+        few = pairs.max(initial=0) < 1 << 16
+        order = np.argsort(pairs.astype(np.uint16) if few else pairs, kind="stable")
         fresh = np.flatnonzero(np.diff(pairs[order], prepend=-1))
         found = np.empty(len(pairs), np.int64)
         found[order] = np.arange(len(pairs)) - np.repeat(fresh, np.diff(fresh, append=len(pairs)))
         return found
 
-    def _read(self) -> None:
+    def _read(self, events: Sequence[Array]) -> None:
         """Time runs on by one from event to event of a device, and leaps where it had to wait."""
-        talking = [spot for spot, path in enumerate(self.paths) if _talks(path[-1].instruction)]
-        roles = [_roles_of(self.modules, device) for device in range(len(self.modules))]
+        roles = Roles.of(self.modules, self.extent)
+        talking = np.array([roles.talks(path) for path in self.paths], bool)
+        numbers = np.flatnonzero(talking[self.spot])
         waits = np.zeros(len(self.device), np.int64)
-        for number in np.flatnonzero(np.isin(self.spot, talking)).tolist():
-            device = int(self.device[number])
-            path = self.paths[int(self.spot[number])]
-            known = roles[device].get(id(path))
-            if known is None:
-                known = roles[device][id(path)] = path, self._role(device, path)
-            role = known[1]
-            self._at = number
-            soonest = self._now(device) + 1
-            reached = max(soonest, role.rule(self, number, device, role))
-            waits[number] = reached - soonest
-            self._last[device] = (int(self._turn[number]), reached)
-        self.time = self._turn.copy()
-        for events in self._events:
-            self.time[events] += np.cumsum(waits[events])
+        waits[numbers] = self._waits(roles, numbers, np.array([each.searchsorted(numbers) for each in events]))
+        self.time = np.empty(len(self.device), np.int64)
+        for each in events:
+            self.time[each] = np.arange(1, len(each) + 1) + np.cumsum(waits[each])
         self.since = self.time - waits
+
+    def _waits(self, roles: Roles, numbers: Array, before: Array) -> list[int]:
+        """How long the device of each of these events had to wait; `before` says how far each device was."""
+        found = []
+        known: dict[tuple[int, int], Role] = {}
+        columns = (column.tolist() for column in (numbers, self.device[numbers], self.spot[numbers], before.T))
+        for number, device, spot, self._before in zip(*columns, strict=True):
+            role = known.get((device, spot))
+            if role is None:
+                role = known[device, spot] = roles.role(device, self.paths[spot])
+            reached = _RULES[role.rule](self, number, device, role)
+            waited = max(0, reached - self._now(device) - 1)
+            self._waited[device] += waited
+            found.append(waited)
+        return found
 
     def _now(self, device: int) -> int:
         """The time of the last event of a device before the one that is read."""
-        turn, time = self._last[device]
-        return time + bisect_left(self._events[device], self._at) - turn
+        return self._before[device] + self._waited[device]
 
     def meetings(self) -> list[Meeting]:
-        return [
-            Meeting(instruction, group, time, tuple(events)) for time, instruction, group, events in self._met.values()
-        ]
-
-    def _role(self, device: int, path: Path) -> Role:
-        instruction = path[-1].instruction
-        start = start_of(instruction) if instruction.opcode in START_OF else None
-        asked = start or instruction
-        collective = collective_in(asked)
-        if collective is None:
-            return Role(_RULES[instruction.opcode], _request(path, asked, asked))
-        rule = Clock._done if start else Clock._start if instruction.opcode in DONE_OF else Clock._meet
-        request = _request(path, asked, collective)
-        group = group_of(collective, device, *self.extent)
-        return Role(rule, request, collective, (self._identities.of(self.modules[device], request), group), group)
-
-    @cached_property
-    def _identities(self) -> Identities:
-        return Identities(self.modules)
+        met = self._met.values()
+        return [Meeting(c, role.group, time, tuple(events)) for time, role, events in met if (c := role.collective)]
 
     def _meet(self, number: int, device: int, role: Role) -> int:
         """Members of one round of a collective get the result at one time: after the last has come."""
@@ -145,13 +106,13 @@ class Clock:
 
     def _together(self, number: int, role: Role, key: Hashable) -> int:
         """The first time at which all of the group have come, or started; those who come later keep it."""
-        if key not in self._met:
-            assert role.collective is not None
+        met = self._met.get(key)
+        if met is None:
             started = self._started.get(key, {})
             soonest = 1 + max(started.get(member) or self._now(member) for member in role.group)
-            self._met[key] = soonest, role.collective, role.group, []
-        self._met[key][3].append(number)
-        return self._met[key][0]
+            met = self._met[key] = soonest, role, []
+        met[2].append(number)
+        return met[0]
 
     def _round(self, device: int, role: Role, done: bool = False) -> Hashable:
         """The turn of a collective that a device comes to."""
@@ -194,22 +155,7 @@ class Clock:
         return time + 1
 
 
-_RULES: dict[str, Any] = {"send": Clock._send, "recv": Clock._recv, "recv_done": Clock._recv_done}
-
-
-def _roles_of(modules: Sequence[Module], device: int) -> dict[int, tuple[Path, Role]]:
-    """The roles of the spots of a device, kept with its module, by the other modules that it runs with."""
-    known: dict[Any, dict[int, tuple[Path, Role]]] = vars(modules[device]).setdefault("_roles", {})
-    return known.setdefault((device, *modules), {})
-
-
-def _talks(instruction: Instruction) -> bool:
-    """Whether its time may depend on other devices."""
-    if instruction.opcode in START_OF and instruction.opcode not in _RULES:
-        start = start_of(instruction)
-        return start is not None and collective_in(start) is not None
-    return instruction.opcode in _RULES or collective_in(instruction) is not None
-
-
-def _request(path: Path, asked: Instruction, collective: Instruction) -> Request:
-    return Request(asked, (*path[:-1], Place(asked)), collective.attribute_values())
+_RULES: dict[str, Any] = {
+    "meet": Clock._meet, "start": Clock._start, "done": Clock._done,
+    "send": Clock._send, "recv": Clock._recv, "recv_done": Clock._recv_done,
+}  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from shape_inference.types import PRIMITIVES
-from xbuild.trace import summary
+from xbuild.trace import Summary, summary
 
 from ..lines import Path
 
 KNOWN = {each.dtype for each in PRIMITIVES.values()}
+_ARRAYS = np.ndarray, np.generic
 
 
 @define
@@ -32,6 +35,7 @@ class Keep:
     dropped: int = 0
     passed: int = 0
     _known: dict[int, tuple[Any, Any]] = field(factory=dict)
+    _told: dict[int, tuple[Any, Summary]] = field(factory=dict)
     _turns: dict[tuple[int, int], int] = field(factory=dict)
 
     def __call__(self, value: Any, device: int, path: Path) -> Any:
@@ -46,16 +50,21 @@ class Keep:
         return turn % self.every != 0
 
     def _of(self, value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(self._of, value))
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype not in KNOWN:
-            return None
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
+        if isinstance(value, tuple):
+            return tuple(map(self._of, value))
+        if not isinstance(value, _ARRAYS) or value.dtype not in KNOWN:
+            return None
+        told = self._told.get(id(value))
+        if told is not None and told[0]() is value:
+            return told[1]
         kept = self._kept(value)
         if isinstance(kept, np.ndarray):
             self._known[id(value)] = value, kept
+        elif isinstance(kept, Summary) and isinstance(value, np.ndarray):
+            self._told[id(value)] = weakref.ref(value, partial(self._told.pop, id(value))), kept
         return kept
 
     def forget(self) -> None:

@@ -22,46 +22,10 @@ from ..strict import StrictFailure
 from .clock import Clock
 from .elsewhere import across_in
 from .keep import Keep
+from .likeness import like
 from .marks import found_in
 from .sources import origins_in
-from .tracer import Tracer
-
-
-def trace(
-    program: Module | ModuleGroup,
-    inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
-    *,
-    elements: int = 4096,
-    bytes: int = 64 << 20,
-    every: int = 1,
-    values: bool = True,
-    origins: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    check: bool = True,
-    send_buffers: float = 0,
-    **options: Any,
-) -> Trace:
-    """Run a program on all its devices and keep what happens; `options` are those of `execute`.
-
-    Values of up to `elements` elements are kept whole, larger ones as summaries, all until `bytes` bytes are kept; of
-    an instruction that comes again only each `every`-th turn; none with `values=False`. `origins` asks from which
-    elements of the operands each element of small results came. With `folder` the trace is written there while the run
-    goes on, so that one that is cut off leaves what it had; values are read from there afterwards.
-    A run that stops gives its trace up to there, with the report in `stop`; one with `strict` its `findings`.
-    With `check=False` a program that would be refused is run until it is stuck.
-    Raises Refused where the scheduler refuses, ArgumentError where an input does not fit, TraceError where the folder
-    holds other things.
-
-    >>> import xbuild as xb
-    >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))
-    >>> [(event.instruction.name, event.time) for event in trace(square, [[3.0]])]
-    [('parameter.1', 1), ('multiply.2', 2)]
-    """
-    found, _ = traced(
-        program, inputs, elements=elements, bytes=bytes, every=every, values=values, origins=origins, folder=folder,
-        check=check, send_buffers=send_buffers, **options,
-    )  # fmt: skip
-    return found
+from .tracer import Marker, Tracer, Watcher
 
 
 def traced(
@@ -78,11 +42,11 @@ def traced(
     send_buffers: float = 0,
     **options: Any,
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
-    """The same, with the exception that `execute` would have raised."""
+    """What `trace` gives, with the exception that `execute` would have raised."""
     verdict = _verdict(program, send_buffers, check)
     told = {**verdict.to_dict(), "text": str(verdict)}
     spool = None if folder is None else Spool(Writer(FilePath(folder)), program)
-    tracer = Tracer(Keep(elements, bytes, every) if values else None, spool)
+    tracer = Watcher(spool, keep=Keep(elements, bytes, every)) if values else Marker(spool)
     if spool is not None:
         spool.writer.begin(program, told)
     results = end = None
@@ -100,6 +64,28 @@ def traced(
     return (evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found), end
 
 
+@like(traced)
+def trace(*given: Any, **options: Any) -> Trace:
+    """Run a program on all its devices and keep what happens; `options` are those of `execute`.
+
+    Values of up to `elements` elements are kept whole, larger ones as summaries, all until `bytes` bytes are kept; of
+    an instruction that comes again only each `every`-th turn; none with `values=False`. `origins` asks from which
+    elements of the operands each element of small results came. With `folder` the trace is written there while the run
+    goes on, so that one that is cut off leaves what it had; values are read from there afterwards.
+    A run that stops gives its trace up to there, with the report in `stop`; one with `strict` its `findings`.
+    With `check=False` a program that would be refused is run until it is stuck.
+    Raises Refused where the scheduler refuses, ArgumentError where an input does not fit, TraceError where the folder
+    holds other things.
+
+    >>> import xbuild as xb
+    >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))
+    >>> [(event.instruction.name, event.time) for event in trace(square, [[3.0]])]
+    [('parameter.1', 1), ('multiply.2', 2)]
+    """
+    found, _ = traced(*given, **options)
+    return found
+
+
 def without_run(program: Module | ModuleGroup, verdict: Verdict) -> Trace:
     """The trace of a program of which nothing can be run."""
     none = np.zeros(0, np.int64)
@@ -110,8 +96,7 @@ def without_run(program: Module | ModuleGroup, verdict: Verdict) -> Trace:
 def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
     """The trace of what was seen, in logical time."""
     modules = modules_of(program)
-    paths, spot = tracer.spots()
-    device = np.array(tracer.devices, np.int32)
+    paths, device, spot = tracer.columns()
     clock = Clock(modules, grid_of_group(ModuleGroup(dict(enumerate(modules)))), device, spot, paths)
     return Trace(
         program,
@@ -124,7 +109,7 @@ def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
         meetings=tuple(clock.meetings()),
         transfers=tuple(clock.transfers),
         values=tracer.values,
-        left_out=tracer.keep.left_out() if tracer.keep else "no value was kept",
+        left_out=tracer.left_out(),
         **told,
     )
 
@@ -138,13 +123,11 @@ class Spool:
     events: int = 0
 
     def __call__(self, tracer: Tracer) -> None:
-        paths, spot = tracer.spots()
-        device = np.array(tracer.devices[self.events :], np.int32)
-        self.writer.chunk(device, spot[self.events :], spots_of(paths, self.program), tracer.values)
-        self.events = len(tracer.devices)
-        tracer.values = {}
-        if tracer.keep is not None:
-            tracer.keep.forget()
+        paths, device, spot = tracer.columns()
+        new = slice(self.events, None)
+        self.writer.chunk(device[new], spot[new], spots_of(paths, self.program), tracer.values)
+        self.events = len(device)
+        tracer.forget()
 
     def end(self, tracer: Tracer, found: Trace) -> Trace:
         """The last of it; gives the trace with its values where they stand now."""

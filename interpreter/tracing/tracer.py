@@ -1,7 +1,8 @@
-"""What watches a traced run: a row for each value that an instruction gives."""
+"""What watches a traced run: a row for each instruction that a device has done."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ from attrs import define, field
 from xbuild.attributes import Array
 
 from ..lines import Path
-from ..observers import PathObserver
+from ..marking import Stretch
+from ..observers import MarkObserver, PathObserver
 from .keep import Keep
 
 CHUNK = 1 << 16
@@ -19,38 +21,98 @@ CHUNK = 1 << 16
 
 
 @define(eq=False)
-class Tracer(PathObserver):
+class Tracer(ABC):
     """The events of a run in their order: devices and call paths; values where they are kept.
 
     `hand_on` is called with what is new, time and again, and at the end; the values are forgotten then.
     """
 
-    keep: Keep | None
     hand_on: Callable[[Tracer], None] | None = None
-    devices: list[int] = field(factory=list)
-    paths: list[Path] = field(factory=list)
     values: dict[int, Any] = field(factory=dict)
     _spots: dict[int, int] = field(factory=dict)
     _distinct: list[Path] = field(factory=list)
+
+    @abstractmethod
+    def columns(self) -> tuple[list[Path], Array, Array]:
+        """The distinct call paths as they first came, and for each event its device and which path."""
+
+    def forget(self) -> None:
+        """The values stand elsewhere now."""
+        self.values = {}
+
+    def left_out(self) -> str:
+        """What was not kept, in words."""
+        return "no value was kept"
+
+    def _numbers(self, paths: Stretch) -> list[int]:
+        """Which call paths these are; a path is one object."""
+        for path in paths:
+            if id(path) not in self._spots:
+                self._spots[id(path)] = len(self._distinct)
+                self._distinct.append(path)
+        return [self._spots[id(path)] for path in paths]
+
+
+@define(eq=False)
+class Marker(Tracer, MarkObserver):
+    """Keeps no value: a note for each stretch of instructions that a device has done."""
+
+    marks: list[tuple[int, Stretch]] = field(factory=list)
+    _known: dict[int, tuple[Stretch, Array]] = field(factory=dict)
+    _columns: tuple[Array, Array] = field(factory=lambda: (np.zeros(0, np.int32), np.zeros(0, np.int32)))
+    _fresh: int = 0
+
+    @property
+    def mark(self) -> Callable[[tuple[int, Stretch]], None]:
+        return self.marks.append if self.hand_on is None else self._mark
+
+    def _mark(self, at: tuple[int, Stretch]) -> None:
+        self.marks.append(at)
+        self._fresh += len(at[1])
+        if self._fresh >= CHUNK and self.hand_on is not None:
+            self._fresh = 0
+            self.hand_on(self)
+
+    def columns(self) -> tuple[list[Path], Array, Array]:
+        known = self._known
+        for _, stretch in self.marks:
+            if id(stretch) not in known:
+                known[id(stretch)] = stretch, np.array(self._numbers(stretch), np.int32)
+        spots = [known[id(stretch)][1] for _, stretch in self.marks]
+        devices = np.array([device for device, _ in self.marks], np.int32)
+        device = np.repeat(devices, [len(each) for each in spots])
+        self.marks.clear()
+        self._columns = np.concatenate([self._columns[0], device]), np.concatenate([self._columns[1], *spots])
+        return self._distinct, *self._columns
+
+
+@define(eq=False)
+class Watcher(Tracer, PathObserver):
+    """Keeps values, as many as `keep` takes."""
+
+    keep: Keep = field(factory=Keep)
+    devices: list[int] = field(factory=list)
+    paths: list[Path] = field(factory=list)
     _column: Array = field(factory=lambda: np.zeros(0, np.int32))
 
     def __call__(self, device: int, path: Path, value: Any) -> None:
-        if self.keep is not None:
-            kept = self.keep(value, device, path)
-            if kept is not None:
-                self.values[len(self.devices)] = kept
+        kept = self.keep(value, device, path)
+        if kept is not None:
+            self.values[len(self.devices)] = kept
         self.devices.append(device)
         self.paths.append(path)
         if self.hand_on is not None and not len(self.devices) % CHUNK:
             self.hand_on(self)
 
-    def spots(self) -> tuple[list[Path], Array]:
-        """The distinct call paths as they first came, and for each event which; a path is one object."""
-        done, known = len(self._column), self._spots
-        for path in {id(path): path for path in self.paths[done:]}.values():
-            if id(path) not in known:
-                known[id(path)] = len(self._distinct)
-                self._distinct.append(path)
-        fresh = map(known.__getitem__, map(id, self.paths[done:]))
-        self._column = np.concatenate([self._column, np.fromiter(fresh, np.int32, len(self.paths) - done)])
-        return self._distinct, self._column
+    def columns(self) -> tuple[list[Path], Array, Array]:
+        done = len(self._column)
+        fresh = self._numbers(tuple(self.paths[done:]))
+        self._column = np.concatenate([self._column, np.array(fresh, np.int32)])
+        return self._distinct, np.array(self.devices, np.int32), self._column
+
+    def forget(self) -> None:
+        super().forget()
+        self.keep.forget()
+
+    def left_out(self) -> str:
+        return self.keep.left_out()

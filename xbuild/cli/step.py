@@ -24,10 +24,11 @@ from .trace import opened
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
 @click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
-    """Run a program, or open the trace of a folder, and go through it: step, back, until, print, where, help.
+    """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
+    device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
 
-    Commands are read from the terminal or from stdin; a script in which one of them cannot be done ends with 1. A
-    program that is refused is run until it is stuck.
+    They are read from the terminal, in colour where rich is installed and NO_COLOR is not set, or from stdin; a script
+    in which one of them cannot be done ends with 1. A program that is refused is run until it is stuck.
     """
     from ..stepping import Shell
 

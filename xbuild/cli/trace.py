@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import click
+from attrs import frozen
 
-from ..trace import Trace, TraceError
+from ..trace import Event, Trace, TraceError
 from ..trace.births import births, chain
-from ..trace.compare import Comparison, compare_traces
+from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
 from .group import REFUSED, main
 
@@ -18,10 +18,10 @@ from .group import REFUSED, main
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR [OTHER]")
 @click.option("--of", "name", metavar="NAME", help="An instruction: its value at each turn on each device.")
-@click.option("--device", type=click.IntRange(min=0), help="Of one device alone.")
-@click.option("--turn", type=click.IntRange(min=0), help="At this turn alone, from 0.")
+@click.option("--device", type=click.IntRange(min=0), help="With --of: of one device alone.")
+@click.option("--turn", type=click.IntRange(min=0), help="With --of: at this turn alone; the first is 0.")
 @click.option("--devices", nargs=2, type=click.IntRange(min=0), metavar="A B", help="Where two devices first differ.")
-@click.option("--eps", type=click.FloatRange(min=0), default=0.0, help="How far apart values may be.")
+@click.option("--eps", type=click.FloatRange(min=0), help="In a comparison: how far apart values may be.  [default: 0]")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
 @click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
 def trace(
@@ -30,26 +30,53 @@ def trace(
     device: int | None,
     turn: int | None,
     devices: tuple[int, int] | None,
-    eps: float,
+    eps: float | None,
     page: str | None,
     as_json: bool,
 ) -> None:
     """Ask a trace that `xbuild run --trace DIR` has kept.
 
     Alone: what is in it, and where the first NaN and the first infinity were born, with the way to them. With a second
-    trace, of another program or another run: the first value in which they differ. Exit code 1 where they do.
+    trace, of another program or another run: the first value in which they differ, and with --devices A B the first
+    that device A of the one and B of the other have differently; of one instruction with --of. Exit code 1 where they
+    do.
     """
-    if len(folders) > 2 or (len(folders) == 2 and name):
+    if len(folders) > 2:
         raise click.UsageError("one trace is asked, or two are compared")
+    compares = len(folders) == 2 or bool(devices)
+    _agree(name, compares, {"--device": device, "--turn": turn}, {"--eps": eps})
     traces = [opened(folder) for folder in folders]
     if page is not None:
         _page(traces[0], page)
-    if len(traces) == 2 or devices:
-        _compare(traces[0], traces[-1], devices or None, eps, as_json)
+    if name is not None and not any(_comes_to(each, name) for each in traces):
+        raise click.UsageError(f"the run never came to {name!r}{_close(traces[0], name)}")
+    if compares:
+        sides = Sides(traces[0], traces[-1], *([*folders] if len(folders) == 2 else ["", ""]))
+        _compare(sides, devices or None, eps or 0.0, name, as_json)
     elif name is not None:
-        _print(list(_turns(traces[0], name, device, turn)), as_json)
+        _print(_turns(traces[0], name, device, turn), as_json)
     elif page is None or as_json:
         _print([overview(traces[0])], as_json)
+
+
+def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
+    """Options that would say nothing are wrong."""
+    for option, value in of_one.items():
+        if value is not None and (name is None or compares):
+            raise click.UsageError(f"{option} is for the values of one instruction, as in --of add.3 {option} {value}")
+    for option, value in of_two.items():
+        if value is not None and not compares:
+            raise click.UsageError(f"{option} is for a comparison, with a second trace or --devices A B")
+
+
+@frozen
+class Sides:
+    """Two traces that are compared, each with the folder that it is called by; none where they are one."""
+
+    first: Trace
+    second: Trace
+    one: str
+    other: str
 
 
 def opened(folder: str) -> Trace:
@@ -71,24 +98,45 @@ def _page(found: Trace, page: str) -> None:
 
 
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
+    """Of turns without a value, where others have one, only how many they are."""
     if as_json:
         click.echo(json.dumps(facts[0] if len(facts) == 1 and "events" in facts[0] else facts, indent=2))
         return
-    for fact in facts:
+    kept = [fact for fact in facts if fact.get("value", ()) is not None] or facts
+    for fact in kept:
         click.echo(fact["text"])
+    if len(kept) < len(facts):
+        click.echo(f"{count(len(facts) - len(kept), 'more turn')} without a value that was kept")
 
 
-def _turns(found: Trace, name: str, device: int | None, turn: int | None) -> Iterator[dict[str, Any]]:
+def _turns(found: Trace, name: str, device: int | None, turn: int | None) -> list[dict[str, Any]]:
     """A row for each time that a device came to an instruction."""
-    if not any(spot.instruction.name == name for spot in found.spots):
-        raise click.UsageError(f"the run never came to {name!r}{_close(found, name)}")
-    for event in found.where(name, device=device, count=turn):
-        value = found.values.get(event.number)
-        place = f"device {event.device}  step {event.time}  {found.standing(event.number)}"
-        yield {
-            "device": event.device, "step": event.time, "turn": event.count, "trips": dict(found.trips(event.number)),
-            "instruction": name, "value": plain(value), "text": f"{place}  {said(value)}",
-        }  # fmt: skip
+    if device is not None:
+        _check_device(found, device)
+    rows = [_turn(found, event) for event in found.where(name, device=device, count=turn)]
+    if not rows:
+        which = "" if turn is None else f"a turn {turn} of "
+        does = "no device comes" if device is None else f"device {device} never comes"
+        raise click.UsageError(f"{does} to {which}{name}")
+    return rows
+
+
+def _turn(found: Trace, event: Event) -> dict[str, Any]:
+    value = found.values.get(event.number)
+    place = f"device {event.device}  step {event.time}  {found.standing(event.number)}"
+    return {
+        "device": event.device, "step": event.time, "turn": event.count, "trips": dict(found.trips(event.number)),
+        "instruction": event.instruction.name, "value": plain(value), "text": f"{place}  {said(value)}",
+    }  # fmt: skip
+
+
+def _comes_to(found: Trace, name: str) -> bool:
+    return any(spot.instruction.name == name for spot in found.spots)
+
+
+def _check_device(found: Trace, device: int) -> None:
+    if device >= found.num_devices:
+        raise click.UsageError(f"device {device} is none of 0..{found.num_devices - 1}")
 
 
 def _close(found: Trace, name: str) -> str:
@@ -130,34 +178,55 @@ def _birth(found: Trace, birth: Any) -> dict[str, Any]:
 _WHY = {True: "its operands are the same", False: "its operands differ already"}
 
 
-def _compare(a: Trace, b: Trace, devices: tuple[int, int] | None, eps: float, as_json: bool) -> None:
-    for device in devices or ():
-        if device >= a.num_devices:
-            raise click.UsageError(f"device {device} is none of 0..{a.num_devices - 1}")
-    found = compare_traces(a, b, devices, eps)
-    facts = _told(a, b, found)
+def _compare(sides: Sides, devices: tuple[int, int] | None, eps: float, name: str | None, as_json: bool) -> None:
+    for device, found in zip(devices or (), (sides.first, sides.second), strict=False):
+        _check_device(found, device)
+    compared = compare_traces(sides.first, sides.second, devices, eps, name)
+    facts = _told(sides, compared)
     click.echo(json.dumps(facts, indent=2) if as_json else facts["text"])
-    if found.difference is not None:
+    if compared.difference is not None:
         raise SystemExit(REFUSED)
 
 
-def _told(a: Trace, b: Trace, found: Comparison) -> dict[str, Any]:
-    alone = f", {found.alone:,} have no counterpart" if found.alone else ""
-    facts: dict[str, Any] = {"compared": found.compared, "alone": found.alone, "difference": None}
+def count(number: int, what: str) -> str:
+    """`1 value`, `1,024 values`"""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _told(sides: Sides, found: Comparison) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "compared": found.compared, "alone": found.alone, "unkept": found.unkept, "difference": None,
+    }  # fmt: skip
+    one = sides.one or "the first"
+    notes = [f"{count(found.alone, 'event')} of {one} without a counterpart"] if found.alone else []
+    notes += [f"{found.unkept:,} more of which one side was not kept"] if found.unkept else []
     each = found.difference
     if each is None:
-        return facts | {"text": f"the same: {found.compared:,} events{alone}"}
-    sides = [
-        {"device": t[n].device, "step": t[n].time, "at": t.standing(n), "value": said(t.values.get(n))}
-        for t, n in ((a, each.first), (b, each.second))
+        same = f"the same: {count(found.compared, 'value')}" if found.compared else "nothing was compared"
+        return facts | {"text": ", ".join([same, *notes])}
+    told, lines = _difference(sides, each)
+    lines.append("  " + ", ".join([f"{count(found.compared, 'value')} compared", *notes]))
+    return facts | {"difference": told, "text": "\n".join(lines)}
+
+
+def _difference(sides: Sides, each: Difference) -> tuple[dict[str, Any], list[str]]:
+    """The facts and the lines of a first difference."""
+    both = (sides.first, each.first, sides.one), (sides.second, each.second, sides.other)
+    rows: list[dict[str, Any]] = [
+        {"device": t[n].device, "step": t[n].time, "at": t.standing(n), "value": said(t.values.get(n)), "folder": where}
+        for t, n, where in both
     ]
+    shapes = [str(t[n].instruction.shape) for t, n, _ in both]
     where = "" if not each.index else f" at {list(each.index)}"
     apart = "" if each.apart is None else f", {each.apart:.6g} apart at most"
-    is_input = a[each.first].instruction.opcode == "parameter" and not a[each.first].spot.path
+    unlike = f", {shapes[0]} and {shapes[1]}" if shapes[0] != shapes[1] else ""
+    event = sides.first[each.first]
+    is_input = event.instruction.opcode == "parameter" and not event.spot.path
     why = "an input of the program" if is_input else _WHY[each.cause]
-    lines = [f"first difference: {sides[0]['at']}{where}{apart}; {why}"]
-    lines += [f"  device {side['device']}  step {side['step']}  {side['value']}" for side in sides]
-    lines.append(f"  {found.compared:,} events compared{alone}")
+    lines = [f"first difference: {rows[0]['at']}{where}{unlike}{apart}; {why}"]
+    width = max(len(row["folder"]) for row in rows)
+    for row in rows:
+        folder = f"{row['folder'].ljust(width)}  " if width else ""
+        lines.append(f"  {folder}device {row['device']}  step {row['step']}  {row['value']}")
     index = None if each.index is None else list(each.index)
-    told = {"index": index, "apart": each.apart, "operands_same": each.cause, "sides": sides}
-    return facts | {"difference": told, "text": "\n".join(lines)}
+    return {"index": index, "apart": each.apart, "operands_same": each.cause, "sides": rows}, lines

@@ -15,7 +15,7 @@ _SECONDS = "How long graphviz may take, for png and pdf."
 @main.command()
 @takes_target
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="FILE.svg, .png, .pdf, .dot, .mmd, .txt; else text."
+    "-o", "--output", type=click.Path(dir_okay=False), help="FILE.svg, .html, .png, .pdf, .dot, .mmd, .txt; else text."
 )
 @click.option(
     "--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="auto: as the system has it."
@@ -63,7 +63,7 @@ def form_of(output: str | None) -> str:
     try:
         return "txt" if output is None else form_of_path(output)
     except ValueError:
-        endings = "svg, png, pdf, dot, mmd, txt"
+        endings = "svg, html, png, pdf, dot, mmd, txt"
         raise click.UsageError(f"{output!r} is no picture; a name that ends in one of {endings} is wanted") from None
 
 

@@ -1,4 +1,4 @@
-"""Conditions on a value, as they are typed: `v > 3`, `any(isnan(v))`, `abs(v).max() > 1` is `max(abs(v)) > 1`."""
+"""Conditions on a value, as they are typed: `v > 3`, `any(isnan(v))`; and what to show of one: `v[0:2]`, `max(v)`."""
 
 from __future__ import annotations
 
@@ -30,23 +30,41 @@ def condition(text: str) -> Callable[[Any], bool]:
     >>> condition("v > 3")(np.array([1, 5])), condition("max(abs(v)) < 1")(np.array([0.5, -2.0]))
     (True, False)
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConditionError(f"{text!r} is no condition: {getattr(error, 'msg', error)}") from None
-    _check(tree, text)
-    code = compile(tree, "<condition>", "eval")
+    found = expression(text)
 
     def holds(value: Any) -> bool:
-        if not isinstance(value, np.ndarray | np.generic):
-            return False
         try:
-            with np.errstate(all="ignore"):
-                return bool(np.any(eval(code, {"__builtins__": {}, **_CALLS, "v": value})))
-        except (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError):
+            return bool(np.any(found(value)))
+        except ConditionError:
             return False
 
     return holds
+
+
+def expression(text: str) -> Callable[[Any], Any]:
+    """What a text makes of a value `v`; ConditionError, then or when it is called, where it makes nothing of it.
+
+    >>> import numpy as np
+    >>> expression("v[0] + 1")(np.array([[1, 2], [3, 4]]))
+    array([2, 3])
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConditionError(f"{text!r} cannot be read: {getattr(error, 'msg', error)}") from None
+    _check(tree, text)
+    code = compile(tree, "<condition>", "eval")
+
+    def found(value: Any) -> Any:
+        if not isinstance(value, np.ndarray | np.generic):
+            raise ConditionError("the value is not kept as an array here")
+        try:
+            with np.errstate(all="ignore"):
+                return eval(code, {"__builtins__": {}, **_CALLS, "v": value})
+        except (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+            raise ConditionError(f"{text!r} does not fit a value of extents {list(value.shape)}: {error}") from None
+
+    return found
 
 
 def _check(tree: ast.AST, text: str) -> None:
@@ -55,13 +73,13 @@ def _check(tree: ast.AST, text: str) -> None:
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
             raise ConditionError(
-                f"{text!r} is no condition: {type(node).__name__} is not read; v, numbers, {names} are"
+                f"{text!r} cannot be read: {type(node).__name__} is not allowed; v, numbers, {names} are"
             )
         if isinstance(node, ast.Name) and node.id != "v" and node.id not in _CALLS:
             raise ConditionError(
-                f"{text!r} is no condition: {node.id!r} is not known; v is the value, and there are {names}"
+                f"{text!r} cannot be read: {node.id!r} is not known; v is the value, and there are {names}"
             )
         if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
-            raise ConditionError(f"{text!r} is no condition: {node.value!r} is no number")
+            raise ConditionError(f"{text!r} cannot be read: {node.value!r} is no number")
         if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
-            raise ConditionError(f"{text!r} is no condition: functions are called by name, as in max(v)")
+            raise ConditionError(f"{text!r} cannot be read: functions are called by name, as in max(v)")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
 from attrs import astuple, frozen
+
+from shape_inference import TokenShape
 
 from .data import Trace
 from .summary import Summary
@@ -29,42 +31,51 @@ class Difference:
 
 @frozen
 class Comparison:
-    """How many values were compared, how many of the first have no counterpart, and the first difference."""
+    """How many values were compared, and the first difference.
+
+    `alone` are events of the first that have no counterpart, `unkept` those of whose values one was not kept.
+    """
 
     compared: int
     alone: int
+    unkept: int
     difference: Difference | None
 
 
-def compare_traces(a: Trace, b: Trace, devices: tuple[int, int] | None = None, eps: float = 0.0) -> Comparison:
-    """Go through the first trace in logical time; `devices` are those of the first and the second to compare alone.
+def compare_traces(
+    a: Trace, b: Trace, devices: tuple[int, int] | None = None, eps: float = 0.0, name: str | None = None
+) -> Comparison:
+    """Go through the first trace in logical time; `devices` are those of the first and the second to compare alone,
+    `name` is that of the one instruction to compare.
 
     Values that are no further apart than `eps` are the same, and so are NaNs.
     """
-    there: dict[Hashable, int] = {}
-    for number in range(len(b)):
-        if devices is None or b.device[number] == devices[1]:
-            there[_key(b, number, devices)] = number
-    compared = alone = 0
-    for number in np.argsort(a.time, kind="stable").tolist():
-        if devices is not None and a.device[number] != devices[0]:
-            continue
-        other = there.get(_key(a, number, devices))
+    there = {key: number for number, key in _keys(b, devices and devices[1], name)}
+    here = sorted(_keys(a, devices and devices[0], name), key=lambda pair: int(a.time[pair[0]]))
+    compared = alone = unkept = 0
+    for number, key in here:
+        other = there.get(key)
         if other is None:
             alone += 1
             continue
-        found = apart(a.values.get(number), b.values.get(other), eps)
+        if number not in a.values or other not in b.values:
+            unkept += not isinstance(a.spots[int(a.spot[number])].instruction.shape, TokenShape)
+            continue
         compared += 1
+        found = apart(a.values[number], b.values[other], eps)
         if found is not None:
             cause = _same_operands(a, b, number, other, eps)
-            return Comparison(compared, alone, Difference(number, other, *found, cause))
-    return Comparison(compared, alone, None)
+            return Comparison(compared, alone, unkept, Difference(number, other, *found, cause))
+    return Comparison(compared, alone, unkept, None)
 
 
-def _key(trace: Trace, number: int, devices: tuple[int, int] | None) -> Hashable:
-    spot = trace.spots[int(trace.spot[number])]
-    device = None if devices is not None else int(trace.device[number])
-    return device, spot.path, spot.instruction.name, int(trace.count[number])
+def _keys(trace: Trace, device: int | None, name: str | None) -> Iterator[tuple[int, Hashable]]:
+    """The events to compare, each with what makes it the counterpart of one in another trace."""
+    sites = [(spot.path, spot.instruction.name) for spot in trace.spots]
+    rows = zip(trace.device.tolist(), trace.spot.tolist(), trace.count.tolist(), strict=True)
+    for number, (on, spot, count) in enumerate(rows):
+        if device in (None, on) and name in (None, sites[spot][1]):
+            yield number, (on if device is None else None, *sites[spot], count)
 
 
 def _same_operands(a: Trace, b: Trace, number: int, other: int, eps: float) -> bool:

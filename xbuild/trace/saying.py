@@ -27,7 +27,7 @@ def said(value: Any, most: int = FEW) -> str:
     array = np.asarray(value)
     if array.size > most:
         return str(summary(array))
-    return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
+    return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split()).replace("[ ", "[")
 
 
 def plain(value: Any, most: int = 1 << 12) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
@@ -12,6 +13,7 @@ from attrs import evolve, frozen
 from shape_inference import primitive_type
 
 from ..attributes import Array
+from . import large
 
 CELLS = 16
 
@@ -60,6 +62,9 @@ def summaries(arrays: Sequence[Array], most: int = CELLS) -> list[Summary]:
         alike.setdefault((array.dtype, array.shape), []).append(number)
     found: dict[int, Summary] = {}
     for (_, dims), members in alike.items():
+        if prod(dims) > large.AT_ONCE:
+            found |= {number: _of_large(arrays[number], most) for number in members}
+            continue
         share = max(1, _TOGETHER // max(1, prod(dims)))
         for start in range(0, len(members), share):
             some = members[start : start + share]
@@ -87,6 +92,26 @@ def _told(arrays: Array, most: int) -> Iterator[Summary]:
         yield Summary(name, dims, least, largest, middle, nans, infs, blocks[row])
 
 
+def _of_large(array: Array, most: int) -> Summary:
+    dims, times = array.shape, 1
+    if array.size > large.PICTURED:
+        (array, times), most = large.without_repeats(array), 0
+    rows, columns = prod(array.shape[:-1]), array.shape[-1]
+    sums = large.Sums(_starts_of(rows, most), _starts_of(columns, most))
+    for row, column, part in large.parts(array):
+        sums.add(row, column, numbers(part))
+    low, high, mean = (sums.low, sums.high, sums.total / sums.size) if sums.size else (None, None, None)
+    sizes = np.outer(lengths(rows, most), lengths(columns, most)) if most else np.ones((0, 0))
+    picture = np.asarray(sums.blocks / sizes, np.float32)
+    return Summary(
+        str(primitive_type(array.dtype)), dims, low, high, mean, sums.nans * times, sums.infs * times, picture
+    )
+
+
+def _starts_of(extent: int, most: int) -> Array:
+    return starts(extent, most) if most else np.zeros(0, np.int64)
+
+
 def numbers(array: Array) -> Array:
     """The elements as f64; of complex numbers the magnitudes."""
     with np.errstate(all="ignore"):
@@ -110,10 +135,16 @@ def cells(plain: Array, most: int) -> Array:
     return np.asarray(blocks / np.outer(lengths(rows, most), lengths(columns, most)), np.float32)
 
 
+@functools.lru_cache(maxsize=1024)
 def starts(extent: int, most: int) -> Array:
     """Where each of at most so many blocks of a dimension begins."""
-    return np.unique(np.linspace(0, extent, min(extent, most), endpoint=False).astype(np.int64))
+    found = np.unique(np.linspace(0, extent, min(extent, most), endpoint=False).astype(np.int64))
+    found.flags.writeable = False
+    return found
 
 
+@functools.lru_cache(maxsize=1024)
 def lengths(extent: int, most: int) -> Array:
-    return np.diff(np.append(starts(extent, most), extent))
+    found = np.diff(np.append(starts(extent, most), extent))
+    found.flags.writeable = False
+    return found

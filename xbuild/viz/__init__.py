@@ -1,4 +1,4 @@
-"""Programs as pictures: a plain picture first, lowered to svg, graphviz's text, png, pdf, Mermaid, or text."""
+"""Programs as pictures: a plain picture first, lowered to svg, html, graphviz's text, png, pdf, Mermaid, or text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict
 
-FORMS = ("svg", "png", "pdf", "dot", "mermaid", "txt")
+FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
 THEMES = ("auto", "light", "dark")
 _ENDINGS = {"mmd": "mermaid", "gv": "dot"}
 MOST = 300  # boxes
@@ -35,13 +35,15 @@ class Drawing:
     theme: str = "auto"
 
     def render(self, form: str) -> str | bytes:
-        """The picture as svg, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+        """The picture as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+        from ..collection import no_collection
         from .lanes import Lanes
         from .lowering import lower, lower_lanes
 
         if isinstance(self.picture, Lanes):
             return lower_lanes(self.picture, form, self.theme)
-        return lower(self.picture, form, self.theme, self.seconds)
+        with no_collection():
+            return lower(self.picture, form, self.theme, self.seconds)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -52,7 +54,10 @@ class Drawing:
         return str(self.render("svg"))
 
     def _repr_html_(self) -> str:
-        return f'<div style="overflow:auto;max-height:85vh">{self._repr_svg_()}</div>'
+        from .framing import beside, framed
+
+        report = getattr(self.picture, "report", "")
+        return beside(self._repr_svg_(), report, self.theme) if report else framed(self._repr_svg_())
 
     def __str__(self) -> str:
         return str(self.render("txt"))
@@ -96,8 +101,8 @@ def viz(
 ) -> Drawing | str | bytes | Path:
     """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
 
-    Formats: svg (theme auto, light or dark; auto is as the reader's system has it), png and pdf (these two want
-    graphviz, or pygraphviz 2, and stop after `seconds`), dot, mermaid, txt.
+    Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
+    about in), png and pdf (these two want graphviz, or pygraphviz 2, and stop after `seconds`), dot, mermaid, txt.
     What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
     all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
     the picture says so.

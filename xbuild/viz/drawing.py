@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
-from shape_inference import AnyShape, TokenShape, TupleShape
+from shape_inference import AnyShape, TokenShape
 
-from ..diagnostics import operand_labels
 from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..op import OPS
 from ..starts import origin, wrapped_in
-from ..text.codecs import spellings
-from ..text.literals import literal_text
-from ..text.sugar import ASYNC, spelled_opcode, sugared
-from ..text.writer import Writer
+from ..text.sugar import ASYNC
 from .folding import Folding, simple_reducer
 from .kinds import OTHER, Kind, kind_of
-from .picture import Box, Cluster, Edge, Picture
+from .picture import Box, Cluster, Edge, Picture, Words
+from .words import short_shape as short_shape
+from .words import title_of, tooltip, worded, words_of
 
-_WIDTH = 44
+_DEEPEST = 100  # frames in frames
 
 
 def draw(program: Computation | Module | ModuleGroup) -> Picture:
@@ -53,7 +51,7 @@ def _channels(drawings: list[_Drawing]) -> Iterator[Edge]:
             for channel, tail in sender.sends:
                 for other, head in receiver.recvs:
                     if channel == other:
-                        yield Edge(tail, head, "channel", tooltip=f"channel {channel}")
+                        yield Edge(tail, head, "channel", hover=f"channel {channel}")
 
 
 @define
@@ -65,17 +63,26 @@ class _Drawing:
     sends: list[tuple[int, str]] = Factory(list)
     recvs: list[tuple[int, str]] = Factory(list)
     _ids: dict[Computation, str] = Factory(dict)
+    _operands: dict[tuple[Computation, int], list[tuple[Instruction, Folding]]] = Factory(dict)
     _taken: set[str] = Factory(set)
+    _depth: int = 0
 
     def cluster(self, computation: Computation, title: str, role: str = "", caller: str = "") -> Cluster:
+        """The frame of a computation, with those of the computations that it calls."""
         self._ids[computation] = self._fresh(computation.name)
+        self._depth += 1
         folding = Folding(computation)
         boxes = [self._stranger(computation, each) for each in _strangers(computation)]
         clusters: list[Cluster] = []
         for instruction in folding.drawn():
-            boxes.append(self._box(computation, instruction, folding))
+            box = self._box(computation, instruction, folding)
             self._enter(computation, instruction, folding)
-            clusters += self._regions(computation, instruction)
+            if self._depth < _DEEPEST or not OPS[instruction.opcode].regions:
+                clusters += self._regions(computation, instruction, folding)
+            else:
+                box = evolve(box, added=("called computations are not drawn: too deep",))
+            boxes.append(box)
+        self._depth -= 1
         return Cluster(self._ids[computation], title, tuple(boxes), tuple(clusters), role, caller, computation.name)
 
     def _fresh(self, name: str) -> str:
@@ -89,15 +96,15 @@ class _Drawing:
         return f"{self._ids[computation]}/{instruction.name}"
 
     def _box(self, computation: Computation, instruction: Instruction, folding: Folding) -> Box:
+        given = self._given(computation, instruction) if instruction.opcode == "parameter" else ()
         return Box(
             self._id(computation, instruction),
             instruction.name,
-            _title(instruction),
-            short_shape(instruction.shape),
+            title_of(instruction),
+            partial(words_of, instruction, folding, given),
             _kind(instruction),
-            tuple(_details(instruction, folding)),
-            tuple(_argument(operand, folding) for operand in instruction.operands),
-            partial(_tooltip, instruction),
+            (),
+            partial(tooltip, instruction),
             instruction is computation.root,
             instruction.annotations.get("metadata", {}).get("op_name", ""),
             frozenset(folding.names(instruction)),
@@ -106,14 +113,19 @@ class _Drawing:
     def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
         """What a computation made by hand uses and does not hold."""
         name, shape = instruction.name, short_shape(instruction.shape)
-        return Box(self._id(computation, instruction), name, "not in this computation", shape, OTHER)
+        return Box(self._id(computation, instruction), name, "not in this computation", Words(shape), OTHER)
+
+    def _given(self, computation: Computation, parameter: Instruction) -> list[tuple[Instruction, Folding]]:
+        """What a parameter is in each call, as far as the calls are known when its words are asked for."""
+        number = parameter.attributes.number
+        return self._operands.setdefault((computation, number), [])
 
     def _enter(self, computation: Computation, instruction: Instruction, folding: Folding) -> None:
         """The edges into a box: operands (equal ones together), then control predecessors."""
         head = self._id(computation, instruction)
         self.edges += self._operand_edges(computation, instruction, folding, head)
         for before in instruction.control:
-            self.edges.append(Edge(self._id(computation, before), head, "control", tooltip="runs after it"))
+            self.edges.append(Edge(self._id(computation, before), head, "control", hover="runs after it"))
         if instruction.opcode in ("send", "recv"):
             known = self.sends if instruction.opcode == "send" else self.recvs
             known.append((instruction.attributes.channel_id, head))
@@ -131,25 +143,30 @@ class _Drawing:
         for (tail, path), numbers in places.items():
             shape = shapes[tail, path]
             label = ",".join(map(str, numbers)) if len(instruction.operands) > 1 else ""
-            tooltip = f"{tail.name}{path} -> {instruction.name}: {shape}"
+            hover = partial("{0.name}{1} -> {2.name}: {3}".format, tail, path, instruction, shape)
             what = "token" if isinstance(shape, TokenShape) else "value"
-            yield Edge(self._id(computation, tail), head, what, path, label, tooltip)
+            yield Edge(self._id(computation, tail), head, what, path, label, hover)
 
-    def _regions(self, computation: Computation, instruction: Instruction) -> Iterator[Cluster]:
+    def _regions(self, computation: Computation, instruction: Instruction, folding: Folding) -> Iterator[Cluster]:
+        if not OPS[instruction.opcode].regions:
+            return
         caller = self._id(computation, instruction)
-        for role, region in _worded(instruction).regions():
+        for place, (role, region) in enumerate(worded(instruction).regions()):
             if simple_reducer(region):
                 continue
+            for number, operand in enumerate(_passed(instruction, place)):
+                self._operands.setdefault((region, number), []).append((operand, folding))
             if region not in self._ids:
                 word = role.replace("branch_computations", "branch ").translate({ord("["): "", ord("]"): ""})
                 yield self.cluster(region, f"{word} of {instruction.name}: {region.name}", word, caller)
-            self.edges.append(Edge(self._id(region, region.root), caller, "call", tooltip=role))
+            self.edges.append(Edge(self._id(region, region.root), caller, "call", hover=role))
 
 
-def _worded(instruction: Instruction) -> Instruction:
-    """The instruction whose attributes a box shows: of what an async-start is named after, those."""
-    wrapped = sugared(instruction) if instruction.opcode == "async_start" else None
-    return instruction if wrapped is None else wrapped
+def _passed(instruction: Instruction, place: int) -> Sequence[Instruction]:
+    """The operands that an op hands to one of its computations as they are."""
+    if instruction.opcode in ("call", "fusion"):
+        return instruction.operands
+    return instruction.operands[place + 1 : place + 2] if instruction.opcode == "conditional" else ()
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -164,64 +181,3 @@ def _strangers(computation: Computation) -> dict[Instruction, None]:
     own = set(computation.instructions)
     used = (each for i in computation.instructions for each in (*i.operands, *i.control))
     return dict.fromkeys(each for each in (*used, computation.root) if each not in own)
-
-
-def _title(instruction: Instruction) -> str:
-    spelling = spelled_opcode(instruction)
-    return f"{spelling} {instruction.attributes.number}" if instruction.opcode == "parameter" else spelling
-
-
-def _details(instruction: Instruction, folding: Folding) -> Iterator[str]:
-    """The attributes in HLO's words, then the operands that have no box."""
-    worded = _worded(instruction)
-    if worded.attributes is not None:
-        for spelling in spellings(worded.opcode):
-            if not _is_region(worded, spelling.names):
-                yield from _cut(spelling.text(Writer(), worded).removeprefix(", "))
-        if instruction.opcode in ("send", "recv") and instruction.attributes.source_target_pairs:
-            yield from _cut("pairs " + ", ".join(f"{s}→{t}" for s, t in instruction.attributes.source_target_pairs))
-    if instruction.opcode == "constant":
-        yield from _cut(literal_text(instruction.attributes.literal.reshape(-1)[:8]))
-    yield from (f"by {word}" for _, region in worded.regions() if (word := simple_reducer(region)))
-    labels = operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)
-    for label, operand in zip(labels, instruction.operands, strict=True):
-        if (text := folding.text(operand)) is not None:
-            yield f"{label} = {text}"
-
-
-def _is_region(instruction: Instruction, names: tuple[str, ...]) -> bool:
-    return any(name in OPS[instruction.opcode].regions for name in names)
-
-
-def _cut(text: str) -> Iterator[str]:
-    if text and text != "replica_groups={}":
-        yield text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-
-
-def _argument(operand: Instruction, folding: Folding) -> str:
-    text = folding.text(operand)
-    if text is not None:
-        return text
-    origin, path = folding.origin(operand)
-    return f"{origin.name}{path}"
-
-
-def _tooltip(instruction: Instruction) -> str:
-    scope = instruction.annotations.get("metadata", {}).get("op_name", "")
-    large = instruction.opcode == "constant" and instruction.attributes.literal.size > 8
-    first = f"{instruction.name} = {instruction.shape} constant" if large else repr(instruction)
-    lines = (first, str(instruction.source or ""), f"scope {scope}" if scope else "")
-    return "\n".join(line if len(line) <= 400 else f"{line[:399]}…" for line in lines if line)
-
-
-def short_shape(shape: AnyShape) -> str:
-    """A shape in the room that a box has; the elements of a long tuple are counted."""
-    text = repr(shape.plain())
-    if len(text) <= _WIDTH or not isinstance(shape, TupleShape):
-        return text
-    shown: list[str] = []
-    for element in shape.elements:
-        if sum(map(len, shown)) + len(short := short_shape(element)) > _WIDTH - 12:
-            break
-        shown.append(short)
-    return f"({', '.join([*shown, f'… {len(shape) - len(shown)} more'])})"

@@ -65,7 +65,8 @@ _BY_OPCODE = {
 
 def kind_of(opcode: str) -> Kind:
     """The kind of an op: that of the family whose file declares it, but for a few."""
+    if opcode in _BY_OPCODE:
+        return _BY_OPCODE[opcode]
     from ..op import OPS
 
-    family = OPS[opcode].declaration.__module__.rpartition(".")[2] if opcode in OPS else ""
-    return _BY_OPCODE.get(opcode) or _BY_FAMILY.get(family, OTHER)
+    return _BY_FAMILY.get(OPS[opcode].declaration.__module__.rpartition(".")[2], OTHER) if opcode in OPS else OTHER

@@ -9,11 +9,15 @@ DPI = 110
 
 
 def lower(picture: Picture, form: str, theme: str, seconds: float) -> str | bytes:
-    """A picture of boxes as svg, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+    """A picture of boxes as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
     if form == "svg":
         from .svg import svg_text
 
         return svg_text(picture, theme)
+    if form == "html":
+        from .viewer import html_text
+
+        return html_text(picture, theme)
     if form == "mermaid":
         from .mermaid import mermaid_text
 

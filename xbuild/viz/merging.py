@@ -1,16 +1,18 @@
-"""Boxes of a picture folded: a computation into its callers, the ops of a scope into one box, all but communication."""
+"""Boxes of a picture folded: a computation into its callers, the ops of a scope into one box."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from attrs import evolve
 
 from .kinds import CHANNEL, COLLECTIVE, FOLDED, LEAF, PARAMETER
-from .picture import Box, Cluster, Edge, Picture
+from .picture import Box, Cluster, Edge, Picture, Words
 from .splitting import split
 
 _LISTED = 12  # names on hover
+_LEAVES = 8  # that have the same users and stay boxes of their own
 _OPAQUE = 8  # a picture of less than this part of what it may have hides too much
 
 
@@ -22,13 +24,25 @@ def fold_computation(picture: Picture, name: str) -> Picture | None:
 
 def fold_computations(picture: Picture, most: int) -> Picture:
     """Called computations folded, innermost first, until there are no more boxes than so many."""
-    depths = {cluster.id: depth for cluster, depth in frames(picture)}
-    folded = picture
-    for least in range(max(depths.values(), default=0), 0, -1):
-        folded = _without(picture, {each for each, depth in depths.items() if depth >= least})
-        if folded.size <= most:
-            break
-    return folded
+    boxes: dict[int, int] = {}
+    for cluster, depth in frames(picture):
+        boxes[depth] = boxes.get(depth, 0) + len(cluster.boxes)
+    return without_below(picture, deepest(boxes, most))
+
+
+def without_below(picture: Picture, most: int) -> Picture:
+    """The picture with all frames folded that stand in more than so many others."""
+    gone = {cluster.id for cluster, depth in frames(picture) if depth > most}
+    return _without(picture, gone) if gone else picture
+
+
+def deepest(counts: Mapping[int, int], most: int) -> int:
+    """How deep frames may be, where all down to there have so many of these, by their depth; at least the outermost."""
+    total, depth = counts[0], 0
+    while depth + 1 in counts and total + counts[depth + 1] <= most:
+        depth += 1
+        total += counts[depth]
+    return depth
 
 
 def frames(picture: Picture) -> Iterator[tuple[Cluster, int]]:
@@ -44,22 +58,17 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
     """Frames removed; what they are said to hold goes to the boxes of their callers."""
     into: dict[str, str] = {}
     counts: dict[str, int] = {}
-    outermost: set[str] = set()
-    for cluster, _ in frames(picture):
-        if cluster.id in gone:
-            inside = [box.id for box in cluster.all_boxes()]
-            if inside[0] not in into:
-                outermost |= {box.id for box in cluster.boxes}
-            for box in inside:
-                into.setdefault(box, cluster.caller)
-                counts.setdefault(box, len(inside))
+    for cluster in _outermost(picture, gone):
+        inside = [box.id for box in cluster.all_boxes()]
+        into |= dict.fromkeys(inside, cluster.caller)
+        counts |= dict.fromkeys((box.id for box in cluster.boxes), len(inside))
     told: dict[str, list[str]] = {}
     for edge in picture.edges:
-        if edge.what == "call" and edge.tail in outermost and edge.head not in into:
+        if edge.what == "call" and edge.tail in counts and edge.head not in into:
             told.setdefault(edge.head, []).append(f"{edge.tooltip}: +{counts[edge.tail]:,} hidden")
 
     def trimmed(cluster: Cluster) -> Cluster:
-        boxes = (evolve(box, details=(*box.details, *told.get(box.id, ()))) for box in cluster.boxes)
+        boxes = (evolve(b, added=(*b.added, *told[b.id])) if b.id in told else b for b in cluster.boxes)
         inner = (trimmed(each) for each in cluster.clusters if each.id not in gone)
         return evolve(cluster, boxes=tuple(boxes), clusters=tuple(inner))
 
@@ -67,24 +76,41 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
     return evolve(picture, clusters=tuple(map(trimmed, picture.clusters)), edges=tuple(_redirected(kept, into)))
 
 
-def _redirected(edges: list[Edge], into: Mapping[str, str]) -> Iterator[Edge]:
-    """Lines between what boxes have become, each once."""
-    seen = set()
+def inside(picture: Picture) -> dict[str, list[Edge]]:
+    """The lines within each frame."""
+    home = {box.id: cluster.id for cluster, _ in frames(picture) for box in cluster.boxes}
+    found: dict[str, list[Edge]] = {}
+    for edge in picture.edges:
+        if edge.what != "channel" and home[edge.tail] == home[edge.head]:
+            found.setdefault(home[edge.tail], []).append(edge)
+    return found
+
+
+def _outermost(picture: Picture, gone: set[str]) -> Iterator[Cluster]:
+    """Those of these frames that stand in none of them."""
+    stack = [*reversed(picture.clusters)]
+    while stack:
+        cluster = stack.pop()
+        if cluster.id in gone:
+            yield cluster
+        else:
+            stack += reversed(cluster.clusters)
+
+
+def _redirected(edges: Sequence[Edge], into: Mapping[str, str]) -> Iterator[Edge]:
+    """Lines between what boxes have become, each once, with the number of those that it stands for."""
+    found: dict[tuple[str, ...], Edge] = {}
+    counts: dict[tuple[str, ...], int] = {}
     for edge in edges:
         tail, head = _last(into, edge.tail), _last(into, edge.head)
-        if tail == head:
-            continue
-        moved = evolve(
-            edge,
-            tail=tail,
-            head=head,
-            at_tail=edge.at_tail if tail == edge.tail else "",
-            at_head=edge.at_head if head == edge.head else "",
-        )
-        key = tail, head, moved.what, moved.at_tail, moved.at_head
-        if key not in seen:
-            seen.add(key)
-            yield moved
+        if tail != head:
+            at_tail, at_head = edge.at_tail * (tail == edge.tail), edge.at_head * (head == edge.head)
+            key = tail, head, edge.what, at_tail, at_head
+            is_same = tail == edge.tail and head == edge.head
+            found.setdefault(key, edge if is_same else Edge(tail, head, edge.what, at_tail, at_head, edge.hover))
+            counts[key] = counts.get(key, 0) + 1
+    for edge, count in zip(found.values(), counts.values(), strict=True):
+        yield edge if count == 1 else evolve(edge, hover=f"{count:,} lines; the first: {edge.tooltip}")
 
 
 def _last(into: Mapping[str, str], box: str) -> str:
@@ -107,18 +133,41 @@ def fold_scope(picture: Picture, name: str) -> Picture | None:
 def fold_scopes(picture: Picture, most: int) -> Picture:
     """Ops in one box for each scope, as deep as leaves no more than so many boxes, or as near to it as shows enough."""
     deepest = max((box.scope.count("/") for box in picture.all_boxes()), default=0)
+    first = next((depth for depth in range(deepest, 0, -1) if _least(picture, depth) <= most), 0)
     best = picture
-    for depth in range(deepest, -1, -1):
-        groups = _grouped(picture, lambda box: "/".join(box.scope.split("/")[: depth + 1]))  # noqa: B023
-        folded = merged(picture, _with_own_leaves(picture, groups))
+    for depth in range(first, -1, -1):
+        folded = _scopes_folded(picture, depth)
         if folded.size < most // _OPAQUE:
-            break  # that hides nearly all
+            # That hides nearly all: rather too many boxes.
+            return _scopes_folded(picture, depth + 1) if depth == first < deepest else best
         if folded.size < best.size:
-            note = f"scopes are folded below {depth + 1} name{'s' * (depth > 0)}"
-            best = evolve(folded, notes=(*picture.notes, note))
+            best = folded
         if folded.size <= most:
             break
     return best
+
+
+def _scopes_folded(picture: Picture, depth: int) -> Picture:
+    groups = _grouped(picture, partial(_prefix, depth))
+    folded = merged(picture, _with_own_leaves(picture, groups))
+    note = f"scopes are folded below {depth + 1} name{'s' * (depth > 0)}"
+    return evolve(folded, notes=(*picture.notes, note)) if folded.size < picture.size else picture
+
+
+def _prefix(depth: int, box: Box) -> str:
+    return "/".join(box.scope.split("/")[: depth + 1])
+
+
+def _least(picture: Picture, depth: int) -> int:
+    """No fewer boxes than this are left by folding the scopes of so many names."""
+    scopes, single = set(), 0
+    for cluster, _ in frames(picture):
+        for box in cluster.boxes:
+            if box.scope:
+                scopes.add((cluster.id, _prefix(depth, box)))
+            else:
+                single += box.kind not in (PARAMETER, LEAF)
+    return len(scopes) + single
 
 
 def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Box]]:
@@ -134,17 +183,24 @@ def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Bo
 
 
 def _with_own_leaves(picture: Picture, groups: dict[str, list[Box]]) -> dict[str, list[Box]]:
-    """Parameters and constants without a scope go with the one group that uses them."""
+    """Parameters and constants without a scope go with the one group that uses them; many that the same use, in one."""
     group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
     users: dict[str, set[str]] = {}
     for edge in picture.edges:
         users.setdefault(edge.tail, set()).add(group_of.get(edge.head, ""))
     found = {key: [*boxes] for key, boxes in groups.items()}
-    for box in picture.all_boxes():
-        if box.kind in (PARAMETER, LEAF) and box.id not in group_of and len(users.get(box.id, ())) == 1:
-            (key,) = users[box.id]
-            if key:
-                found[key].insert(0, box)
+    alike: dict[tuple[str, frozenset[str]], list[Box]] = {}
+    for cluster, _ in frames(picture):
+        for box in cluster.boxes:
+            if box.kind in (PARAMETER, LEAF) and box.id not in group_of and not box.is_root:
+                alike.setdefault((cluster.id, frozenset(users.get(box.id, ()))), []).append(box)
+    for (frame, keys), boxes in alike.items():
+        if len(keys) == 1 and "" not in keys:
+            (key,) = keys
+            found[key] = [*boxes, *found[key]]
+        elif len(keys) > 1 and len(boxes) > _LEAVES:
+            first, last = boxes[0].name, boxes[-1].name
+            found[f"{frame}/{first}//{first} … {last}"] = boxes
     return found
 
 
@@ -168,20 +224,26 @@ def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
         return evolve(cluster, boxes=tuple(boxes.values()), clusters=tuple(inner))
 
     clusters = tuple(map(folded, picture.clusters))
-    return evolve(picture, clusters=clusters, edges=tuple(_redirected([*picture.edges], into)))
+    return evolve(picture, clusters=clusters, edges=tuple(_redirected(picture.edges, into)))
 
 
 def _one(key: str, boxes: list[Box], count: int) -> Box:
     """The box that stands for several."""
     name = key.rpartition("//")[2] if "//" in key else _common(boxes)
-    names = [f"{box.name}  {box.shape}" for box in boxes[:_LISTED]]
-    more = [f"and {len(boxes) - _LISTED:,} more"] if len(boxes) > _LISTED else []
     ops = f"{count:,} ops"
     folded = frozenset(each for box in boxes for each in (box.name, *box.folded))
     root = any(box.is_root for box in boxes)
     together = sum(box.kind in (COLLECTIVE, CHANNEL) for box in boxes)
     details = ((ops,) if name else ()) + ((f"{together:,} between devices",) if together else ())
-    return Box(key, name or ops, "", "", FOLDED, details, (), "\n".join([*names, *more]), root, name, folded)
+    words = Words(details=details)
+    return Box(key, name or ops, "", words, FOLDED, (), partial(_listed, boxes), root, name, folded)
+
+
+def _listed(boxes: list[Box]) -> str:
+    """The first of several boxes, by name."""
+    names = [f"{box.name}  {box.shape}" for box in boxes[:_LISTED]]
+    more = [f"and {len(boxes) - _LISTED:,} more"] if len(boxes) > _LISTED else []
+    return "\n".join([*names, *more])
 
 
 def _common(boxes: list[Box]) -> str:
@@ -193,39 +255,3 @@ def _common(boxes: list[Box]) -> str:
             break
         agreed.append(names[0])
     return "/".join(agreed)
-
-
-def only_collectives(picture: Picture) -> Picture:
-    """What devices do together, and the calls that hold it; other ops in boxes by what they come after and before."""
-    shown = {box.id for box in picture.all_boxes() if box.kind in (COLLECTIVE, CHANNEL)}
-    for cluster, _ in reversed([*frames(picture)]):
-        if cluster.caller and any(box.id in shown for box in cluster.boxes):
-            shown.add(cluster.caller)
-    groups: dict[str, list[Box]] = {}
-    for cluster, _ in frames(picture):
-        for number, boxes in enumerate(_between(cluster, picture.edges, shown)):
-            if len(boxes) > 1:
-                groups[f"{cluster.id}/between {number}//"] = boxes
-    return merged(picture, groups)
-
-
-def _between(cluster: Cluster, edges: tuple[Edge, ...], shown: set[str]) -> list[list[Box]]:
-    """The other boxes of a frame, those together that come after the same shown ones and before the same."""
-    own = {box.id: number for number, box in enumerate(cluster.boxes)}
-    inside = [(own[e.tail], own[e.head]) for e in edges if e.what != "channel" and e.tail in own and e.head in own]
-    marks = [1 << number if box.id in shown else 0 for number, box in enumerate(cluster.boxes)]
-    after, before = _spread(inside, marks, forwards=True), _spread(inside, marks, forwards=False)
-    groups: dict[tuple[int, int], list[Box]] = {}
-    for number, box in enumerate(cluster.boxes):
-        if box.id not in shown:
-            groups.setdefault((after[number], before[number]), []).append(box)
-    return [*groups.values()]
-
-
-def _spread(edges: list[tuple[int, int]], marks: list[int], *, forwards: bool) -> list[int]:
-    """For each box the set of marks (as bits) before it, or after it."""
-    found = [0] * len(marks)
-    for tail, head in sorted(edges, key=lambda edge: edge[1]) if forwards else sorted(edges, reverse=True):
-        here, there = (head, tail) if forwards else (tail, head)
-        found[here] |= found[there] | marks[there]
-    return found

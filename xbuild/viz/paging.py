@@ -15,10 +15,10 @@ _NAMED = 3
 _BENDS = 2500
 
 
-def paged(picture: Picture) -> Picture:
-    """The picture with each large frame in pages, in the recorded order."""
+def paged(picture: Picture, size: int = _PAGE, large: int = LARGE) -> Picture:
+    """The picture with each large frame in pages of about so many boxes, in the recorded order."""
     pages: dict[str, str] = {}
-    clusters = tuple(_paged(cluster, picture.edges, pages) for cluster in picture.clusters)
+    clusters = tuple(_paged(cluster, picture.edges, pages, size, large) for cluster in picture.clusters)
     if not pages:
         return picture
     cut = [edge for edge in picture.edges if _is_cut(edge, pages)]
@@ -33,11 +33,11 @@ def _is_cut(edge: Edge, pages: Mapping[str, str]) -> bool:
     return edge.what != "channel" and pages.get(edge.tail) != pages.get(edge.head) and edge.head in pages
 
 
-def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str]) -> Cluster:
-    cluster = evolve(cluster, clusters=tuple(_paged(inner, edges, pages) for inner in cluster.clusters))
-    if len(cluster.boxes) <= LARGE and not _has_long_lines(cluster, edges):
+def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str], size: int, large: int) -> Cluster:
+    cluster = evolve(cluster, clusters=tuple(_paged(inner, edges, pages, size, large) for inner in cluster.clusters))
+    if len(cluster.boxes) <= large and not _has_long_lines(cluster, edges):
         return cluster
-    parts = _parts(cluster, edges)
+    parts = _parts(cluster, edges, size)
     found = []
     for number, boxes in enumerate(parts, 1):
         ids = {box.id for box in boxes}
@@ -59,18 +59,18 @@ def _has_long_lines(cluster: Cluster, edges: Sequence[Edge]) -> bool:
     return sum(layering.layer[head] - layering.layer[tail] - 1 for tail, head in pairs) > _BENDS
 
 
-def _parts(cluster: Cluster, edges: Sequence[Edge]) -> list[tuple[Box, ...]]:
+def _parts(cluster: Cluster, edges: Sequence[Edge], size: int) -> list[tuple[Box, ...]]:
     """The boxes in pages of about one size, cut where few lines go across."""
-    alive = _alive(cluster, edges)
+    crossing = alive(cluster, edges)
     cuts, start, count = [0], 0, len(cluster.boxes)
-    while count - start > 1.4 * _PAGE:
-        cut = min(range(start + int(_PAGE * 0.7), start + int(_PAGE * 1.3)), key=lambda at: (alive[at], at))
+    while count - start > 1.4 * size:
+        cut = min(range(start + int(size * 0.7), start + int(size * 1.3)), key=lambda at: (crossing[at], at))
         cuts.append(cut)
         start = cut
     return [cluster.boxes[a:b] for a, b in zip(cuts, [*cuts[1:], count], strict=True)]
 
 
-def _alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
+def alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
     """How many values are made before each place in the order and used at it or after."""
     place = {box.id: number for number, box in enumerate(cluster.boxes)}
     last: dict[str, int] = {}
@@ -91,24 +91,27 @@ def _alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
 
 def _words(picture: Picture, cut: Sequence[Edge]) -> dict[str, list[str]]:
     """What the boxes at both ends of a cut line say."""
-    names = {box.id: box.name for box in picture.all_boxes()}
+    names = {box.id: box.name.partition(" … ")[0] for box in picture.all_boxes()}
+    starts: dict[tuple[str, str], list[str]] = {}
     goals: dict[str, list[str]] = {}
-    words: dict[str, list[str]] = {}
     for edge in cut:
-        place = f"{edge.at_head} " if edge.at_head else ""
-        words.setdefault(edge.head, []).append(f"{place}← {names[edge.tail]}{edge.at_tail}")
+        starts.setdefault((edge.head, edge.at_head), []).append(f"{names[edge.tail]}{edge.at_tail}")
         goals.setdefault(edge.tail, []).append(names[edge.head])
+    words: dict[str, list[str]] = {}
+    for (head, place), tails in starts.items():
+        words.setdefault(head, []).append(f"{place} ← {_some(tails)}".strip())
     for tail, heads in goals.items():
-        listed = list(dict.fromkeys(heads))
-        more = f" +{len(listed) - _NAMED}" if len(listed) > _NAMED else ""
-        words.setdefault(tail, []).append(f"→ {', '.join(listed[:_NAMED])}{more}")
+        words.setdefault(tail, []).append(f"→ {_some(heads)}")
     return words
 
 
+def _some(names: list[str]) -> str:
+    listed = list(dict.fromkeys(names))
+    return f"{', '.join(listed[:_NAMED])}{f' +{len(listed) - _NAMED}' if len(listed) > _NAMED else ''}"
+
+
 def _told(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
-    boxes = (
-        evolve(box, details=(*box.details, *_few(words[box.id]))) if box.id in words else box for box in cluster.boxes
-    )
+    boxes = (evolve(box, added=(*box.added, *_few(words[box.id]))) if box.id in words else box for box in cluster.boxes)
     return evolve(cluster, boxes=tuple(boxes), clusters=tuple(_told(inner, words) for inner in cluster.clusters))
 
 

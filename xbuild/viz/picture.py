@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from attrs import field, frozen
@@ -11,20 +11,29 @@ from .kinds import Kind
 
 
 @frozen
-class Box:
-    """An instruction. `details` are lines below its title; `arguments` its operands in words, in order.
+class Words:
+    """What a box says: a shape, lines below its title, its operands in order."""
 
-    `scope` is the name that its metadata gives it, `folded` the names of instructions that stand in it as words,
-    `hidden_before` and `hidden_after` say how many of its neighbours are left out of the picture.
+    shape: str = ""
+    details: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+@frozen(slots=False)
+class Box:
+    """An instruction, or several. Its words and what it says on hover are made when they are asked for.
+
+    `added` are more lines of details, `scope` is the name that its metadata gives it, `folded` the names of
+    instructions that stand in it as words, `hidden_before` and `hidden_after` say how many of its neighbours are left
+    out of the picture.
     """
 
     id: str
     name: str
     title: str
-    shape: str
+    words: Words | Callable[[], Words] = field(eq=False)
     kind: Kind
-    details: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     hover: str | Callable[[], str] = field(default="", eq=False)
     is_root: bool = False
     scope: str = ""
@@ -32,9 +41,27 @@ class Box:
     hidden_before: int = 0
     hidden_after: int = 0
 
+    @cached_property
+    def _told(self) -> Words:
+        return self.words if isinstance(self.words, Words) else self.words()
+
+    @property
+    def shape(self) -> str:
+        return self._told.shape
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Lines below its title."""
+        return (*self._told.details, *self.added)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Its operands in words."""
+        return self._told.arguments
+
     @property
     def tooltip(self) -> str:
-        """All that is known of it; told when asked, since most boxes of a large program are never shown."""
+        """All that is known of it."""
         return self.hover if isinstance(self.hover, str) else self.hover()
 
     @property
@@ -59,7 +86,11 @@ class Edge:
     what: str = "value"
     at_tail: str = ""
     at_head: str = ""
-    tooltip: str = ""
+    hover: str | Callable[[], str] = field(default="", eq=False)
+
+    @property
+    def tooltip(self) -> str:
+        return self.hover if isinstance(self.hover, str) else self.hover()
 
 
 @frozen
@@ -75,9 +106,16 @@ class Cluster:
     name: str = ""
 
     def all_boxes(self) -> Iterator[Box]:
-        yield from self.boxes
-        for cluster in self.clusters:
-            yield from cluster.all_boxes()
+        return _boxes((self,))
+
+
+def _boxes(clusters: Sequence[Cluster]) -> Iterator[Box]:
+    """The boxes of frames, those of a frame before those of the frames in it."""
+    stack = [*reversed(clusters)]
+    while stack:
+        cluster = stack.pop()
+        yield from cluster.boxes
+        stack += reversed(cluster.clusters)
 
 
 @frozen(slots=False)
@@ -90,8 +128,7 @@ class Picture:
     notes: tuple[str, ...] = ()
 
     def all_boxes(self) -> Iterator[Box]:
-        for cluster in self.clusters:
-            yield from cluster.all_boxes()
+        return _boxes(self.clusters)
 
     @cached_property
     def size(self) -> int:

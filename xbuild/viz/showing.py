@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..builder import Value
+from ..collection import no_collection
 from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..scheduling import Verdict
 from .drawing import draw
@@ -25,7 +26,8 @@ def shown(thing: Any, view: View) -> Picture | Lanes:
         raise TypeError(
             f"viz: {type(thing).__name__} has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"
         )
-    return view.of(draw(thing))
+    with no_collection():
+        return view.of(draw(thing))
 
 
 def _made_from(value: Value) -> Computation:

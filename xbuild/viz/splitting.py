@@ -9,6 +9,8 @@ from .picture import Box, Edge
 
 def split(groups: Mapping[str, list[Box]], edges: Iterable[Edge]) -> dict[str, list[Box]]:
     """The groups, in parts where they wait for each other; a part of one box is left as it is."""
+    if not groups:
+        return {}
     group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
     lines = [(edge.tail, edge.head) for edge in edges if edge.what != "channel"]
     found: dict[str, list[Box]] = {}
@@ -45,9 +47,9 @@ def _parts(
         _measure(start, before, group_of, depth)
     found: dict[str, list[Box]] = {}
     for key, boxes in groups.items():
-        depths = sorted({depth.get(box.id, 0) for box in boxes})
+        parts = {each: part for part, each in enumerate(sorted({depth.get(box.id, 0) for box in boxes}))}
         for box in boxes:
-            part = depths.index(depth.get(box.id, 0))
+            part = parts[depth.get(box.id, 0)]
             found.setdefault(f"{key} {part + 1}" if part else key, []).append(box)
     return found
 

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from attrs import evolve, field, frozen
 
 from . import MOST, ViewError
-from .merging import fold_computation, fold_computations, fold_scope, fold_scopes, only_collectives
+from .communication import only_collectives
+from .merging import fold_computation, fold_computations, fold_scope, fold_scopes
+from .overview import overview
 from .paging import paged
 from .picture import Box, Cluster, Picture
 from .selecting import kept, near, nearest, on_paths
+
+_TIMES = 4  # as many boxes as a picture may have; of programs with more, the nearest part says little
 
 
 def _only(view: View, attribute: object, only: str | None) -> None:
@@ -23,7 +27,8 @@ def _only(view: View, attribute: object, only: str | None) -> None:
 class View:
     """`around` an instruction up to a radius, all `paths` from one to another, `only` collectives, names to `fold`.
 
-    More than `max_nodes` boxes are folded, by scopes and computations first, then away from the root.
+    More than `max_nodes` boxes are folded, by scopes and computations first, then away from the root; of programs that
+    are larger by far, there is an overview.
     """
 
     around: str | None = None
@@ -88,16 +93,22 @@ def _frames(picture: Picture) -> Iterator[Cluster]:
 
 
 def smaller(picture: Picture, most: int) -> Picture:
-    """A picture of at most so many boxes: scopes are folded, then computations, then what is far from the root."""
+    """A picture of at most so many boxes.
+
+    Scopes are folded, then computations; what is too large then is cut off where it is far from the root, and of a
+    program that is much larger, there is an overview.
+    """
     if picture.size <= most:
         return picture
-    whole = picture.size
+    whole = picture
     picture = fold_scopes(picture, most)
     if picture.size > most:
         folded = fold_computations(picture, most)
         if most // 4 <= folded.size <= most:
             picture = folded
+    if picture.size > most and whole.size > most * _TIMES:
+        picture = overview(whole, most) or picture
     if picture.size > most:
         picture = kept(picture, nearest(picture, most), "nearest to the root")
-    large = f"large: {whole:,} boxes are drawn as {picture.size:,} (--max-nodes {most})"
+    large = f"large: {whole.size:,} boxes are drawn as {picture.size:,} (--max-nodes {most})"
     return evolve(picture, notes=(large, *picture.notes))

@@ -59,9 +59,10 @@ class Lane:
 
 @frozen
 class Lanes:
-    """A verdict, drawn; where devices are stuck, `halt` is the column that none goes beyond.
+    """A verdict or a stopped run, drawn; where devices are stuck, `halt` is the column that none goes beyond.
 
-    `remarks` are the cause, the repair and their like, each with its label; `notes` say what is not shown.
+    `remarks` are the cause, the repair and their like, each with its label; `notes` say what is not shown; `report` is
+    all of it in words.
     """
 
     name: str
@@ -74,3 +75,15 @@ class Lanes:
     halt: int | None = None
     remarks: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    report: str = ""
+
+
+def words_of_state(kind: str) -> dict[State, str]:
+    """What the marks of stops mean in lanes of a kind."""
+    return {
+        "cycle": {"error": "does not fit", "stopped": "root cause"}.get(kind, "in the cycle"),
+        "asked": "waited for, not reached",
+        "waits": "waits because of it",
+        "later": "has ended, or not begun" if kind == "stopped" else "comes later",
+        "open": "stands here" if kind == "stopped" else "the data decide",
+    }

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import Lanes, State, Stop
+from . import Lanes, State, Stop, words_of_state
 
 _MARKS: dict[State, str] = {"done": "", "cycle": "✗ ", "waits": "… ", "later": "· ", "asked": "? ", "open": "~ "}
-_SAID: dict[State, str] = {
-    "cycle": "in the cycle", "asked": "waited for, not reached", "waits": "waits because of it", "later": "comes later",
-    "open": "the data decide",
-}  # fmt: skip
 
 
 def lanes_text(lanes: Lanes) -> str:
@@ -37,7 +33,7 @@ def _lines(lanes: Lanes) -> Iterator[str]:
 
 def _said(lanes: Lanes) -> Iterator[str]:
     states = {stop.state for stop in lanes.stops}
-    marks = [f"{_MARKS[state]}{words}" for state, words in _SAID.items() if state in states]
+    marks = [f"{_MARKS[state]}{words}" for state, words in words_of_state(lanes.kind).items() if state in states]
     if marks:
         yield ""
         yield "   ".join(marks)

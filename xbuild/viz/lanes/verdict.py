@@ -17,12 +17,13 @@ def lanes_of(verdict: Verdict) -> Lanes:
     """Each device's way to its end, or to where it is stuck; where the structure is wrong, what is wrong in it."""
     name = f"xbuild check: {verdict.kind}"
     if verdict.asked is None:
-        return Lanes(name, verdict.kind, _headline(verdict), remarks=_remarks(verdict))
+        return Lanes(name, verdict.kind, _headline(verdict), remarks=_remarks(verdict), report=str(verdict))
     if verdict.kind == "error":
         parts = of_fault(verdict, verdict.asked.program)
     else:
         parts = of_run(verdict, _run(verdict, verdict.asked))
-    return Lanes(name, verdict.kind, _headline(verdict), *parts[:-1], remarks=_remarks(verdict), notes=parts[-1])
+    remarks, text = _remarks(verdict), str(verdict)
+    return Lanes(name, verdict.kind, _headline(verdict), *parts[:-1], remarks=remarks, notes=parts[-1], report=text)
 
 
 def _run(verdict: Verdict, asked: Asked) -> Run:

@@ -105,10 +105,10 @@ def _ends(route: Route) -> Iterator[str]:
     (x, y), (hx, hy) = route.points[0], route.points[-1]
     if route.edge.at_tail:
         left = len(route.points) > 2 and route.points[2][0] > x
-        yield text(x - 3 if left else x + 3, y + 10, route.edge.at_tail, 9, "dim", "end" if left else "")
+        yield text(x - 3 if left else x + 3, y + 10, route.edge.at_tail, 10, "dim", "end" if left else "")
     if route.edge.at_head:
         left = len(route.points) > 2 and route.points[-3][0] > hx
-        yield text(hx - 5 if left else hx + 5, hy - 3, route.edge.at_head, 9, "dim", "end" if left else "")
+        yield text(hx - 5 if left else hx + 5, hy - 3, route.edge.at_head, 10, "dim", "end" if left else "")
 
 
 def _box(box: Box, place: Rectangle) -> Iterator[str]:

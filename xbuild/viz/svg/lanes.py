@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from ..kinds import KINDS
-from ..lanes import Arrow, Bar, Lane, Lanes, Stop
+from ..lanes import Arrow, Bar, Lane, Lanes, Stop, words_of_state
 from ..layout.places import Point, Rectangle
 from ..layout.sizes import ADVANCE, width_of
 from .document import document, escaped, marker, text
@@ -18,18 +18,14 @@ from .style import kind_class
 _PITCH, _HEIGHT, _GAP = 104.0, 40.0, 42.0
 _LONGEST = 40  # letters of a fact
 _WORDS = {
-    "ok": "ok", "deadlock": "deadlock", "depends": "depends on data", "error": "error",
-}  # fmt: skip
-_LEGEND = {
-    "cycle": "in the cycle", "asked": "waited for, not reached", "waits": "waits because of it", "later": "comes later",
-    "open": "the data decide",
+    "ok": "ok", "deadlock": "deadlock", "depends": "depends on data", "error": "error", "stopped": "stopped",
 }  # fmt: skip
 
 
 def _rules(ok: str, bad: str, open_: str, pale: str, grey: str, ground: str, dim: str) -> str:
     rules = (
         ".v-ok{fill:#2e7d32}",
-        ".v-deadlock,.xb .v-error{fill:#c62828}",
+        ".v-deadlock,.xb .v-error,.xb .v-stopped{fill:#c62828}",
         ".v-depends{fill:#9a5b00}",
         ".v-word{fill:#ffffff}",
         f".s-bad{{fill:{bad}}}",
@@ -51,6 +47,8 @@ def _rules(ok: str, bad: str, open_: str, pale: str, grey: str, ground: str, dim
         f".a-waits{{fill:{dim}}}",
         f".a-move,.xb .w-move{{fill:{ok}}}",
         ".bar{fill:#d81b60;opacity:.32}",
+        # Words keep clear of the lines that go behind them.
+        f".w-cycle,.xb .w-after,.xb .w-move{{paint-order:stroke;stroke:{ground};stroke-width:4;stroke-linejoin:round}}",
     )
     return "".join(f".xb {rule}" for rule in rules)
 
@@ -183,6 +181,10 @@ class _Drawing:
         if arrow.what == "channel":
             reach = max(30.0, (b.x - a.right) / 2)
             return (a.right, ay), (a.right + reach, ay), (b.x - reach, by), (b.x, by)
+        if lanes and self.lanes.kind == "stopped":
+            # All stand in one column: around what stands between.
+            bow = max(a.right, b.right) + 16 + 22 * abs(lanes)
+            return (a.right, ay + 6), (bow, ay + 6), (bow, by - 6), (b.right, by - 6)
         if not lanes:
             up, far = self._side(arrow), 32 if arrow.what == "after" else 48
             y = a.y if up < 0 else a.bottom
@@ -217,6 +219,9 @@ class _Drawing:
             below = arrow.what == "move" and first > y
             at = y + 0.62 * (first - y) + (15 if below else -5)
             return text(end + 0.27 * (x - end), at, arrow.words, 10.5, f"w-{arrow.what}", "middle")
+        if self.lanes.kind == "stopped":
+            aside = max(place.right for place in self.places) + 22 * len(self.lanes.lanes)
+            return text(aside, y - 11, _short(arrow.words), 10.5, "w-cycle" if arrow.what == "cycle" else "dim")
         left = end > x
         return text(
             x + (-6 if left else 6), y + (14 if first > y else -7), arrow.words, 10.5, "w-cycle", "end" if left else ""
@@ -239,10 +244,9 @@ class _Drawing:
         known = {id(stop.kind) for stop in self.lanes.stops if stop.state in ("done", "open")}
         x, y = 0.0, self.height + 2
         items = [(f"shapes {kind_class(kind.letter)}", kind.name, kind.outline) for kind in KINDS if id(kind) in known]
-        wrong = "does not fit" if self.lanes.kind == "error" else _LEGEND["cycle"]
         items += [
-            (f"s-{state}{' legend' * (state == 'open')}", wrong if state == "cycle" else words, "plain")
-            for state, words in _LEGEND.items() if state in states
+            (f"s-{state}{' legend' * (state == 'open')}", words, "plain")
+            for state, words in words_of_state(self.lanes.kind).items() if state in states
         ]  # fmt: skip
         for role, words, form in items:
             wide = width_of(words, 10.5) + 22

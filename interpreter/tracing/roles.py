@@ -1,0 +1,97 @@
+"""What the spots of a program are to the clock: whom a device meets there, or passes a value to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+
+from attrs import define, field, frozen
+
+from xbuild.graph import Instruction, Module
+from xbuild.scheduling.effects import DONE_OF, START_OF, collective_in, start_of
+from xbuild.scheduling.groups import group_of
+
+from ..identity import Identities
+from ..lines import Path, Place
+from ..requests import Request
+
+_PASSING = frozenset({"send", "recv", "recv_done"})
+
+
+@frozen(eq=False, slots=False)
+class Role:
+    """A spot of a device: `rule` is meet, start or done of a collective, or the opcode of a transfer.
+
+    `key` numbers the collectives of a group.
+    """
+
+    rule: str
+    request: Request
+    collective: Instruction | None = None
+    key: int = -1
+    group: tuple[int, ...] = ()
+
+    @cached_property
+    def channel(self) -> int:
+        channel: int = self.request.attributes["channel_id"]
+        return channel
+
+
+@define(eq=False, slots=False)
+class Roles:
+    """The roles of all spots of programs that run together, kept with the first of them."""
+
+    modules: Sequence[Module]
+    extent: tuple[int, int]
+    _known: dict[tuple[int, int], tuple[Path, Role]] = field(factory=dict)
+    _talking: dict[int, tuple[Path, bool]] = field(factory=dict)
+    _keys: dict[Hashable, int] = field(factory=dict)
+
+    @staticmethod
+    def of(modules: Sequence[Module], extent: tuple[int, int]) -> Roles:
+        known: dict[Hashable, Roles] = vars(modules[0]).setdefault("_roles", {})
+        key = (*extent, *modules)
+        if key not in known:
+            known[key] = Roles(modules, extent)
+        return known[key]
+
+    def talks(self, path: Path) -> bool:
+        """Whether the time of a spot may depend on other devices."""
+        known = self._talking.get(id(path))
+        if known is None:
+            known = self._talking[id(path)] = path, _talks(path[-1].instruction)
+        return known[1]
+
+    def role(self, device: int, path: Path) -> Role:
+        known = self._known.get((device, id(path)))
+        if known is None:
+            known = self._known[device, id(path)] = path, self._role(device, path)
+        return known[1]
+
+    def _role(self, device: int, path: Path) -> Role:
+        instruction = path[-1].instruction
+        start = start_of(instruction) if instruction.opcode in START_OF else None
+        asked = start or instruction
+        collective = collective_in(asked)
+        if collective is None:
+            return Role(instruction.opcode, _request(path, asked, asked))
+        rule = "done" if start else "start" if instruction.opcode in DONE_OF else "meet"
+        request = _request(path, asked, collective)
+        group = group_of(collective, device, *self.extent)
+        key = self._identities.of(self.modules[device], request), group
+        return Role(rule, request, collective, self._keys.setdefault(key, len(self._keys)), group)
+
+    @cached_property
+    def _identities(self) -> Identities:
+        return Identities(self.modules)
+
+
+def _talks(instruction: Instruction) -> bool:
+    if instruction.opcode in START_OF and instruction.opcode not in _PASSING:
+        start = start_of(instruction)
+        return start is not None and collective_in(start) is not None
+    return instruction.opcode in _PASSING or collective_in(instruction) is not None
+
+
+def _request(path: Path, asked: Instruction, collective: Instruction) -> Request:
+    return Request(asked, (*path[:-1], Place(asked)), collective.attribute_values())

@@ -1,0 +1,104 @@
+"""What the commands of `xbuild step` share: the place, the trace, what is typed, what cannot be done."""
+
+from __future__ import annotations
+
+import cmd
+import difflib
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import IO, Any
+
+from ..scheduling.effects import spelling
+from ..trace import Trace
+from .face import Face, Piece
+from .listing import Listing
+from .waits import Waits
+from .walk import Walk
+
+_NONE = object()
+
+
+class Asking(cmd.Cmd):
+    """Reads names, numbers and devices, and says where one is missing."""
+
+    def __init__(self, trace: Trace, face: Face, stdin: IO[str] | None = None) -> None:
+        super().__init__(stdin=stdin, stdout=face.out)
+        self.trace, self.face, self.walk = trace, face, Walk(trace)
+        self.listing, self.waits = Listing(trace), Waits(trace)
+        self.failed = False
+
+    @abstractmethod
+    def arrived(self) -> None:
+        """Say where one is, after a move."""
+
+    @abstractmethod
+    def differ(self, name: str, devices: tuple[int, int], values: Sequence[Any]) -> None:
+        """Say how two values differ."""
+
+    def fault(self, text: str) -> None:
+        """What cannot be done; a script's exit code tells of it."""
+        self.failed = True
+        self.face.prose(Piece(f"! {text}", "bad"))
+
+    def number(self, text: str) -> int | None:
+        if not text.strip().isdecimal():
+            self.fault(f"{text.strip()!r} is no count" if text.strip() else "a number is wanted")
+            return None
+        return int(text)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The instructions that the run has come to."""
+        return list(dict.fromkeys(spot.instruction.name for spot in self.trace.spots))
+
+    @cached_property
+    def opcodes(self) -> set[str]:
+        return {spelling(spot.instruction.opcode) for spot in self.trace.spots}
+
+    def is_known(self, name: str) -> bool:
+        if name not in self.names:
+            self.fault(self.unknown(name))
+        return name in self.names
+
+    def unknown(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self.names, 1)
+        return f"the run never came to {name!r}{f'; did you mean {close[0]!r}?' if close else ''}"
+
+    @staticmethod
+    def is_name(text: str) -> bool:
+        """Whether it can be nothing but the name of an instruction."""
+        return re.fullmatch(r"(?!v\b)[A-Za-z_][\w.-]*", text) is not None
+
+    def named(self, line: str) -> tuple[str, str]:
+        """The name of an instruction, empty where none leads the line, and the rest."""
+        word, _, rest = line.strip().partition(" ")
+        return (word, rest.strip()) if word in self.names else ("", line.strip())
+
+    def is_device(self, number: int) -> bool:
+        if number >= self.trace.num_devices:
+            self.fault(f"device {number} is none of 0..{self.trace.num_devices - 1}")
+        return number < self.trace.num_devices
+
+    def devices(self, words: Sequence[str]) -> tuple[int, int] | None:
+        """Two devices."""
+        if len(words) != 2 or not all(word.isdecimal() for word in words):
+            self.fault("two devices are wanted, as in `0 1`")
+            return None
+        a, b = map(int, words)
+        return (a, b) if self.is_device(a) and self.is_device(b) else None
+
+    def value(self, name: str, device: int) -> Any:
+        """What an instruction has given last by now; a fault and `missing` where it has not."""
+        if not self.is_known(name):
+            return _NONE
+        try:
+            return self.walk.value_of(name, device)
+        except KeyError:
+            self.fault(f"device {device} has not come to {name} by now")
+            return _NONE
+
+    @staticmethod
+    def missing(value: Any) -> bool:
+        return value is _NONE

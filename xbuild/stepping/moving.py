@@ -1,0 +1,161 @@
+"""The commands of `xbuild step` that go somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..scheduling.effects import spelling
+from ..trace import Event
+from ..trace.compare import compare_traces
+from .asking import Asking
+from .conditions import ConditionError, condition
+from .walk import communicates
+
+Wanted = Callable[[Event], Any]
+
+
+class Moving(Asking):
+    """Forward and back, on a device and between devices."""
+
+    def do_next(self, line: str) -> None:
+        """next [N] (n, j, s, step): one instruction of this device on, or N."""
+        if line.startswith("to "):
+            self.do_to(line[3:])
+        else:
+            self._by(line, 1)
+
+    def do_back(self, line: str) -> None:
+        """back [N] (b, k): one instruction back, or N.
+
+        back            one instruction back
+        back 5          five
+        back to add.3   to the last time that this device came to add.3
+        back until any(isnan(v)), back comm: the same searches, the other way
+        """
+        word, _, rest = line.partition(" ")
+        searches = {"to": self._to, "until": self._until, "comm": self._comm}
+        if word in searches:
+            searches[word](rest.strip(), -1)
+        else:
+            self._by(line, -1)
+
+    def _by(self, line: str, way: int) -> None:
+        count = self.number(line or "1")
+        if count is not None:
+            if self.walk.by(way * count) or not count:
+                self.arrived()
+            else:
+                self.fault(self._end() if way > 0 else "this is where the run begins")
+
+    def _end(self) -> str:
+        """Why a device does not go on."""
+        state = self.waits.state(self.walk.device, self.trace.end)
+        return f"the run has ended here{f': {state.waits}' if state.waits else ''}"
+
+    def do_to(self, line: str) -> None:
+        """to PLACE (t): on to an instruction, trip, step, device or end.
+
+        to add.3          the next time that this device comes to add.3
+        to all-reduce     the next all-reduce, whatever its name
+        to trip 3         the next that is in a third trip of its innermost loop
+        to step 12        where this device is at step 12 of the run, on or back
+        to device 1       device 1, at this step
+        to start, to end  the first and the last instruction of this device
+        """
+        self._to(line.strip(), 1)
+
+    def _to(self, line: str, way: int) -> None:
+        word, _, rest = line.partition(" ")
+        known = {"trip": self._to_trip, "step": self._to_step, "device": self._to_device}
+        if line in ("start", "end"):
+            self.walk.put(0 if line == "start" else len(self.walk.lane))
+            self.arrived()
+        elif word in known and rest:
+            known[word](rest.strip(), way)
+        elif not line:
+            self.fault("to what? An instruction, or trip N, step N, device N, start, end")
+        elif line in self.opcodes or self.is_known(line):
+            again = "does not come" if way > 0 else "has not come"
+            self._go(lambda event: line in (event.instruction.name, spelling(event.instruction.opcode)), way,
+                     f"device {self.walk.device} {again} to {line} {'again' if way > 0 else 'before'}")  # fmt: skip
+
+    def _to_trip(self, text: str, way: int) -> None:
+        number = self.number(text)
+        if number is not None:
+            trips = self.trace.trips
+            wanted = lambda event: (found := trips(event.number)) and found[-1][1] == number  # noqa: E731
+            self._go(wanted, way, f"no loop has a trip {number} from here {'on' if way > 0 else 'back'}")
+
+    def _to_step(self, text: str, way: int) -> None:
+        number = self.number(text)
+        if number is not None:
+            self.walk.at(number)
+            self.arrived()
+
+    def _to_device(self, text: str, way: int) -> None:
+        number = self.number(text)
+        if number is not None and self.is_device(number):
+            self.walk.on(number)
+            self.arrived()
+
+    def do_trip(self, line: str) -> None:
+        """trip N: on to a trip of the innermost loop, as `to trip N`."""
+        self._to_trip(line, 1)
+
+    def do_device(self, line: str) -> None:
+        """device N (d): over to a device, at this step."""
+        self._to_device(line, 1)
+
+    def do_comm(self, line: str) -> None:
+        """comm (c): on to where other devices or the host are met."""
+        self._comm(line, 1)
+
+    def _comm(self, line: str, way: int) -> None:
+        self._go(communicates, way, f"nothing more is met here, going {'on' if way > 0 else 'back'}")
+
+    def do_until(self, line: str) -> None:
+        """until [NAME] CONDITION (u): on to a value v for which it holds.
+
+        until v > 3                any value with an element above 3
+        until any(isnan(v))        the first NaN from here on
+        until add.3 max(abs(v)) < 0.1
+        There are abs all any isfinite isinf isnan max mean min sum, v[0, 1:3], + - * / // %, and, or, not.
+        `back until ...` searches backwards.
+        """
+        self._until(line, 1)
+
+    def _until(self, line: str, way: int) -> None:
+        name, text = self.named(line)
+        try:
+            holds = condition(text)
+        except ConditionError as error:
+            word = text.partition(" ")[0]
+            self.fault(self.unknown(word) if self.is_name(word) and word != "not" else str(error))
+            return
+        values = self.trace.values
+
+        def wanted(event: Event) -> bool:
+            return name in ("", event.instruction.name) and holds(values.get(event.number))
+
+        self._go(wanted, way, f"no value on this device from here {'on' if way > 0 else 'back'} has {line.strip()}")
+
+    def _go(self, wanted: Wanted, way: int, otherwise: str) -> None:
+        if self.walk.to(wanted, way):
+            self.arrived()
+        else:
+            self.fault(otherwise)
+
+    def do_part(self, line: str) -> None:
+        """part A B: to the first value that two devices have differently."""
+        pair = self.devices(line.split())
+        if pair is None:
+            return
+        found = compare_traces(self.trace, self.trace, pair).difference
+        if found is None:
+            self.face.say(f"devices {pair[0]} and {pair[1]} have the same values, as far as they were kept")
+            return
+        self.walk.stand(found.first)
+        self.arrived()
+        self.differ(self.trace[found.first].instruction.name, pair, [self.trace.values.get(n) for n in
+                                                                    (found.first, found.second)])  # fmt: skip

@@ -1,0 +1,87 @@
+"""Values for the eye: numbers in a small table, or the means of blocks as bars, each as warm as it is large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..attributes import Array
+from ..trace import Summary, summary
+from ..trace.saying import said
+from ..trace.summary import numbers
+from .face import HEATS, Line, Piece
+
+ROWS, COLUMNS = 16, 12
+"""The largest table of numbers; what is larger is told by bars."""
+
+
+def picture(value: Any, blocks: str) -> Iterator[Line]:
+    """The lines that show a value, in `blocks` where there are too many numbers."""
+    if isinstance(value, tuple):
+        for number, part in enumerate(value):
+            lines = [*picture(part, blocks)]
+            yield [f"({number}) ", *lines[0]] if lines else [f"({number})"]
+            yield from (["    ", *line] for line in lines[1:])
+        return
+    if isinstance(value, np.ndarray) and _is_small(value):
+        yield from _table(value)
+        return
+    yield [said(value)]
+    told = summary(value) if isinstance(value, np.ndarray) and value.ndim else value
+    if isinstance(told, Summary) and told.cells.size:
+        yield from _bars(told.cells, blocks)
+
+
+def _is_small(value: Array) -> bool:
+    if value.ndim == 1:
+        return 0 < value.size <= 64
+    return value.ndim == 2 and 0 < value.size <= ROWS * COLUMNS and value.shape[-1] <= COLUMNS
+
+
+def _table(value: Array) -> Iterator[Line]:
+    """A row of numbers for each row, right-aligned; of a vector eight in a row."""
+    per_row = 8 if value.ndim == 1 else value.shape[-1]
+    texts, warmth = [_number(each) for each in value.flat], _heat(numbers(value)).ravel().tolist()
+    width = max(map(len, texts))
+    for start in range(0, value.size, per_row):
+        row, heats = texts[start : start + per_row], warmth[start : start + per_row]
+        yield [Piece(text.rjust(width + 2 * (n > 0)), f"heat{heat}") for n, (text, heat) in
+               enumerate(zip(row, heats, strict=True))]  # fmt: skip
+
+
+def _bars(cells: Array, blocks: str) -> Iterator[Line]:
+    for row in _heat(cells).tolist():
+        yield ["  ", *(Piece(blocks[heat] * 2, f"heat{heat}") for heat in row)]
+
+
+def spark(value: Any, blocks: str) -> list[Piece]:
+    """A vector in one line of bars; of other values nothing."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or not 1 < value.size <= 64:
+        return []
+    return [Piece(blocks[heat], f"heat{heat}") for heat in _heat(numbers(value)).tolist()]
+
+
+def _heat(array: Array) -> Array:
+    """From 0, the least, to the largest; what is no number counts as the least."""
+    finite = np.where(np.isfinite(array), array, np.nan)
+    if np.isnan(finite).all():
+        return np.zeros(array.shape, np.int64)
+    low, high = float(np.nanmin(finite)), float(np.nanmax(finite))
+    with np.errstate(all="ignore"):
+        share = np.nan_to_num((finite / 2 - low / 2) / (high / 2 - low / 2 or 1.0))
+    return np.clip((share * HEATS).astype(np.int64), 0, HEATS - 1)
+
+
+def _number(value: Any) -> str:
+    if value.dtype.kind == "b":
+        return str(bool(value)).lower()
+    if value.dtype.kind in "iu":
+        return str(value)
+    if value.dtype.kind == "c":
+        return f"{complex(value):.4g}"
+    try:
+        return f"{float(value):.5g}"
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,52 @@
+"""A picture as a page of its own: to move about in, to search, to follow lines; one file without a network."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+from .layout import lay_out
+from .picture import Box, Picture
+from .svg.document import escaped, svg_text
+
+
+def html_text(picture: Picture, theme: str = "auto") -> str:
+    """The page; the same picture gives the same text."""
+    layout = lay_out(picture)
+    data = {
+        "boxes": {box.id: _told(box) for box in picture.all_boxes()},
+        "lines": [[route.edge.tail, route.edge.head] for route in layout.routes],
+    }
+    words = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return "\n".join((
+        "<!doctype html>",
+        f'<html lang="en" class="{theme}">',
+        '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escaped(picture.name)}</title>",
+        f"<style>\n{_asset('viewer.css')}</style></head>",
+        "<body>",
+        f"<header><h1>{escaped(picture.name)}</h1>",
+        '<input id="search" type="search" placeholder="name, op, shape, file:line  ( / )" aria-label="search">',
+        '<span id="count" role="status"></span>',
+        '<button id="fit" type="button" title="all of it (f); nearer and farther: + and -, or Ctrl and the wheel">'
+        "fit</button></header>",
+        f'<main><div id="stage">{svg_text(picture, theme, layout)}</div>'
+        '<aside id="side" aria-label="the chosen box" hidden></aside></main>',
+        f'<script id="data" type="application/json">{words}</script>',
+        f"<script>\n{_asset('viewer.js')}</script>",
+        "</body>",
+        "</html>\n",
+    ))  # fmt: skip
+
+
+def _told(box: Box) -> dict[str, str]:
+    """What the page says of a box, and the words by which it is found: not the names of what it uses."""
+    said, _, where = (box.tooltip or box.name).partition("\n")
+    details = [each for each in (*box.details, *box.stubs) if each not in said]
+    found = (box.name, box.title, box.shape, *box.details, where, box.scope, *sorted(box.folded))
+    words = "\n".join(each for each in (said, *details, where) if each)
+    return {"name": box.name, "shape": box.shape, "words": words, "found": " ".join(found).lower()}
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
