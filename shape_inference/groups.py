@@ -28,12 +28,14 @@ def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) 
 def check_groups(
     groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
 ) -> None:
-    """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does."""
-    if global_ids and channel_id is None:
-        refuse(
-            "invalid_attribute",
-            "use_global_device_ids=True without channel_id; the ids of the groups would be replicas",
-        )
+    """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does.
+
+    A channel_id of 0 and less is none.
+    """
+    is_across = channel_id is not None and channel_id > 0
+    if global_ids and not is_across:
+        given = "without channel_id" if channel_id is None else f"with channel_id={channel_id}, which is none"
+        refuse("invalid_attribute", f"use_global_device_ids=True {given}; the ids of the groups would be replicas")
     shown = [list(group) for group in groups]
     seen: set[int] = set()
     for number, group in enumerate(groups):
@@ -44,7 +46,7 @@ def check_groups(
                 problem = "negative" if replica < 0 else "named twice"
                 refuse("invalid_group", f"replica_groups {shown}: replica {replica} is {problem}")
             seen.add(replica)
-        if attribute and channel_id is None and len(group) != size:
+        if attribute and not is_across and len(group) != size:
             refuse(
                 "invalid_group", f"replica_groups {shown}: group {number} has {len(group)} members, {attribute}={size}"
             )

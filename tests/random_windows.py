@@ -60,12 +60,12 @@ def _split(rng: np.random.Generator, items: list[int], count: int) -> list[int]:
     return sorted(int(i) for i in rng.choice(items, count, replace=False)) if count else []
 
 
-def placing(rng: np.random.Generator) -> dict[str, Any]:
+def placing(rng: np.random.Generator, least: int = 0) -> dict[str, Any]:
     """The operand's extents, the slice's size in each, and which dimension is chosen, left out or batching."""
-    rank = int(rng.integers(1, 5))
-    extents = [int(n) for n in rng.integers(1, 6, rank)]
+    rank = int(rng.integers(least, 6))
+    extents = [int(n) for n in rng.integers(1, 6 if rank < 4 else 4, rank)]
     dims = list(range(rank))
-    batching = _split(rng, dims, int(rng.integers(0, min(rank, 2) + 1)) if rng.random() < 0.3 else 0)
+    batching = _split(rng, dims, int(rng.integers(0, min(rank, 3) + 1)) if rng.random() < 0.3 else 0)
     others = [d for d in dims if d not in batching]
     chosen = [int(d) for d in rng.permutation(_split(rng, others, int(rng.integers(0, len(others) + 1))))]
     left_out = _split(rng, others, int(rng.integers(0, len(others) + 1)))
@@ -181,6 +181,8 @@ def scatter(rng: np.random.Generator) -> Instance:
 
 
 def window_of(rng: np.random.Generator, rank: int, *, is_dilated: bool = True) -> tuple[WindowDimension, ...]:
+    """Any window, but one of a single element that crops, of which XLA:CPU dies."""
+
     def one() -> WindowDimension:
         return WindowDimension(
             size=int(rng.integers(1, 5)),
@@ -191,7 +193,16 @@ def window_of(rng: np.random.Generator, rank: int, *, is_dilated: bool = True) -
             base_dilation=int(rng.integers(1, 5)) if is_dilated and rng.random() < 0.3 else 1,
         )
 
-    return tuple(one() for _ in range(rank))
+    def odd() -> WindowDimension:
+        """Cropped and dilated at once, often of size one."""
+        dilations = (int(n) for n in rng.integers(1, 4, 2)) if is_dilated else (1, 1)
+        low, high = (int(n) for n in rng.integers(-4, 3, 2))
+        return WindowDimension(int(rng.choice((1, 1, 2, 3))), int(rng.integers(1, 4)), low, high, *dilations)
+
+    make = odd if rng.random() < 0.2 else one
+    window = tuple(make() for _ in range(rank))
+    is_deadly = all(d.size == 1 for d in window) and any(d.padding_low + d.padding_high < 0 for d in window)
+    return tuple(evolve(d, size=2) for d in window) if is_deadly else window
 
 
 NEUTRAL = {"add": 0, "multiply": 1, "xor": 0}

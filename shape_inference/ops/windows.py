@@ -168,7 +168,9 @@ def _result(
     dims.sizes("the result", sizes)
     if not lhs.dynamic and not rhs.dynamic:
         return array_shape(dtype, sizes)
-    flags = [_is_dynamic(lhs, batch), _is_dynamic(rhs, feature), *(_is_dynamic(lhs, dim) for dim in spatial)]
+    pairs = zip(spatial, numbers.kernel_spatial_dimensions, strict=True)
+    slides = [_is_dynamic(lhs, dim) or _is_dynamic(rhs, of_kernel) for dim, of_kernel in pairs]
+    flags = [_is_dynamic(lhs, batch), _is_dynamic(rhs, feature), *slides]
     return Shape(dtype, sizes, dynamic_of(len(sizes), _placed(flags, numbers.output)))
 
 

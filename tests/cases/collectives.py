@@ -97,6 +97,14 @@ REFUSALS = [
     Refusal("replica-negative", shared, ("f32[2]",), "invalid_group", ("-1",), {"replica_groups": [[-1]]}),
     Refusal("ids-without-channel", shared, ("f32[2]",), "invalid_attribute", (), {"use_global_device_ids": True}),
     Refusal(
+        "ids-with-channel-0",
+        shared,
+        ("f32[2]",),
+        "invalid_attribute",
+        ("channel_id=0", "none"),
+        {"use_global_device_ids": True, "channel_id": 0},
+    ),
+    Refusal(
         "reducer-of-another-type",
         lambda x: xb.all_reduce(x, to_apply=xb.computation(xb.f32, xb.f32)(xb.add)),
         ("s32[2]",),

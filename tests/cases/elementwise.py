@@ -379,6 +379,8 @@ CASES += [
     sized("maximum", lambda x, y: xb.ops.maximum(cut(x, 3), y), 3, 60),
     sized("select", chosen, 3, 42),
     sized("map", lambda x, y: xb.map((cut(x, 3), y), lambda a, b: a + b), 3, 66),
-    sized("clamp", lambda x, y: xb.ops.clamp(cut(x, 3), y, y), 3, 60, oracle=False),
+    sized("clamp-by-cut", lambda x, y: xb.ops.clamp(cut(x, 3), y, y), 5, 150),
+    sized("clamp-of-cut", lambda x, y: xb.ops.clamp(x, cut(y, 3), x), 3, 6),
+    sized("clamp-beyond", lambda x, y: xb.ops.clamp(cut(y, 2), x, y), 5, 42, oracle=False),
     sized("power", lambda x, y: xb.ops.power(y, cut(x, 2)), 2, 410),
 ]

@@ -68,6 +68,7 @@ def literal(name: str, values: np.ndarray, oracle: bool = True) -> Case:
     )
 
 
+TOP = float(np.finfo(np.float32).max)
 SQUARE = np.arange(6).reshape(2, 3)
 
 CASES = [
@@ -90,6 +91,7 @@ CASES = [
     literal("empty", np.zeros((2, 0), np.float32)),
     literal("special", np.array([np.inf, -np.inf, np.nan, 1e-30, -1e30], np.float32)),
     literal("negative-zero", np.array([-0.0, 0.0]), oracle=False),  # XLA's own text loses the sign
+    literal("complex-ends", np.array([complex(TOP, -TOP), complex(-TOP, TOP), complex(np.inf, -np.inf)], np.complex64)),
     literal("rank-4", np.arange(16, dtype=np.int16).reshape(2, 2, 2, 2)),
     *(iota_of(dtype) for dtype in PRIMITIVES.values() if dtype.kind != "pred"),
     iota(xb.s32, (2, 3), 0, SQUARE // 3, "down"),

@@ -118,6 +118,8 @@ def approx(x: xb.Value, *rest: xb.Value, **attributes: Any) -> xb.Value:
     return xb.approx_top_k((x, *rest), inits, comparator=by("GT"), **attributes)
 
 
+CUT = "dynamic_padder.cc, RewriteDynamicSort: what is past the dynamic size comes last, in its order"
+
 CASES = [
     ordered("keys", by("LT"), (np.array([3, 1, 2], np.float32),), [1, 2, 3]),
     ordered(
@@ -241,6 +243,25 @@ def signed(text: str) -> xb.Computation:
     return builder.build(xb.constant(builder, literal=np.bool_(True)))
 
 
+def beside(cut: int, whole: int) -> Callable[..., xb.Value]:
+    """Two vectors in the descending order of the first; of one the first three elements are there."""
+
+    def call(*operands: xb.Value) -> xb.Value:
+        three = xb.constant(operands[0].builder, literal=np.int32(3))
+        given = [xb.set_dimension_size(each, three, 0) if n == cut else each for n, each in enumerate(operands)]
+        ordered = xb.ops.sort(
+            given, to_apply=lambda a, b, i, j: xb.ops.compare(a, b, direction="GT"), dimension=0, is_stable=True
+        )
+        return xb.tuple_(ordered[whole], xb.get_dimension_size(ordered[cut], 0))
+
+    return call
+
+
+MIXED = np.array([1, 7, 2, 9, 4], np.float32), np.arange(5, dtype=np.int32)
+CASES += [
+    Case("sort-key-cut", beside(0, 1), MIXED, (np.array([1, 2, 0, 3, 4], np.int32), np.int32(3)), source=CUT),
+    Case("sort-key-whole", beside(1, 0), MIXED, (np.array([7, 2, 1, 9, 4], np.float32), np.int32(3)), source=CUT),
+]
 REFUSALS = [
     refused("rank", ("f32[3,4]", "s32[3]"), "rank_mismatch", "f32[3,4]", "s32[3]"),
     refused("extents", ("f32[3,4]", "s32[3,5]"), "dimension_mismatch", "f32[3,4]", "s32[3,5]"),

@@ -93,6 +93,24 @@ SMALL = (
 )
 
 CASES = [
+    *(
+        Case(
+            f"scalar-{name}",
+            _scatter,
+            (np.int32(1), np.zeros((2, 0), np.int32), np.int32([10, 20])),
+            np.int32(total),
+            {
+                "to_apply": region,
+                "update_window_dims": (),
+                "inserted_window_dims": (),
+                "scatter_dims_to_operand_dims": (),
+                "index_vector_dim": 1,
+            },
+            source=NUMERICS,
+            oracle=False,  # XLA:CPU takes no index vectors of no entries
+        )
+        for name, region, total in (("add", xb.ops.add, 31), ("in-order", double_less, -36), ("later", later, 20))
+    ),
     at("add", [1, 1, 1, 1], [0, 2, 0], [10, 20, 30], [41, 1, 21, 1]),
     at("multiply", [1, 2, 3], [2, 2, 0], [5, 7, 3], [3, 2, 105], xb.ops.multiply),
     at("maximum", [1, 9, 3], [0, 1, 0], [5, 2, 4], [5, 9, 3], xb.ops.maximum),

@@ -466,6 +466,14 @@ def refused(
 
 
 REFUSALS = [
+    Refusal(
+        "in-dim-of-scalar",
+        xb.broadcast_in_dim,
+        ("f32[]",),
+        "negative_size",
+        ("shape [-1, 2]",),
+        {"shape": (-1, 2), "broadcast_dimensions": ()},
+    ),
     refused("broadcast-tuple", xb.broadcast, ("(f32[2])",), "not_array", "(f32[2])", sizes=(2,)),
     refused("broadcast-negative", xb.broadcast, ("f32[3]",), "negative_size", "-1", sizes=(2, -1)),
     refused("broadcast-overflow", xb.broadcast, ("f32[]",), "overflow", str(2**40), sizes=(2**40, 2**40)),

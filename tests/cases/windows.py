@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import xbuild as xb
-from tests.cases.case import Case, Refusal
+from tests.cases.case import Case, Inferred, Refusal
 from tests.regions import counted
 
 POOL, SELECT, CONV = (
@@ -417,7 +417,43 @@ CONVOLVED = [
     ),
 ]
 
-CASES = [*REDUCED, *SCATTERED, *CONVOLVED]
+
+def cut_first(dimension: int, of_lhs: bool) -> Callable[..., xb.Value]:
+    """A convolution in which one dimension of an operand has two elements, without its bounds."""
+
+    def call(lhs: xb.Value, rhs: xb.Value) -> xb.Value:
+        two = xb.constant(lhs.builder, literal=np.int32(2))
+        cut = xb.set_dimension_size(lhs if of_lhs else rhs, two, dimension)
+        given = (cut, rhs) if of_lhs else (lhs, cut)
+        found = xb.ops.convolution(*given, window="size=3", dimension_numbers="bf0_oi0->bf0")
+        return xb.tuple_(xb.reduce(found, 0.0, xb.add, (0, 1)), xb.get_dimension_size(found, 2))
+
+    return call
+
+
+CUT = "dynamic_padder.cc: what is past the dynamic size is zero where it is summed"
+ROWS = np.arange(1, 13, dtype=np.float32).reshape(1, 3, 4), np.float32([[[1, 10, 100], [2, 20, 200], [5, 5, 5]]])
+CUT_SHORT = [
+    Case("conv-kernel-cut", cut_first(2, False), ROWS, (np.float32([246, 289]), np.int32(2)), source=CUT, oracle=False),
+    Case("conv-features-cut", cut_first(1, True), ROWS, (np.float32([1851, 2184]), np.int32(2)), source=CUT),
+]
+
+CASES = [*REDUCED, *SCATTERED, *CONVOLVED, *CUT_SHORT]
+
+INFERRED = [
+    Inferred(
+        f"conv-dynamic-{name}",
+        lambda x, k: xb.ops.convolution(x, k, window="size=3", dimension_numbers="bf0_oi0->bf0"),
+        operands,
+        result,
+        "shape_inference.cc, InferConvolveShape",
+    )
+    for name, operands, result in (
+        ("kernel", ("f32[2,3,8]", "f32[4,3,<=3]"), "f32[2,4,<=6]"),
+        ("spatial", ("f32[2,3,<=8]", "f32[4,3,3]"), "f32[2,4,<=6]"),
+        ("features", ("f32[<=2,<=3,8]", "f32[4,<=3,3]"), "f32[<=2,4,6]"),
+    )
+]
 
 
 def pool_refused(

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Callable, Sequence
+from typing import IO, Any
 
 from interpreter.engines import client
+
+SECONDS = 60
+"""How long one text may take: of some, XLA's inference comes to no end."""
 
 
 def judged(line: str) -> str:
@@ -30,7 +34,7 @@ def judged(line: str) -> str:
     return ""
 
 
-def forked(lines: Sequence[str], answers: IO[str]) -> int:
+def forked(lines: Sequence[str], answers: IO[str], judge: Callable[[str], Any]) -> int:
     """Judge these in a process of their own, up to the one that it dies of; how many were answered."""
     out, into = os.pipe()
     child = os.fork()
@@ -38,7 +42,8 @@ def forked(lines: Sequence[str], answers: IO[str]) -> int:
         os.close(out)
         with os.fdopen(into, "w") as pipe:
             for line in lines:
-                print(json.dumps(judged(line)), file=pipe, flush=True)
+                signal.alarm(SECONDS)
+                print(json.dumps(judge(line)), file=pipe, flush=True)
         os._exit(0)
     os.close(into)
     count = 0
@@ -54,13 +59,13 @@ def forked(lines: Sequence[str], answers: IO[str]) -> int:
     return count
 
 
-def main() -> None:
+def main(judge: Callable[[str], Any] = judged) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what XLA prints must not stand between the answers
     client.ready_lapack()
     lines = sys.stdin.readlines()
     while lines:
-        lines = lines[forked(lines, answers) :]
+        lines = lines[forked(lines, answers, judge) :]
 
 
 if __name__ == "__main__":

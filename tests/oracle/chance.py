@@ -57,10 +57,10 @@ class Chance:
         return [rows[n] for n in self.rng.permutation(len(rows))]
 
     def dims(self, rank: int | None = None, least: int = 0, most: int = 5) -> tuple[int, ...]:
-        """Extents: of any rank to 4 unless it is told; seldom 0."""
-        rank = self.one((0, 1, 1, 2, 2, 3, 4)) if rank is None else rank
-        low = max(least, 0 if self.odds(0.08) else 1)
-        return tuple(self.between(low, most) for _ in range(rank))
+        """Extents: of any rank to 5 unless it is told; often 1, and seldom 0; few where there are many of them."""
+        rank = self.one((0, 1, 1, 2, 2, 3, 4, 5)) if rank is None else rank
+        low, most = max(least, 0 if self.odds(0.1) else 1), most if rank < 4 else min(most, 3)
+        return tuple(low if self.odds(0.15) else self.between(low, most) for _ in range(rank))
 
     def type(self, *kinds: str) -> PrimitiveType:
         """An element type of these kinds, or of any, but of two bits, with which XLA:CPU may write past its buffers."""

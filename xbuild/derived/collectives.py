@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shape_inference import refuse
 from shape_inference.dims import array
-from shape_inference.groups import check_equal_groups, check_replica_group_ids
 from shape_inference.types import pred
 
 from .. import ops
 from ..builder import Value
 from .arguments import shape_of
 from .dressing import dressed
-from .grouping import Groups, Operands, Reducer, groups_of, ids_of, members
+from .grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "cross_replica_sum",
@@ -75,14 +73,7 @@ def cross_replica_sum(
     Source: Operation Semantics, CrossReplicaSum; xla_builder.h, CrossReplicaSum.
     """
     shape = array("operand", shape_of(operand))
-    if replica_group_ids is not None and replica_groups is not None:
-        refuse(
-            "invalid_attribute",
-            "replica_group_ids and replica_groups say the same thing in two ways; one of them is enough",
-        )
-    ids = ids_of(replica_group_ids or ())
-    groups = check_replica_group_ids(ids, num_replicas) if ids else groups_of(replica_groups)
-    check_equal_groups(groups)
+    groups = groups_of_sum(replica_group_ids, replica_groups, num_replicas)
     return ops.all_reduce(
         operand, to_apply=ops.or_ if shape.dtype is pred else ops.add, replica_groups=groups, name=name
     )

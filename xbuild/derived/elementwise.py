@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from shape_inference import Dims, Shape
-from shape_inference.broadcasting import broadcasting
-
 from .. import ops
-from ..attributes import reader
 from ..builder import Value
 from ..op import OPS
 from .arguments import as_values, builder_among, dtype_of
 from .dressing import dressed
+from .extents import aligned, like
 from .operands import as_value
-from .shaping import broadcast_in_dim
 
 __all__ = [
     "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp", "expm1",
@@ -28,34 +22,6 @@ __all__ = [
 
 Operand: TypeAlias = Any
 """A value, a number, a list of numbers or an array."""
-
-_read = reader("broadcast_dimensions", Dims)
-
-
-def _aligned(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None) -> tuple[Value, Value]:
-    """Both operands as values of the same extents, what that takes recorded; what is no array is left to the op."""
-    left, right = as_values((lhs, rhs))
-    a, b = left.shape, right.shape
-    if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
-        return left, right
-    given = None if broadcast_dimensions is None else _read(broadcast_dimensions)
-    sizes, of_lhs, of_rhs = broadcasting(a, b, given)
-    return _stretched(left, sizes, of_lhs, right, of_rhs), _stretched(right, sizes, of_rhs, left, of_lhs)
-
-
-def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:
-    """The value in these extents; where it stretches along a dynamic dimension of the other, as long as that is."""
-    shape, model = value.shape, other.shape
-    assert isinstance(shape, Shape)
-    assert isinstance(model, Shape)
-    if shape.dims == sizes:
-        return value
-    own = {place for place, size in zip(places, shape.dims, strict=True) if size == sizes[place]}
-    value = broadcast_in_dim(value, sizes, places) if places else ops.broadcast(value, sizes=sizes, dimensions=())
-    for dim in range(model.rank if model.dynamic else 0):
-        if model.dynamic[dim] and others[dim] not in own:
-            value = ops.set_dimension_size(value, ops.get_dimension_size(other, dimension=dim), dimension=others[dim])
-    return value
 
 
 def _binary(strict: Callable[..., Value], dtype: str = "s32") -> Callable[..., Value]:
@@ -106,7 +72,7 @@ def _broadcast(strict: Callable[..., Value]) -> Callable[..., Value]:
     def form(
         lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] | None = None, *, name: str | None = None
     ) -> Value:
-        return strict(*_aligned(lhs, rhs, broadcast_dimensions), name=name)
+        return strict(*aligned(lhs, rhs, broadcast_dimensions), name=name)
 
     form.__name__ = strict.__name__
     return dressed(form)
@@ -154,7 +120,7 @@ def compare(
 
     Source: Operation Semantics, Element-wise comparison operations.
     """
-    left, right = _aligned(lhs, rhs, broadcast_dimensions)
+    left, right = aligned(lhs, rhs, broadcast_dimensions)
     return ops.compare(left, right, direction=direction, type=type, name=name)
 
 
@@ -221,15 +187,8 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
     builder = builder_among((pred, on_true, on_false))
     model = next((each for each in (on_true, on_false, pred) if isinstance(each, Value)), None)
     dtype = dtype_of(on_true) or dtype_of(on_false)
-    arms = [_like(as_value(builder, arm, dtype), model, arm) for arm in (on_true, on_false)]
+    arms = [like(as_value(builder, arm, dtype), model, arm) for arm in (on_true, on_false)]
     return ops.select(as_value(builder, pred), *arms, name=name)
-
-
-def _like(value: Value, model: Value | None, given: Operand) -> Value:
-    """What was a scalar number in the extents of the model."""
-    if isinstance(given, Value) or model is None or not isinstance(model.shape, Shape) or np.ndim(given):
-        return value
-    return _stretched(value, model.shape.dims, (), model, tuple(range(model.shape.rank)))
 
 
 def square(operand: Value, *, name: str | None = None) -> Value:

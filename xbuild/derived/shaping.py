@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from shape_inference import Dims, Shape, s32
+from shape_inference import Dims, Shape, ShapeError, s32
 from shape_inference.dims import array
 from shape_inference.dims import dimension as check_dimension
 from shape_inference.dims import permutation as check_permutation
-from shape_inference.ops.shaping import check_broadcast_in_dim, check_collapse
+from shape_inference.ops.shaping import check_collapse
 
 from .. import ops
 from ..attributes import PaddingDimension, reader
 from ..builder import Value
 from .arguments import as_values, dtype_of, known, shape_of
 from .dressing import dressed
+from .extents import filled_up, into
 from .operands import as_value
 
 __all__ = [
@@ -73,7 +75,8 @@ def broadcast_in_dim(
     """
     plain = type(operand) is Value and type(broadcast_dimensions) is tuple and not broadcast_dimensions
     if plain and type(shape) is tuple and getattr(operand.instruction.shape, "dims", None) == ():
-        return ops.broadcast(operand, sizes=shape, dimensions=(), name=name)  # without what only other shapes need
+        with contextlib.suppress(ShapeError):  # which is said below, of `shape`
+            return ops.broadcast(operand, sizes=shape, dimensions=(), name=name)  # without what other shapes need
     return _broadcast_in_dim(operand, shape, broadcast_dimensions, name=name)
 
 
@@ -82,12 +85,7 @@ def _broadcast_in_dim(
     operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None
 ) -> Value:
     sizes = shape.dims if isinstance(shape, Shape) else _sizes(shape)
-    dimensions = _broadcast_dimensions(broadcast_dimensions)
-    found = check_broadcast_in_dim(shape_of(operand), sizes, dimensions)
-    kept = [i for i, (dim, size) in enumerate(zip(dimensions, found.dims, strict=True)) if size == sizes[dim]]
-    if len(kept) < found.rank:
-        operand = ops.reshape(operand, new_sizes=tuple(found.dims[i] for i in kept))
-    return ops.broadcast(operand, sizes=sizes, dimensions=tuple(dimensions[i] for i in kept), name=name)
+    return into(operand, sizes, _broadcast_dimensions(broadcast_dimensions), name)
 
 
 @dressed
@@ -260,13 +258,7 @@ def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None
     """
     shape = array("operand", shape_of(operand))
     check_dimension(f"dimension={dimension}", dimension, "operand", shape)
-    whole = ops.broadcast(as_value(operand.builder, 0, shape.dtype), sizes=shape.dims, dimensions=())
-    for dim, is_dynamic in enumerate(shape.dynamic):
-        if is_dynamic and dim != dimension:
-            size = ops.get_dimension_size(operand, dimension=dim)
-            whole = ops.set_dimension_size(whole, size, dimension=dim)
-    starts = [as_value(operand.builder, 0, s32)] * shape.rank
-    return ops.dynamic_update_slice(whole, operand, starts, name=name)
+    return filled_up(operand, shape, dimension, name)
 
 
 @dressed

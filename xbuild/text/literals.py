@@ -17,6 +17,9 @@ from ..graph import Instruction
 # 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
 _WHOLE = re.compile(r"(?<!-0)\.0(?=[],)]|$)")
 
+# Real XLA reads the parts of complex numbers in f64, and refuses what is past the largest f32, as its few digits are.
+_WITHIN = {"3.4028235e+38": "3.4028234663852886e+38", "-3.4028235e+38": "-3.4028234663852886e+38"}
+
 
 def literal_text(array: Array) -> str:
     """What stands between the brackets of `constant(...)`.
@@ -65,7 +68,8 @@ def _listed(array: Array, dtype: PrimitiveType) -> str:
 
 def _pairs(array: Array) -> Array:
     part = primitive_type(array.real.dtype)
-    texts = _floats(np.ascontiguousarray(array).reshape(-1).view(part.dtype), part).tolist()
+    parts = _floats(np.ascontiguousarray(array).reshape(-1).view(part.dtype), part).tolist()
+    texts = [_WITHIN.get(text, text) for text in parts]
     pairs = [f"({real}, {imag})" for real, imag in zip(texts[::2], texts[1::2], strict=True)]
     return np.array(pairs, object).reshape(array.shape)
 

@@ -15,7 +15,7 @@ from .draw import Draw
 
 
 def dot(chance: Chance, dtype: PrimitiveType) -> Instance:
-    extents = [chance.dims(rank=chance.between(0, 2), most=n) for n in (3, 6, 4, 4)]
+    extents = [chance.dims(rank=chance.one((0, 0, 1, 1, 2, 3)), most=n) for n in (3, 6, 4, 4)]
     batch, summed, left, right = extents
     lhs, lhs_batch, lhs_summed = arranged(chance, batch, summed, left)
     rhs, rhs_batch, rhs_summed = arranged(chance, batch, summed, right)

@@ -31,7 +31,7 @@ def map_(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 def while_(chance: Chance, dtype: PrimitiveType) -> Instance:
     """A loop that counts to a limit and turns an array round at each trip."""
-    dims = chance.dims(rank=chance.between(1, 3))
+    dims = chance.dims(rank=chance.between(1, 5))
     dimension = chance.between(0, len(dims) - 1)
     counter, limit = (np.asarray(chance.any(range(-2, 7)), np.int32) for _ in "cl")
 
@@ -76,7 +76,7 @@ def fusion(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 def scan(chance: Chance, dtype: PrimitiveType) -> Instance:
     """The running combination along one dimension, and the last one."""
-    dims, word = chance.dims(rank=chance.between(1, 3), least=1), combiner(chance, dtype)
+    dims, word = chance.dims(rank=chance.between(1, 4), least=1), combiner(chance, dtype)
     dimension = chance.between(0, len(dims) - 1)
     operand, is_exact = summands(chance, word, dtype, dims)
     init = np.full([*dims[:dimension], *dims[dimension + 1 :]], neutral(word, dtype))

@@ -14,7 +14,7 @@ from .draw import Draw
 
 def cholesky(chance: Chance, dtype: PrimitiveType) -> Instance:
     """Of a positive definite matrix with whole entries, which every type holds; garbage in the half not read."""
-    batch, size = chance.dims(rank=chance.between(0, 2), most=3), chance.between(1, largest(dtype, 5))
+    batch, size = chance.dims(rank=chance.between(0, 3), most=3), chance.between(1, largest(dtype, 5))
     half = chance.whole(dtype, (*batch, size, size), 2 if dtype.bits > 8 else 0).astype(np.complex128)
     full = half @ np.conj(np.swapaxes(half, -1, -2)) + (size + 1) * np.eye(size)
     lower = chance.odds(0.5)
@@ -48,9 +48,9 @@ def triangle(value: object, lower: bool) -> object:
 
 def triangular_solve(chance: Chance, dtype: PrimitiveType) -> Instance:
     batch, size, columns = (
-        chance.dims(rank=chance.between(0, 2), most=3),
+        chance.dims(rank=chance.between(0, 3), most=3),
         chance.between(1, largest(dtype, 4)),
-        chance.between(1, 4),
+        chance.between(0 if chance.odds(0.1) else 1, 4),
     )
     left = chance.odds(0.5)
     a = chance.whole(dtype, (*batch, size, size), 1)
@@ -67,7 +67,7 @@ def triangular_solve(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 def fft(chance: Chance, dtype: PrimitiveType) -> Instance:
     lengths = [chance.between(1, 9) for _ in range(chance.between(1, 3))]
-    batch = chance.dims(rank=chance.between(0, 1), most=3)
+    batch = chance.dims(rank=chance.between(0, 2), most=3)
     if dtype in COMPLEX_OF:
         kind, given = "RFFT", lengths
     else:

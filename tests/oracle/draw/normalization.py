@@ -15,7 +15,7 @@ def normalized(opcode: str, vectors: str) -> Draw:
     """The operands after the first: p for positive ones by feature, n for any by feature, x for one like the first."""
 
     def draw(chance: Chance, dtype: PrimitiveType) -> Instance:
-        dims = list(chance.dims(rank=chance.between(1, 4), least=1, most=4))
+        dims = list(chance.dims(rank=chance.between(1, 5), least=1, most=4))
         feature = chance.between(0, len(dims) - 1)
         shapes = {"n": dims[feature : feature + 1], "p": dims[feature : feature + 1], "x": dims}
         drawn: list[Any] = [chance.normal(dtype, dims)]

@@ -18,11 +18,11 @@ WHOLE_BYTES = [t for t in TYPES if t.bits >= 8]
 
 
 def sort(chance: Chance, dtype: PrimitiveType) -> Instance:
-    """By one key in a total order, stable, with up to two arrays that go along."""
-    dims = chance.dims(rank=chance.between(1, 3), most=7)
+    """By one key in a total order, stable, with up to three arrays that go along."""
+    dims = chance.dims(rank=chance.between(1, 5), most=7)
     if chance.odds(0.2):
         dims = (chance.between(10, 200),)
-    more = chance.between(0, 2)
+    more = chance.between(0, 3)
     key = chance.values(dtype, dims) if dtype.is_float else chance.whole(dtype, dims, 6)
     others = [chance.values(chance.one(WHOLE_BYTES), dims) for _ in range(more)]
     attributes = {
@@ -43,7 +43,7 @@ def comparator(direction: str, dtype: PrimitiveType, more: int) -> Any:
 
 
 def topk(chance: Chance, dtype: PrimitiveType) -> Instance:
-    dims = (*chance.dims(rank=chance.between(0, 2), least=1), chance.between(1, 12))
+    dims = (*chance.dims(rank=chance.between(0, 4), least=1), chance.between(1, 12))
     operand = chance.values(dtype, dims)
     if chance.odds(0.5):
         operand = chance.whole(dtype, dims)

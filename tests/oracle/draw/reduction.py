@@ -84,9 +84,13 @@ def reduce(chance: Chance, dtype: PrimitiveType) -> Instance:
     dimensions = chance.some(range(len(dims)))
     if len(dimensions) > 1 and chance.odds(0.3):
         dimensions = chance.shuffled(dimensions)
+    if chance.odds(0.2):
+        dimensions = list(range(len(dims))) if chance.odds(0.6) else []
     attributes = {"to_apply": COMBINERS[word], "dimensions": tuple(dimensions)}
     if chance.odds(0.15) and dtype.kind != "complex":
         return greatest_with_index(chance, dtype, dims, tuple(dimensions))
+    if chance.odds(0.15):
+        return side_by_side(chance, dtype, dims, tuple(dimensions))
     return Instance("reduce", dtype, ((operand,), (neutral(word, dtype),)), attributes, is_exact)
 
 
@@ -99,6 +103,22 @@ def greatest_with_index(
     init = neutral("maximum", dtype), np.asarray(np.iinfo(np.int32).max, np.int32)
     attributes = {"to_apply": _greater, "dimensions": dimensions}
     return Instance("reduce", dtype, ((operand, index), init), attributes, is_exact=True)
+
+
+def side_by_side(chance: Chance, dtype: PrimitiveType, dims: tuple[int, ...], dimensions: tuple[int, ...]) -> Instance:
+    """Two or three arrays, each combined in a way of its own."""
+    types = [dtype, *(chance.type("signed", "unsigned", "pred") for _ in range(chance.between(1, 2)))]
+    words = [combiner(chance, each) for each in types]
+    drawn = [summands(chance, word, each, dims) for word, each in zip(words, types, strict=True)]
+    init = tuple(neutral(word, each) for word, each in zip(words, types, strict=True))
+
+    def each_with_its_own(*given: xb.Value) -> Any:
+        pairs = zip(words, given, given[len(words) :], strict=False)
+        return xb.tuple_([COMBINERS[word](a, b) for word, a, b in pairs])
+
+    operands = tuple(operand for operand, _ in drawn), init
+    attributes = {"to_apply": each_with_its_own, "dimensions": dimensions}
+    return Instance("reduce", dtype, operands, attributes, is_exact=all(exact for _, exact in drawn))
 
 
 def _greater(a: xb.Value, i: xb.Value, b: xb.Value, j: xb.Value) -> Any:

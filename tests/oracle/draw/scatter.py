@@ -18,8 +18,11 @@ from .slicing import indices
 
 
 def scatter(chance: Chance, dtype: PrimitiveType) -> Instance:
-    """Combined, or written over; what is combined is drawn so that the order of the updates tells little."""
-    places = placing(chance.rng)
+    """Combined, or written over; what is combined is drawn so that the order of the updates tells little.
+
+    Into a scalar, which takes index vectors of no entries, XLA:CPU does not compile it.
+    """
+    places = placing(chance.rng, least=1)
     attributes, extents = scatter_attributes(chance.rng, places)
     found = indices(chance, places["shape"], places["largest"])
     if chance.odds(0.3):

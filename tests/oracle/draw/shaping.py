@@ -17,6 +17,8 @@ from .draw import Draw
 def broadcast(chance: Chance, dtype: PrimitiveType) -> Instance:
     sizes = chance.dims()
     dimensions = chance.some(range(len(sizes)))
+    if chance.odds(0.2):  # which may change places, too
+        dimensions = chance.shuffled(dimensions)
     operand = chance.values(dtype, [sizes[d] for d in dimensions])
     return Instance("broadcast", dtype, (operand,), {"sizes": sizes, "dimensions": tuple(dimensions)})
 
@@ -29,7 +31,9 @@ def reshape(chance: Chance, dtype: PrimitiveType) -> Instance:
 def reshaped(chance: Chance, dims: tuple[int, ...]) -> tuple[int, ...]:
     """Other extents for as many elements."""
     left, found = int(np.prod(dims, dtype=int)), []
-    while left > 1 and len(found) < 4:
+    if not left:
+        return tuple(chance.shuffled([0, *chance.dims(rank=chance.between(0, 4))]))
+    while (left > 1 or chance.odds(0.1)) and len(found) < 4:
         factor = chance.one([n for n in range(1, left + 1) if left % n == 0])
         found.append(factor)
         left //= factor
@@ -49,7 +53,7 @@ def reverse(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 
 def concatenate(chance: Chance, dtype: PrimitiveType) -> Instance:
-    dims = list(chance.dims(rank=chance.between(1, 4)))
+    dims = list(chance.dims(rank=chance.between(1, 5)))
     dimension = chance.between(0, len(dims) - 1)
     extents = [chance.between(0, 4) for _ in range(chance.between(1, 4))]
     parts = [chance.values(dtype, [*dims[:dimension], n, *dims[dimension + 1 :]]) for n in extents]
@@ -70,7 +74,7 @@ def amounts(chance: Chance, extent: int) -> tuple[int, int, int]:
 
 
 def get_dimension_size(chance: Chance, dtype: PrimitiveType) -> Instance:
-    dims = chance.dims(rank=chance.between(1, 4))
+    dims = chance.dims(rank=chance.between(1, 5))
     attributes = {"dimension": chance.between(0, len(dims) - 1)}
     return Instance("get_dimension_size", dtype, (chance.values(dtype, dims),), attributes)
 

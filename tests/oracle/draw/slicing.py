@@ -26,14 +26,14 @@ def slice_(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 def dynamic_slice(chance: Chance, dtype: PrimitiveType) -> Instance:
     dims = chance.dims()
-    sizes = tuple(chance.between(0 if chance.odds(0.1) else min(1, n), n) for n in dims)
+    sizes = tuple(n if chance.odds(0.1) else chance.between(0 if chance.odds(0.1) else min(1, n), n) for n in dims)
     operands = chance.values(dtype, dims), starts(chance, dims)
     return Instance("dynamic_slice", dtype, operands, {"dynamic_slice_sizes": sizes})
 
 
 def dynamic_update_slice(chance: Chance, dtype: PrimitiveType) -> Instance:
     dims = chance.dims()
-    update = chance.values(dtype, [chance.between(min(1, n), n) for n in dims])
+    update = chance.values(dtype, [chance.between(0 if chance.odds(0.05) else min(1, n), n) for n in dims])
     return Instance("dynamic_update_slice", dtype, (chance.values(dtype, dims), update, starts(chance, dims)))
 
 

@@ -19,7 +19,7 @@ from .reduction import COMBINERS, combiner, neutral, summands
 
 
 def reduce_window(chance: Chance, dtype: PrimitiveType) -> Instance:
-    dims = chance.dims(rank=chance.between(1, 3), most=7)
+    dims = chance.dims(rank=chance.between(0, 4), most=7)
     window = window_of(chance.rng, len(dims))
     if chance.odds(0.1):
         dims, window = (chance.between(20, 60),), (WindowDimension(chance.between(16, 40), padding_low=9),)
@@ -30,8 +30,11 @@ def reduce_window(chance: Chance, dtype: PrimitiveType) -> Instance:
 
 
 def select_and_scatter(chance: Chance, dtype: PrimitiveType) -> Instance:
-    """Of an operand without ties where its type has as many values: which of equal ones is chosen is XLA's own."""
-    dims = chance.dims(rank=chance.between(1, 3), least=1, most=5)
+    """Of an operand without ties where its type has as many values: which of equal ones is chosen is XLA's own.
+
+    In a window of one dimension it is the first or the last, as the document has it; types of few values have no more.
+    """
+    dims = chance.dims(rank=1 if dtype.bits <= 8 else chance.between(1, 4), least=1, most=5)
     window = window_of(chance.rng, len(dims), is_dilated=False)
     if all(each.size == 1 for each in window) or not all(map(_has_places, window, dims)):  # which kills XLA:CPU
         window = tuple(WindowDimension(2, padding_high=1) for _ in dims)

@@ -14,7 +14,7 @@ from ... import ops
 from ...builder import Value
 from ..arguments import as_values, shape_of
 from ..dressing import dressed
-from ..elementwise import _aligned
+from ..extents import aligned
 
 FLOATS = frozenset(each for each in PRIMITIVES.values() if each.is_float)
 IEEE = frozenset({bf16, f16, f32, f64})
@@ -69,8 +69,8 @@ def _operands(given: tuple[Any, ...]) -> list[Value]:
     values = as_values(given)
     model = values[0]
     for value in values[1:]:
-        model = _aligned(model, value, None)[0]
-    return [_aligned(value, model, None)[0] for value in values]
+        model = aligned(model, value, None)[0]
+    return [aligned(value, model, None)[0] for value in values]
 
 
 def _dtype(value: Value) -> PrimitiveType:

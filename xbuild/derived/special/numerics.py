@@ -16,7 +16,8 @@ from ... import ops
 from ...builder import Value
 from ..arguments import dtype_of
 from ..control_flow import while_
-from ..elementwise import _like, select
+from ..elementwise import select
+from ..extents import like
 from ..operands import as_value
 from ..reduction import reduce_all
 from .dual import Dual, chosen, parts
@@ -31,7 +32,7 @@ def is_double(x: Value) -> bool:
 
 def filled(x: Value, number: float) -> Value:
     """The number in the extents and the type of x."""
-    return _like(as_value(x.builder, number, dtype_of(x)), x, number)
+    return like(as_value(x.builder, number, dtype_of(x)), x, number)
 
 
 def epsilon(x: Value) -> float:
