@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .compare import compared
-from .generator import LARGE, SMALL, random_program
+from .generator import LARGE, SMALL, WIDE, Size, random_program
 from .programs import Program
 
 RUN_ONE_IN = 8  # a run takes longer than all interleavings
 
 
-def compare(seeds: Iterable[int], *, is_small: bool) -> tuple[Counter[str], dict[int, str]]:
+def compare(seeds: Iterable[int], *, is_small: bool, size: Size | None = None) -> tuple[Counter[str], dict[int, str]]:
     """How many programs of each kind there were, and what was wrong with which seeds."""
     counts, wrong = Counter[str](), {}
     for seed in seeds:
-        program = random_program(seed, SMALL if is_small else LARGE)
+        program = random_program(seed, size or (SMALL if is_small else LARGE))
         try:
             verdict, found = compared(program, is_small=is_small, runs=not is_small or seed % RUN_ONE_IN == 0)
             counts[f"{form(program)}: {verdict.kind}"] += 1
@@ -42,10 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
     chosen = parser.parse_args(arguments)
     failed = 0
-    for title, is_small in (("small", True), ("large", False)):
-        end = time.monotonic() + chosen.seconds * (0.7 if is_small else 0.3)
+    for title, size, share in (("small", SMALL, 0.4), ("wide", WIDE, 0.4), ("large", LARGE, 0.2)):
+        end, is_small = time.monotonic() + chosen.seconds * share, size is not LARGE
         seeds = itertools.takewhile(lambda _, end=end: time.monotonic() < end, itertools.count(chosen.seed))  # type: ignore[misc]
-        counts, wrong = compare(seeds, is_small=is_small)
+        counts, wrong = compare(seeds, is_small=is_small, size=size)
         for name, count in sorted(counts.items()):
             print(f"{title} {name:24} {count:8}")
         print(f"{title} {'programs':24} {counts.total():8}")

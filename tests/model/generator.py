@@ -12,6 +12,8 @@ from .programs import Decision, Groups, Op, Ops, Program, every
 
 MOST_DATA = 81
 TRIPS = (0, 1, 2, 6)  # the last is beyond every number of items, devices and buffers
+MORE_TRIPS = (0, 1, 2, 3, 7)
+BITS = (0, 1, 42, 85, 127)  # one trip after the other: never, once, by turns, always
 
 
 @frozen
@@ -23,9 +25,11 @@ class Size:
     most_ops: int = 6
     depth: int = 2
     most_data: int = MOST_DATA
+    is_wide: bool = False  # more trips, one number that decides in several places, turns, programs that agree
 
 
 SMALL = Size()
+WIDE = Size(devices=(2, 5), most_data=125, is_wide=True)
 LARGE = Size(devices=(2, 8), events=5, most_ops=60, depth=3, most_data=10**9)
 
 
@@ -51,17 +55,18 @@ class _Draw:
     is_one: bool = False
     number: int = 0
     domains: list[tuple[int, ...]] = Factory(list)
+    uses: list[tuple[tuple[int, ...], object]] = Factory(list)
     agrees: bool = False
 
     def program(self) -> Program:
         rng = self.rng
         self.devices, self.is_one = rng.randint(*self.size.devices), rng.random() < 0.4
-        self.agrees = self.is_one and rng.random() < 0.4
+        self.agrees = (self.is_one or self.size.is_wide) and rng.random() < 0.4
         lists = self._region(self.size.depth)
         if self.agrees:
             everybody = (tuple(range(self.devices)),)
             agree = Op("agree", "agreed", self._next(), groups=everybody)
-            lists = [(agree, *ops) for ops in lists]
+            lists = [(agree, *map(_agreeing, ops)) for ops in lists]
         is_given = rng.random() < 0.6
         fed = max(sum(op.word == "infeed" for op in every(ops)) for ops in lists)
         infeed = tuple(rng.randint(0, 2) + fed // 2 for _ in lists) if fed and rng.random() < 0.7 else None
@@ -141,7 +146,7 @@ class _Draw:
         word = self.rng.choice(("loop", "loop", "choice", "choice", "call"))
         name = f"{word}{self._next()}"
         inside = self._inside(word, depth - 1)
-        decisions = self._decisions(word)
+        decisions = self._decisions(word, depth)
         after = frozenset({"agreed"} if decisions[0] is not None and decisions[0].kind == "agreed" else ())
         found: list[list[tuple[Op, ...]]] = []
         for device in range(self.devices):
@@ -172,7 +177,7 @@ class _Draw:
         parts = [self._region(depth), self._region(depth) if both else nothing]
         return parts if self.rng.random() < 0.7 else parts[::-1]
 
-    def _decisions(self, word: str) -> Sequence[Decision | None]:
+    def _decisions(self, word: str, depth: int) -> Sequence[Decision | None]:
         if word == "call":
             return [None] * self.devices
         most, rng = (2 if word == "loop" else 1), self.rng
@@ -180,12 +185,36 @@ class _Draw:
         common = rng.choice((0, 1, 1, 2) if word == "loop" else (0, 1))
         differs = rng.random() < 0.2
         known = tuple(rng.randint(0, most) if differs else common for _ in range(self.devices))
+        slot, turns = len(self.domains) - 1, False
+        if self.size.is_wide:
+            common = rng.choice((common, common, common, 3)) if word == "loop" else common
+            known = known if differs else (common,) * self.devices
+            turns = word == "choice" and rng.random() < 0.3
         if kind != "known":
-            self.domains.append(TRIPS if word == "loop" else (0, 1))
-        decision = Decision(kind, len(self.domains) - 1, known)
+            trips = MORE_TRIPS if self.size.is_wide else TRIPS
+            slot = self._slot(
+                trips if word == "loop" else BITS if turns else (0, 1), (kind, turns, depth if word == "loop" else 0)
+            )
+        decision = Decision(kind, slot, known, turns)
         if self.is_one or rng.random() < 0.8:
             return [decision] * self.devices
         return [rng.choice((decision, Decision("known", 0, known))) for _ in range(self.devices)]
+
+    def _slot(self, domain: tuple[int, ...], use: object) -> int:
+        """A new number of the data; of a wide program sometimes one that decides elsewhere, and in the same way.
+
+        A loop and one inside of it have numbers of their own: the check takes their trips for two choices.
+        """
+        if self.size.is_wide and (domain, use) in self.uses and self.rng.random() < 0.5:
+            return self.uses.index((domain, use))
+        self.domains.append(domain)
+        self.uses.append((domain, use))
+        return len(self.domains) - 1
+
+
+def _agreeing(op: Op) -> Op:
+    """Whatever has lists inside is given what all have agreed on, and so comes after that."""
+    return evolve(op, after=op.after | {"agreed"}) if op.inside else op
 
 
 def _pair(start: Op, word: str, name: str) -> tuple[Op, ...]:

@@ -15,19 +15,25 @@ class Decision:
     """How often a loop runs or which branch is taken.
 
     `known`: by device, written into the program; `own`: each device's number in a slot of its data; `agreed`: the
-    largest number in that slot of all devices, which they have told each other before.
+    largest number in that slot of all devices, which they have told each other before. With `turns` it is 0 or 1
+    in each trip of the loop around it: one more than in the trip before where it is known, else a bit of the number.
     """
 
     kind: str
     slot: int = 0
     known: tuple[int, ...] = ()
+    turns: bool = False
 
-    def of(self, device: int, data: Data) -> int:
+    def of(self, device: int, data: Data, trip: int = 0) -> int:
         if self.kind == "known":
-            return self.known[device]
-        if self.kind == "agreed":
-            return max(row[self.slot] for row in data)
-        return data[device][self.slot]
+            number = self.known[device]
+        elif self.kind == "agreed":
+            number = max(row[self.slot] for row in data)
+        else:
+            number = data[device][self.slot]
+        if not self.turns:
+            return number
+        return (number + trip) % 2 if self.kind == "known" else number >> trip & 1
 
 
 @frozen

@@ -48,11 +48,24 @@ def judged(program: Program) -> Judgement | None:
         return None
     every, some, ever = True, False, False
     for ordered in orders:
-        outcomes = {ends(fed, data) for fed in _fed(ordered) for data in all_data(program)}
+        outcomes = _outcomes(ordered)
         every &= outcomes == {True}
         some |= outcomes == {True}
         ever |= True in outcomes
+        if some and not every:
+            break
     return Judgement(every, some, ever)
+
+
+def _outcomes(program: Program) -> set[bool]:
+    """How it ends in this order: in all ways, or in both."""
+    found = set[bool]()
+    for fed in _fed(program):
+        for data in all_data(program):
+            found.add(ends(fed, data))
+            if len(found) == 2:
+                return found
+    return found
 
 
 def _fed(program: Program) -> Iterator[Program]:
@@ -128,11 +141,11 @@ class _Tracer:
         self.program, self.device, self.data = program, device, data
         self.counts = Counter[tuple[object, ...]]()
 
-    def of(self, ops: Ops) -> Iterator[Event]:
+    def of(self, ops: Ops, trip: int = 0) -> Iterator[Event]:
         for op in ops:
             if op.inside:
-                for inner in _entered(op, self.device, self.data):
-                    yield from self.of(inner)
+                for inner, number in _entered(op, self.device, self.data, trip):
+                    yield from self.of(inner, number)
             else:
                 yield from self._steps(op)
 
@@ -171,16 +184,21 @@ class _Tracer:
         return self.counts[key]
 
 
-def _entered(op: Op, device: int, data: Data) -> tuple[Ops, ...]:
-    """The lists that an op runs, one after the other."""
+def _entered(op: Op, device: int, data: Data, trip: int) -> Iterator[tuple[Ops, int]]:
+    """The lists that an op runs, one after the other, each with the trip of the loop around it."""
     if op.word == "call":
-        return op.inside
+        yield op.inside[0], trip
+        return
     assert op.decision is not None
-    number = op.decision.of(device, data)
+    number = op.decision.of(device, data, trip)
     if op.word == "choice":
-        return (op.inside[number],)
+        yield op.inside[number], trip
+        return
     condition, body = op.inside
-    return (condition, *((body, condition) * number))
+    for each in range(number):
+        yield condition, each
+        yield body, each
+    yield condition, number
 
 
 def _orders(program: Program) -> list[Program] | None:

@@ -49,7 +49,7 @@ def _entry(program: Program, device: int) -> xb.Computation:
     builder = xb.Builder(f"device{device}")
     data = xb.ops.parameter(builder, number=0, shape=xb.s32[len(program.domains) + 1], name="data")
     x = xb.ops.parameter(builder, number=1, shape=SHAPE, name="x")
-    writer = _Writer(program, device, data, data, x)
+    writer = _Writer(program, device, data, data, x, xb.ops.constant(builder, literal=np.int32(0)))
     return builder.build(writer.ops(program.lists[device]))
 
 
@@ -62,6 +62,7 @@ class _Writer:
     data: Any
     agreed: Any
     x: Any
+    trip: Any
     known: dict[str, Any] = field(factory=dict)
     parts: list[Any] = field(factory=list)
 
@@ -129,7 +130,16 @@ class _Writer:
         return xb.ops.infeed(self._token(), shape=xb.s32[()], name=op.name)
 
     def _number(self, decision: Decision) -> Any:
-        """The number that decides: a constant, looked up by replica-id, or out of the data."""
+        """The number that decides, in each trip the same or by turns."""
+        first = self._first(decision)
+        if not decision.turns:
+            return first
+        if decision.kind == "known":
+            return xb.ops.remainder(xb.ops.add(first, self.trip), self._constant(2))
+        return xb.ops.and_(xb.ops.shift_right_logical(first, self.trip), self._constant(1))
+
+    def _first(self, decision: Decision) -> Any:
+        """A constant, looked up by replica-id, or out of the data."""
         if decision.kind == "known":
             return self._known(decision)
         vector = self.agreed if decision.kind == "agreed" else self.data
@@ -146,14 +156,18 @@ class _Writer:
         return chosen
 
     def _call(self, op: Op) -> Any:
-        return self._arrived(xb.ops.call([self.data, self.agreed, self.x], to_apply=self._inner(op.inside[0])))
+        return self._arrived(xb.ops.call(self._state, to_apply=self._inner(op.inside[0])))
+
+    @property
+    def _state(self) -> list[Any]:
+        return [self.data, self.agreed, self.x, self.trip]
 
     def _inner(self, ops: Ops) -> Callable[..., Any]:
-        return lambda data, agreed, x: _Writer(self.program, self.device, data, agreed, x).ops(ops)
+        return lambda data, agreed, x, trip: _Writer(self.program, self.device, data, agreed, x, trip).ops(ops)
 
     def _choice(self, op: Op) -> Any:
         assert op.decision is not None
-        operands = xb.ops.tuple_([self.data, self.agreed, self.x])
+        operands = xb.ops.tuple_(self._state)
         branches = [self._branch(ops) for ops in op.inside]
         index = self._number(op.decision)
         return self._arrived(
@@ -171,13 +185,15 @@ class _Writer:
 
         def holds(state: Any) -> Any:
             counter, limit, *rest = _elements(state)
-            self._inner(condition)(*rest)
+            self._inner(condition)(*rest, counter)
             return xb.ops.compare(counter, limit, direction="LT")
 
         def following(state: Any) -> Any:
             counter, limit, data, agreed, x = _elements(state)
             one = xb.ops.constant(counter.builder, literal=np.int32(1))
-            return xb.ops.tuple_([xb.ops.add(counter, one), limit, data, agreed, self._inner(body)(data, agreed, x)])
+            return xb.ops.tuple_(
+                [xb.ops.add(counter, one), limit, data, agreed, self._inner(body)(data, agreed, x, counter)]
+            )
 
         result = xb.ops.while_(state, condition=holds, body=following, name=op.name)
         self.parts.append(xb.ops.get_tuple_element(result, index=4))
@@ -185,4 +201,4 @@ class _Writer:
 
 
 def _elements(state: Any) -> Sequence[Any]:
-    return [xb.ops.get_tuple_element(state, index=n) for n in range(5 if len(state.shape.elements) == 5 else 3)]
+    return [xb.ops.get_tuple_element(state, index=n) for n in range(len(state.shape.elements))]

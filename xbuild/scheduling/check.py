@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 
 from ..collection import no_collection
 from ..graph import Module, ModuleGroup
+from ..nesting import room
 from .control import Control
 from .describe import finding
 from .effects import Site, collectives_of, feeds_of, transfers_of
@@ -18,7 +19,6 @@ from .outside import outside
 from .program import Program, Schedule, devices_text, program_of
 from .repair import repair, tries
 from .run import World
-from .scenarios import MOST_DEVICES
 from .settle import Settlement
 from .structure import structure
 from .transfers import transfers
@@ -57,7 +57,7 @@ def check(
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
     asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
-    with no_collection():
+    with no_collection(), room({each.module.entry for each in asked.program.classes}):
         return evolve(_verdict(asked), asked=asked)
 
 
@@ -109,7 +109,7 @@ class _Check:
         if examination.recorder.torn is not None:
             examination = self._in_recorded_order(examination)
         findings = (*examination.found, *outside(self.world))
-        is_open = (examination.stuck or findings) and len(program.devices) <= MOST_DEVICES
+        is_open = examination.stuck or findings or examination.fills
         settled = Settlement(self.world, examination).settled() if is_open else None
         if settled is not None:
             return self._verdict(examination, settled.kind, settled.findings, settled.orders)
@@ -186,7 +186,7 @@ class _Check:
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
         """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
-        if mended is None or len(self.world.program.devices) > MOST_DEVICES:
+        if mended is None:
             return mended
         program = self.world.program.ordered(mended.orders)
         settled = Settlement(evolve(self.world, program=program), self._examine(program)).settled()

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from shape_inference import RuleTable, Shape
 
 from ..graph import Computation, Instruction
-from .analysis import Analysis, Leaf, Reading, spread
+from .analysis import Analysis, Key, Leaf, Reading, key_of, spread
 from .effects import Path, steps
 
 known = RuleTable("known")
@@ -22,17 +22,32 @@ BUDGET = 200_000
 
 @define(eq=False)
 class Constants(Analysis):
-    """The walk of one device; a leaf is a NumPy scalar, or None where only the run can tell."""
+    """The walk of one device; a leaf is a NumPy scalar, or None where only the run can tell.
+
+    `turns` has what is decided at a place, each time that a run comes there; None where it may come there otherwise.
+    """
 
     device: int
     num_partitions: int
     budget: int = BUDGET
+    turns: dict[Key, list[int] | None] = field(factory=dict, init=False)
+    _doubts: int = field(default=0, init=False)
 
     def join(self, a: Leaf, b: Leaf) -> Leaf:
         return a if a is not None and b is not None and a == b else None
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         return None
+
+    def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
+        super().decide(instruction, path, leaf)
+        key = key_of(instruction, path)
+        turns = self.turns.setdefault(key, [])
+        if turns is not None:
+            if leaf is None or self._doubts:
+                self.turns[key] = None
+            else:
+                turns.append(int(leaf))
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         """Trip by trip for as long as the condition is known; what is said of the loop is the number of its trips."""
@@ -53,10 +68,12 @@ class Constants(Analysis):
 
     def _any_trips(self, instruction: Instruction, state: Reading, path: Path) -> Reading:
         condition, body = steps(instruction)
+        self._doubts += 1
         while True:
             self.run(condition.computation, [state], (*path, condition))
             following = self.joined(state, self.run(body.computation, [state], (*path, body)))
             if following == state:
+                self._doubts -= 1
                 return state
             state = following
 
@@ -67,7 +84,9 @@ class Constants(Analysis):
         self.decide(instruction, path, number)
         if number is not None:
             return self.run(taken[number].computation, [operands[1 + number]], (*path, taken[number]))
+        self._doubts += 1
         results = [self.run(step.computation, [o], (*path, step)) for step, o in zip(taken, operands[1:], strict=True)]
+        self._doubts -= 1
         result = results[0]
         for each in results[1:]:
             result = self.joined(result, each)
@@ -110,6 +129,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "multiply": np.multiply,
     "minimum": np.minimum,
     "maximum": np.maximum,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
     "negate": lambda x: x * -1,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
@@ -128,6 +148,26 @@ _COMPARISONS = {
     "GT": operator.gt,
     "GE": operator.ge,
 }
+
+
+def _dividing(function: Callable[..., Any]) -> Callable[..., Leaf]:
+    """Of whole numbers, toward zero; what a zero divides only the run can tell."""
+    fold = _folding(lambda lhs, rhs: function(int(lhs), int(rhs)))
+
+    def divide(of: Constants, instruction: Instruction, lhs: Leaf, rhs: Leaf) -> Leaf:
+        is_told = lhs is not None and rhs is not None and rhs != 0 and not (rhs == -1 and lhs < 0)
+        return fold(of, instruction, lhs, rhs) if is_told else None
+
+    return divide
+
+
+def _quotient(lhs: int, rhs: int) -> int:
+    whole = abs(lhs) // abs(rhs)
+    return whole if (lhs < 0) == (rhs < 0) else -whole
+
+
+known.enter("divide", _dividing(_quotient))
+known.enter("remainder", _dividing(lambda lhs, rhs: lhs - rhs * _quotient(lhs, rhs)))
 
 
 @known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from shape_inference import Shape
 
@@ -17,6 +17,7 @@ from .describe import finding, named
 from .effects import Path, Site
 from .program import Program, devices_text
 from .uniformity import Agreement, uniformity
+from .values import Values
 from .verdict import Finding
 
 Member = tuple[int, Site]
@@ -28,29 +29,52 @@ class Control:
 
     program: Program
     assumed: Mapping[Hashable, int] = field(factory=dict)
+    values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
     _agreements: dict[Module, tuple[dict[int, int], dict[Any, Agreement]]] = field(factory=dict, init=False)
     _constants: dict[Any, Constants] = field(factory=dict, init=False)
+    _asking: dict[Module, bool] = field(factory=dict, init=False)
+
+    def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
+        """The same, where these places of devices decide in these ways."""
+        found = Control(self.program, assumed, self.values)
+        found._agreements, found._constants, found._asking = self._agreements, self._constants, self._asking
+        return found
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
         """The branch that a conditional takes on this device, or a loop's trips: where that is known, or assumed."""
-        module = self.program.class_of[device].module
-        key = (module, device if _asks_who(module) else None)
-        if key not in self._constants:
-            self._constants[key] = constants(module.entry, device, self.program.num_partitions)
         place = key_of(instruction, path)
-        known = self._constants[key].decides.get(place)
+        known = self._known(device).decides.get(place)
         return self.assumed.get((device, place)) if known is None else int(known)
 
+    def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
+        """What is decided on this device each time that it comes there, where that is known."""
+        return self._known(device).turns.get(key_of(instruction, path))
+
+    def _known(self, device: int) -> Constants:
+        module = self.program.class_of[device].module
+        if module not in self._asking:
+            self._asking[module] = _asks_who(module)
+        key = (module, device if self._asking[module] else None)
+        if key not in self._constants:
+            self._constants[key] = constants(module.entry, device, self.program.num_partitions)
+        return self._constants[key]
+
     def agree(self, members: Sequence[Member]) -> bool:
-        """Whether these devices, at one place of one program, decide alike whatever the data."""
+        """Whether these devices decide alike whatever the data, each at its place."""
         module = self.program.class_of[members[0][0]].module
         if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
-            return False
+            deciders = {self.decider(device, site) for device, site in members}
+            return len(deciders) == 1 and None not in deciders
         places, decides = self._uniform(module)
         agreement = decides.get(key_of(members[0][1].instruction, members[0][1].path))
         if agreement is None:
             return True  # the walk never comes there, so nothing runs it
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
+
+    def decider(self, device: int, site: Site) -> Hashable:
+        """Two places of one decider decide alike in each trip of the loops around; None where nobody knows it."""
+        number = self.values.decided(device, site.instruction, site.path)
+        return None if number is None else (number, form(site.instruction))
 
     def label(self, device: int, site: Site) -> int:
         """Devices of one program that have the same label decide alike at this place, whatever the data."""
@@ -93,6 +117,13 @@ class Control:
             cause_text="these loops run together, trip by trip, and one of them ends before the other",
             repair_text="make the number of trips the same on all of these devices",
         )
+
+
+def form(unit: Instruction) -> Hashable:
+    """How an index becomes a branch."""
+    index = unit.operands[0].shape
+    kind = index.dtype.kind == "pred" if isinstance(index, Shape) else False
+    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), kind)
 
 
 def _trips(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,8 @@ Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation
 class Examination:
     """The findings about control flow and order, and the order in which each device may run each computation.
 
-    `is_forced`: dependencies alone leave one order of what communicates, or one program serves all.
+    `is_forced`: dependencies alone leave one order of what communicates, or one program serves all. `fills`: a trip of
+    a loop sends more than it takes, so that buffers have room for some trips only.
     """
 
     world: World
@@ -33,6 +35,7 @@ class Examination:
     found: list[Finding] = field(factory=list)
     stuck: list[Run] = field(factory=list)
     is_forced: bool = True
+    fills: bool = False
     levels: list[Level] = field(factory=list)
     recorder: Recorder = field(init=False)
     _chosen: dict[int, dict[Key, int]] = field(factory=dict)
@@ -91,6 +94,7 @@ class Examination:
 
     def _run(self, level: Level, places: Places) -> None:
         self.levels.append(level)
+        self.fills = self.fills or (self.world.send_buffers > 0 and self._leaves(level))
         if self._is_one_program(level):
             return
         self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
@@ -102,6 +106,19 @@ class Examination:
         for device, each in level.skeletons.items():
             computation, path = places[device]
             self.recorder.record(device, computation, len(path), each, run.order[device])
+
+    def _leaves(self, level: Level) -> bool:
+        """Whether it is run again and again, and has more sends of a channel than recvs."""
+        left = Counter[tuple[int, ...]]()
+        for device, each in level.skeletons.items():
+            for item in each.items:
+                if item.kind in ("send", "recv") and any(step.instruction.opcode == "while" for step in item.path):
+                    peer = self.world.transfers.peer(item.instruction, device)
+                    if peer is not None:
+                        is_send = item.kind == "send"
+                        ends = (device, peer) if is_send else (peer, device)
+                        left[item.channel, *ends] += 1 if is_send else -1
+        return any(count > 0 for count in left.values())
 
     def _is_one_program(self, level: Level) -> bool:
         """Whether all devices have the same items and only collectives: any one order of them serves all."""

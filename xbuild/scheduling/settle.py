@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, frozen
 
-from .control import Control
 from .describe import finding
 from .examine import Examination
 from .outside import outside
-from .program import Program, devices_text
+from .program import devices_text
 from .run import World
-from .scenarios import Chosen, Outcomes, Scenarios
+from .scenarios import Outcomes, Row, Scenarios
+from .search import Search
 from .simulate import Event
 from .verdict import Finding, Orders, VerdictKind
 
 MOST_ORDERS = 8
+MANY = 10**9
+MOST_CHOICES = 64  # beyond, what the levels say of the data stands
 
 Examine = Callable[..., Examination]
 
@@ -31,39 +34,127 @@ class Settled:
 
 
 @frozen(eq=False)
+class Candidate:
+    """Orders of the programs, and how these end in them."""
+
+    orders: Mapping[int, Orders]
+    world: World
+    outcomes: Outcomes
+
+
+@define(eq=False, slots=False)
 class Settlement:
     """The question of one program, whose examination has found something."""
 
     world: World
     examination: Examination
-    scenarios: Scenarios = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "scenarios", Scenarios(self.world, self.examination.control))
+    @cached_property
+    def scenarios(self) -> Scenarios:
+        return Scenarios(self.world, self.examination.control)
+
+    @cached_property
+    def search(self) -> Search:
+        return Search(self.world)
 
     def settled(self) -> Settled | None:
-        """None where that is too much to find out, or where what was found stands."""
-        best: tuple[Outcomes, Program, Mapping[int, Orders]] | None = None
-        for orders in self._candidates():
-            program = self.world.program.ordered(orders)
-            outcomes = self.scenarios.outcomes(evolve(self.world, program=program))
-            if outcomes is None:
-                return None
-            if best is None or outcomes.rank > best[0].rank:
-                best = outcomes, program, orders
-            if outcomes.rank == 2:
-                break
-        assert best is not None
-        outcomes, program, orders = best
-        findings = [*self._findings(outcomes, evolve(self.world, program=program))]
+        """None where what was found stands."""
+        if not self._is_refused and len(self.scenarios.choices) > MOST_CHOICES:
+            return self._open(None)
+        best = self._best()
+        if best is None or (best.outcomes.rank != 1 and not self._is_whole(best)):
+            return self._open(best)
+        findings = [*self._findings(best.outcomes, best.world)]
         if any(finding.kind != "data_dependent" for finding in findings):
             return None if self._is_refused else Settled("deadlock", tuple(findings), {})
-        return Settled("depends" if findings else "ok", tuple(findings), orders)
+        return Settled("depends" if findings else "ok", tuple(findings), best.orders)
+
+    def _is_whole(self, best: Candidate) -> bool:
+        """Whether all was tried that could end otherwise."""
+        if not best.outcomes.rank and self.scenarios.is_starved():
+            return True
+        return self.scenarios.is_whole and (best.outcomes.rank == 2 or not self._gave_up)
+
+    @property
+    def _gave_up(self) -> bool:
+        return not self.world.program.given and self.search.gave_up
+
+    def _open(self, best: Candidate | None) -> Settled | None:
+        """What is to say where it is too much to try all."""
+        if not self._is_refused and not self.examination.fills and (best is None or best.outcomes.rank):
+            return None  # the levels have told under which conditions it stops
+        if self._is_certain:
+            return None
+        left = [f for f in self.examination.found if f.kind == "data_dependent"]
+        orders = {} if best is None else best.orders
+        return Settled("depends", (self._not_all(None if best is None else best.outcomes), *left), orders)
+
+    def _not_all(self, outcomes: Outcomes | None) -> Finding:
+        """That not all was tried, and what came of what was."""
+        tried, count = len(self.scenarios.rows), self.scenarios.count
+        some = "none" if outcomes is None else f"{tried} of {count if count <= MANY else 'very many'} ways"
+        order = ", not in every order" if self._gave_up else ""
+        ends = "" if outcomes is None else f"; in all of these it {'ends' if outcomes.rank else 'stops'}"
+        found = self.examination.found[0] if self.examination.found else Finding("data_dependent", "")
+        return Finding(
+            "data_dependent",
+            f"where the data decide, not all could be tried: {some}{order}{ends}",
+            found.rows,
+            found.instructions,
+            found.devices,
+            cause="NOT_ALL_TRIED",
+            cause_text="there are too many ways in which the data may decide, or too many orders",
+            repair_text="give the programs a schedule, or make what decides the same everywhere",
+        )
 
     @property
     def _is_refused(self) -> bool:
         """Whether the levels say more than that data decide."""
         return bool(self.examination.stuck) or any(f.kind != "data_dependent" for f in self.examination.found)
+
+    @property
+    def _is_certain(self) -> bool:
+        """Whether devices stop before any loop or conditional that data decide."""
+        levels, stuck = self.examination.levels, self.examination.stuck
+        return any(
+            run.level is levels[0] and all(run.item(place).kind != "unit" for place in run.blocked()) for run in stuck
+        )
+
+    def _best(self) -> Candidate | None:
+        """The orders with which most ends; None where that is too much to find out."""
+        best: Candidate | None = None
+        for orders in self._candidates():
+            world = evolve(self.world, program=self.world.program.ordered(orders))
+            outcomes = self.scenarios.outcomes(world)
+            if outcomes is None:
+                return None
+            if best is None or outcomes.rank > best.outcomes.rank:
+                best = Candidate(orders, world, outcomes)
+            if outcomes.rank == 2:
+                break
+        return best if best is None or best.outcomes.rank == 2 else self._searched(best)
+
+    def _searched(self, best: Candidate) -> Candidate:
+        """Better orders than these, where there are some: with which all ends, or any."""
+        if self.world.program.given:
+            return best
+        for some in self._wanted(best.outcomes):
+            orders = self.search.order([self.scenarios.scenario(row) for row in some])
+            if orders is not None:
+                world = evolve(self.world, program=self.world.program.ordered(orders))
+                outcomes = self.scenarios.outcomes(world)
+                if outcomes is not None and outcomes.rank > best.outcomes.rank:
+                    return Candidate(orders, world, outcomes)
+        return best
+
+    def _wanted(self, outcomes: Outcomes) -> Iterator[list[Row]]:
+        """The scenarios of which orders are looked for in which these end: all of them, or where none ends any."""
+        rows, hopeless = self.scenarios.rows, self.scenarios.is_hopeless
+        is_hopeless = outcomes.bad is not None and hopeless(outcomes.bad)
+        if not is_hopeless and not any(map(hopeless, rows)):
+            yield [*rows]
+        if not outcomes.rank:
+            yield from ([row] for row in rows if not hopeless(row))
 
     def _candidates(self) -> Iterator[Mapping[int, Orders]]:
         """The order that binds or was found; where none was, those that run in some scenario."""
@@ -73,10 +164,8 @@ class Settlement:
         if program.given or not self._is_refused:
             return
         seen = [found]
-        for number, chosen in enumerate(self.scenarios.all()):
-            if number == MOST_ORDERS:
-                return
-            assumed = self._examined(self.world, chosen)
+        for row in self.scenarios.rows[:MOST_ORDERS]:
+            assumed = self._examined(self.world, row)
             if not assumed.stuck and assumed.recorder.torn is None:
                 orders = _merged(found, assumed.recorder.orders())
                 if orders not in seen:
@@ -85,8 +174,8 @@ class Settlement:
         if {} not in seen:
             yield {}
 
-    def _examined(self, world: World, chosen: Chosen) -> Examination:
-        return Examination(world, Control(world.program, chosen))
+    def _examined(self, world: World, row: Row) -> Examination:
+        return Examination(world, self.examination.control.assuming(self.scenarios.assumed(row)))
 
     def _findings(self, outcomes: Outcomes, world: World) -> Iterator[Finding]:
         if outcomes.good is None:
@@ -109,11 +198,11 @@ class Settlement:
         errors = [f for f in self.examination.found if f.kind != "data_dependent"]
         yield from errors or [self._stuck(outcomes.bad, self.world)]
 
-    def _stuck(self, chosen: Chosen, world: World) -> Finding:
+    def _stuck(self, row: Row, world: World) -> Finding:
         """Where devices stand in a scenario that does not end."""
-        examined = self._examined(world, chosen)
+        examined = self._examined(world, row)
         found = next((f for f in examined.found if f.cycle or f.blocked), None)
-        return stopped(self.scenarios.standing(world, chosen)) if found is None else found
+        return stopped(self.scenarios.standing(world, row)) if found is None else found
 
     def _conditional(self, outcomes: Outcomes, world: World) -> Finding:
         """What makes it stop, and where it then stands."""
@@ -123,7 +212,7 @@ class Settlement:
         condition, bad = self.scenarios.condition(
             outcomes.good,
             outcomes.bad,
-            lambda chosen: not self.scenarios.ends(world, chosen) and self._stuck(chosen, world).message == message,
+            lambda row: not self.scenarios.ends(world, row) and self._stuck(row, world).message == message,
         )
         found = self._stuck(bad, world)
         return evolve(found, kind="data_dependent", message=f"if {condition}: {found.message}")
@@ -155,7 +244,7 @@ def stopped(standing: Mapping[int, Event]) -> Finding:
 def _waits(event: Event) -> str:
     if event.is_starved:
         return "an item of its infeed, which has no more"
-    return f"{devices_text({device for device, _, _ in event.needs})} to come to the other side of it"
+    return f"{devices_text(event.members)} to come to the other side of it"
 
 
 def _merged(first: Mapping[int, Orders], second: Mapping[int, Orders]) -> Mapping[int, Orders]:

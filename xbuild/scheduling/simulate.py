@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from attrs import define, field, frozen
 
 from ..graph import Computation, Instruction
-from .effects import Path, Site, Step, acts, collective_in, communicates, start_of, steps
+from .analysis import key_of
+from .effects import Path, Site, Step, acts, collective_in, start_of, steps, talks
 from .outside import reads
 from .program import Class
 from .run import World
 
-Decide: TypeAlias = Callable[[int, Instruction, Path], int]
+Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
 Need: TypeAlias = tuple[int, Hashable, int]  # a device must have done this so often
+Counts: TypeAlias = Mapping[int, Counter[Hashable]]  # what each device has done so far
 
-MOST_EVENTS = 20_000
+MOST_EVENTS = 100_000  # of all devices together
+ALL = -1  # no device: what devices do together
 ITEM = "item"  # what nobody does: the infeed has no more
 
 
@@ -27,46 +30,90 @@ class TooLongError(Exception):
 
 @frozen
 class Event:
-    """A step of a device: what it does, what it needs of others."""
+    """A step of a device: what it does, what it needs of others; all together do what is `common`."""
 
     site: Site
     does: Hashable
     needs: tuple[Need, ...] = ()
+    common: Hashable = None
+    members: tuple[int, ...] = ()  # who takes part
 
     @property
     def is_starved(self) -> bool:
         return any(key == ITEM for _, key, _ in self.needs)
 
+    def is_possible(self, done: Counts) -> bool:
+        return all(done[device][key] >= count for device, key, count in self.needs)
 
-def standing(world: World, decide: Decide) -> dict[int, Event]:
-    """Where devices stop in the orders that bind, or the recorded; none where all end. Raises TooLongError."""
-    traces = [[*_Tracer(world, decide, device).trace()] for device in world.program.devices]
-    number = {device: n for n, device in enumerate(world.program.devices)}
-    done: list[Counter[Hashable]] = [Counter() for _ in traces]
-    at = [0] * len(traces)
+    def happen(self, device: int, done: Counts) -> None:
+        done[device][self.does] += 1
+        if self.common is not None:
+            done[ALL][self.common] += 1
+
+
+@frozen
+class Open:
+    """A place where it is not decided what comes next in a computation."""
+
+    options: tuple[Instruction, ...]
+    path: Path
+
+
+Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
+
+
+def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
+    """Where devices stop; none where all end."""
+    done: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+    at = dict.fromkeys(traces, 0)
     moved = True
     while moved:
         moved = False
-        for n, events in enumerate(traces):
-            while at[n] < len(events) and all(done[number[d]][key] >= k for d, key, k in events[at[n]].needs):
-                done[n][events[at[n]].does] += 1
-                at[n] += 1
-                moved = True
-    return {device: traces[n][at[n]] for device, n in number.items() if at[n] < len(traces[n])}
+        for device, events in traces.items():
+            here = first = at[device]
+            while here < len(events) and events[here].is_possible(done):
+                events[here].happen(device, done)
+                here += 1
+            at[device] = here
+            moved |= here > first
+    return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
-def takes(world: World, decide: Decide, device: int) -> bool:
-    """Whether a device asks for an item of its infeed."""
-    return any(event.does == "infeed" for event in _Tracer(world, decide, device).trace())
+def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
+    """What each device does in all."""
+    found: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+    for device, events in traces.items():
+        for event in events:
+            event.happen(device, found)
+    return found
+
+
+def never(traces: Mapping[int, Sequence[Event]]) -> bool:
+    """Whether a device needs what another does too seldom, in whatever order."""
+    done = totals(traces)
+    return not all(event.is_possible(done) for events in traces.values() for event in events)
+
+
+def order_of(each: Class) -> Walk:
+    """All that communicates, in the order that binds, or the recorded."""
+    known: dict[Computation, tuple[Instruction, ...]] = {}
+
+    def walk(computation: Computation) -> tuple[Instruction, ...]:
+        if computation not in known:
+            known[computation] = tuple([i for i in each.order(computation) if talks(i)])
+        return known[computation]
+
+    return walk
 
 
 @define
-class _Tracer:
-    """The walk of one device through its program."""
+class Tracer:
+    """The walk of one device through its program; an open place is met again until it is decided."""
 
     world: World
-    decide: Decide
     device: int
+    walk: Walk
+    decide: Decide
     counts: Counter[Hashable] = field(factory=Counter)
     steps: int = 0
 
@@ -74,43 +121,53 @@ class _Tracer:
     def program(self) -> Class:
         return self.world.program.class_of[self.device]
 
-    def trace(self) -> Iterator[Event]:
+    def events(self) -> tuple[Event, ...]:
+        """All of it, where every order is decided. Raises TooLongError."""
+        return tuple(event for event in self.trace() if isinstance(event, Event))
+
+    def trace(self) -> Iterator[Event | Open]:
         yield from self._run(self.program.module.entry, ())
 
-    def _run(self, computation: Computation, path: Path) -> Iterator[Event]:
-        for instruction in self.program.order(computation):
-            if acts(instruction):
-                self.steps += 1
-                if self.steps > MOST_EVENTS // len(self.world.program.devices):
-                    raise TooLongError
-                yield from self._events(Site(path, instruction))
-            elif any(map(communicates, instruction.called)):
+    def _run(self, computation: Computation, path: Path) -> Iterator[Event | Open]:
+        for instruction in self.walk(computation):
+            if isinstance(instruction, tuple):
+                yield Open(instruction, path)
+            elif acts(instruction):
+                self._step()
+                yield from self.at(instruction, path)
+            else:
                 for step in self._entered(instruction, path):
                     yield from self._run(step.computation, (*path, step))
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > MOST_EVENTS // len(self.world.program.devices):
+            raise TooLongError
 
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
         """The calls that it makes, one after the other."""
         every = [*steps(instruction)]
-        if instruction.opcode == "conditional":
-            yield every[self.decide(self.device, instruction, path)]
-        elif instruction.opcode == "while":
-            condition, body = every
-            yield condition
-            for _ in range(self.decide(self.device, instruction, path)):
-                self.steps += 1
-                if self.steps > MOST_EVENTS:
-                    raise TooLongError
-                yield body
-                yield condition
-        else:
+        if instruction.opcode not in ("while", "conditional"):
             yield from every
+            return
+        number = self.decide(instruction, path, self._counted("unit", *key_of(instruction, path)) - 1)
+        if instruction.opcode == "conditional":
+            yield every[number]
+            return
+        condition, body = every
+        yield condition
+        for _ in range(number):
+            self._step()
+            yield body
+            yield condition
 
-    def _events(self, site: Site) -> Iterator[Event]:
-        opcode = site.instruction.opcode
+    def at(self, instruction: Instruction, path: Path) -> Iterator[Event]:
+        """What the device does and needs when it comes to an instruction."""
+        opcode, site = instruction.opcode, Site(path, instruction)
         if opcode in ("send", "recv", "recv_done"):
             yield from self._transfer(site, opcode)
         elif opcode == "infeed":
-            if reads(site.instruction):
+            if reads(instruction):
                 yield self._infeed(site)
         elif opcode not in ("send_done", "outfeed"):
             yield from self._collective(site)
@@ -127,7 +184,7 @@ class _Tracer:
             needs = ((peer, ("recv", site.channel, *ends), count - int(self.world.send_buffers)),)
         elif opcode == "recv_done":
             needs = ((peer, ("send", site.channel, *ends), count),)
-        yield Event(site, (opcode, site.channel, *ends), needs)
+        yield Event(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
 
     def _infeed(self, site: Site) -> Event:
         count, counts = self._counted("infeed"), self.world.infeed
@@ -145,13 +202,11 @@ class _Tracer:
         group = self.world.program.group(collective, self.device)
         key = self.world.identity.of(self.program.module, begun), group
         if start is None:
-            yield Event(site, ("came", key))
+            turn = self._counted("came", key)
+            yield Event(site, ("came", key), common=(key, turn))
         if not is_start:
-            yield Event(site, ("met", key), self._all_of(group, key))
-
-    def _all_of(self, group: Sequence[int], key: Hashable) -> tuple[Need, ...]:
-        count = self._counted("met", key)
-        return tuple((member, ("came", key), count) for member in group)
+            turn = self._counted("met", key)
+            yield Event(site, ("met", key), ((ALL, (key, turn), len(group)),), members=group)
 
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1

@@ -61,7 +61,7 @@ class Uniformity(Analysis):
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """A function of its operands, but for regions that ask who the device is."""
-        if any(map(_asks, instruction.called)):
+        if any(map(asks, instruction.called)):
             return self.nowhere
         result = self.everywhere
         for leaf in leaves:
@@ -79,9 +79,9 @@ def uniformity(
 
 
 @remembered
-def _asks(computation: Computation) -> bool:
+def asks(computation: Computation) -> bool:
     """Whether a value in it depends on the device."""
-    return any(i.opcode in varies or any(map(_asks, i.called)) for i in computation.instructions)
+    return any(i.opcode in varies or any(map(asks, i.called)) for i in computation.instructions)
 
 
 @varies

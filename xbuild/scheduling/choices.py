@@ -1,0 +1,98 @@
+"""The decisions that data make: at which places, on which devices, and which of them are one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from ..graph import Computation, Instruction
+from .analysis import key_of
+from .control import Control
+from .effects import Path, Site, communicates, notable, steps
+from .program import Class, Program, devices_text
+
+Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
+
+SHOWN = 3
+
+
+@frozen(eq=False)
+class Choice:
+    """A decision that data make, on devices and at places that decide alike."""
+
+    site: Site
+    is_steady: bool
+    places: list[tuple[int, Hashable]]
+    names: dict[str, None]
+
+    @property
+    def devices(self) -> set[int]:
+        return {device for device, _ in self.places}
+
+    def text(self, value: Value) -> str:
+        """`loop2 runs 1 trip on device 0`"""
+        names = [*self.names] if len(self.names) <= SHOWN else [*self.names][: SHOWN - 1]
+        more = "" if len(names) == len(self.names) else f" and {len(self.names) - len(names)} more"
+        where = f"{' and '.join(names)}{more} on {devices_text(self.devices)}"
+        if isinstance(value, tuple):
+            what = "branches" if self.site.instruction.opcode == "conditional" else "trips"
+            return f"{where} takes {what} {', '.join(map(str, value))} by turns"
+        if self.site.instruction.opcode == "conditional":
+            return f"{where} takes branch {value}"
+        return f"{where} runs {value} trip{'s' * (value != 1)}" if value else f"{where} does not run"
+
+
+@define(eq=False)
+class Choices:
+    """All choices of the programs; `trips` are the numbers of trips that are known."""
+
+    program: Program
+    control: Control
+    every: list[Choice] = field(factory=list)
+    trips: set[int] = field(factory=set)
+    at: dict[tuple[int, Hashable], int] = field(factory=dict)  # which choice it is at a place of a device
+    of: dict[int, list[int]] = field(factory=dict)  # the choices of a device
+
+    def __attrs_post_init__(self) -> None:
+        known: dict[Hashable, int] = {}
+        for device, each in self.program.class_of.items():
+            self.of[device] = []
+            self._find(device, each, each.module.entry, (), known)
+
+    def _find(self, device: int, each: Class, computation: Computation, path: Path, known: dict[Hashable, int]) -> None:
+        for instruction in notable(computation):
+            if not any(map(communicates, instruction.called)) or instruction.opcode == "async_start":
+                continue
+            every = [*steps(instruction)]
+            if instruction.opcode in ("while", "conditional"):
+                turns = self.turns_at(device, instruction, path)
+                if turns is None:
+                    self._add(device, each, Site(path, instruction), known)
+                elif instruction.opcode == "conditional":
+                    every = [step for n, step in enumerate(every) if n in turns]
+                else:
+                    self.trips |= {*turns} - {0}
+                    every = every if any(turns) else every[:1]
+            for step in every:
+                self._find(device, each, step.computation, (*path, step), known)
+
+    def turns_at(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
+        """What is decided at a place time after time, or always; None where nobody knows."""
+        always = self.control.decided(device, instruction, path)
+        return self.control.turns(device, instruction, path) if always is None else (always,)
+
+    def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> None:
+        number = self.control.values.decided(device, site.instruction, site.path)
+        is_steady = number is None or self.control.values.is_steady(number, site.path)
+        key = self.control.decider(device, site) or (each.module, site.key, self.control.label(device, site))
+        at = known.setdefault((key, is_steady), len(self.every))
+        if at == len(self.every):
+            self.every.append(Choice(site, is_steady, [], {}))
+        place = device, key_of(site.instruction, site.path)
+        self.at[place] = at
+        self.every[at].places.append(place)
+        self.every[at].names[str(site)] = None
+        if at not in self.of[device]:
+            self.of[device].append(at)
