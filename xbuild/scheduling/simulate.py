@@ -200,7 +200,7 @@ class Tracer:
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.world.program.group(collective, self.device)
-        key = self.world.identity.of(self.program.module, begun), group
+        key = self.world.identity.of(self.program.module, begun), group[0]  # groups share nobody
         if start is None:
             turn = self._counted("came", key)
             yield Event(site, ("came", key), common=(key, turn))
