@@ -58,6 +58,16 @@ def test_buffers_hide_what_more_trips_show() -> None:
     assert disagreement(program) is None
 
 
+@pytest.mark.parametrize(("count", "kind"), [(1, "ok"), (2, "deadlock")])
+def test_a_loop_that_fills_a_buffer(count: int, kind: str) -> None:
+    """Each trip sends once more than the other side takes: one trip has room in the buffer, two have not."""
+    sends = loop("a", times(count, count), choice("b", times(0, 0), *send(1, 0, 1)))
+    takes = loop("a", times(count, count), choice("b", times(1, 1), *recv(1, 0, 1)))
+    program = many((sends, meet(2)), (takes, meet(2)), send_buffers=1)
+    assert checked(program)[1].kind == kind
+    assert disagreement(program) is None
+
+
 def test_nested_trips_are_counted_together() -> None:
     first = loop("a", OWN, loop("b", times(1, 1), *send(1, 0, 1)))
     second = loop("a", times(3, 3), loop("b", times(4, 4), *recv(1, 0, 1)))

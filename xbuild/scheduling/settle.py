@@ -236,15 +236,17 @@ def stopped(standing: Mapping[int, Event]) -> Finding:
         if starved
         else "loops and conditionals around these bring the devices apart",
     )
-    rows = (evolve(row, waits=_waits(event)) for row, event in zip(found.rows, shown.values(), strict=True))
+    rows = (
+        evolve(row, waits=_waits(device, event)) for row, (device, event) in zip(found.rows, shown.items(), strict=True)
+    )
     blocked = {device: (event.site.instruction,) for device, event in standing.items()}
     return evolve(found, rows=tuple(rows), blocked=blocked)
 
 
-def _waits(event: Event) -> str:
+def _waits(device: int, event: Event) -> str:
     if event.is_starved:
         return "an item of its infeed, which has no more"
-    return f"{devices_text(event.members)} to come to the other side of it"
+    return f"{devices_text({*event.members} - {device})} to come to the other side of it"
 
 
 def _merged(first: Mapping[int, Orders], second: Mapping[int, Orders]) -> Mapping[int, Orders]:
