@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 import xbuild as xb
-from tests.model.generator import LARGE, SMALL, random_program
+from tests.model.compare import disagreement
+from tests.model.generator import LARGE, SMALL, WIDE, random_program
 from tests.model.writer import written
 from xbuild.scheduling.cursors import Cursors
 from xbuild.scheduling.run import Run
@@ -52,3 +53,8 @@ def test_what_is_taken_early_stands_where_it_was_taken() -> None:
     assert verdict.kind == "ok"
     assert order == ["recv", "send", "recv_done", "send_done"] * 2
     assert verdict.schedule[0] == verdict.asked.program.class_of[0].module.entry.instructions
+
+
+def test_a_level_is_linked_as_it_was_entered() -> None:
+    """What becomes known of a loop later changes nothing of levels that were looked at before."""
+    assert disagreement(random_program(305_217, WIDE)) is None

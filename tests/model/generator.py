@@ -146,7 +146,7 @@ class _Draw:
         word = self.rng.choice(("loop", "loop", "choice", "choice", "call"))
         name = f"{word}{self._next()}"
         inside = self._inside(word, depth - 1)
-        decisions = self._decisions(word, depth)
+        decisions = self._decisions(word)
         after = frozenset({"agreed"} if decisions[0] is not None and decisions[0].kind == "agreed" else ())
         found: list[list[tuple[Op, ...]]] = []
         for device in range(self.devices):
@@ -177,7 +177,7 @@ class _Draw:
         parts = [self._region(depth), self._region(depth) if both else nothing]
         return parts if self.rng.random() < 0.7 else parts[::-1]
 
-    def _decisions(self, word: str, depth: int) -> Sequence[Decision | None]:
+    def _decisions(self, word: str) -> Sequence[Decision | None]:
         if word == "call":
             return [None] * self.devices
         most, rng = (2 if word == "loop" else 1), self.rng
@@ -192,19 +192,14 @@ class _Draw:
             turns = word == "choice" and rng.random() < 0.3
         if kind != "known":
             trips = MORE_TRIPS if self.size.is_wide else TRIPS
-            slot = self._slot(
-                trips if word == "loop" else BITS if turns else (0, 1), (kind, turns, depth if word == "loop" else 0)
-            )
+            slot = self._slot(trips if word == "loop" else BITS if turns else (0, 1), (kind, turns, word))
         decision = Decision(kind, slot, known, turns)
         if self.is_one or rng.random() < 0.8:
             return [decision] * self.devices
         return [rng.choice((decision, Decision("known", 0, known))) for _ in range(self.devices)]
 
     def _slot(self, domain: tuple[int, ...], use: object) -> int:
-        """A new number of the data; of a wide program sometimes one that decides elsewhere, and in the same way.
-
-        A loop and one inside of it have numbers of their own: the check takes their trips for two choices.
-        """
+        """A new number of the data; of a wide program sometimes one that decides elsewhere, and in the same way."""
         if self.size.is_wide and (domain, use) in self.uses and self.rng.random() < 0.5:
             return self.uses.index((domain, use))
         self.domains.append(domain)

@@ -87,8 +87,9 @@ class Examination:
         each, chosen = self.world.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
+            known = {**chosen}  # what is chosen later does not count
             self._skeletons[key] = skeleton(
-                computation, path, each.order, lambda i, at: chosen.get(key_of(i, at)), given=each.given
+                computation, path, each.order, lambda i, at: known.get(key_of(i, at)), given=each.given
             )
         return self._skeletons[key]
 

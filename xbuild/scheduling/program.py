@@ -133,7 +133,8 @@ def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) 
         modules = dict(sorted(program.modules.items()))
         grid = grid_of_group(program)
     else:
-        raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup")
+        way = "builder.build() gives a Computation, and xb.Module(name, computation) a module of it"
+        raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup; {way}")
     orders: dict[int, Orders] = {} if schedule is None else dict.fromkeys(modules, ())
     for device, given in (schedule or {}).items():
         if device not in modules:

@@ -78,7 +78,7 @@ class Scenarios:
     def _domains(self) -> list[list[Value]]:
         domains = [self._basic(choice) for choice in self.choices]
         try:
-            more = [self._thresholds(number, domains) for number in range(len(domains))]
+            more = self._near([self._thresholds(number, domains) for number in range(len(domains))], domains)
         except TooLongError:
             more, self._is_rough = [[] for _ in domains], True
         turns = [() if choice.is_steady else BY_TURNS for choice in self.choices]
@@ -111,9 +111,16 @@ class Scenarios:
                     if each > 0:
                         found.update(self._crossings(device, key, none[device][key], each, others))
         more = sorted(found - {*domains[number]})
-        near = [each for each in more if each <= FARTHEST][:MOST_MORE]
+        near = [each for each in more if each <= FARTHEST]
         self._is_rough |= near != more
         return near
+
+    def _near(self, more: list[list[int]], domains: Sequence[Sequence[Value]]) -> list[list[int]]:
+        """The least of these, where all of them would be too many."""
+        if math.prod(len(new) + len(domain) for new, domain in zip(more, domains, strict=True)) <= MOST_SCENARIOS:
+            return more
+        self._is_rough |= any(len(each) > MOST_MORE for each in more)
+        return [each[:MOST_MORE] for each in more]
 
     def _crossings(self, device: int, key: Hashable, now: int, each: int, others: Counter[Hashable]) -> Iterator[int]:
         if key == "infeed":

@@ -7,7 +7,7 @@ loop carries gets its numbers by refinement: all are alike at first, and parted 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
@@ -25,6 +25,7 @@ Carried: TypeAlias = tuple[int, Key, int]  # a device, a loop, a place in the st
 
 MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
+MOST_ROWS = 200  # of what a loop's condition is made of
 FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "conditional")
 SAME = ("copy", "opt_barrier", "add_dependency")
 OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
@@ -107,19 +108,53 @@ class Numbers:
 
     kinds: dict[Carried, Kind]
     trips: list[frozenset[int]] = field(factory=list)
+    made: list[tuple[Hashable, ...]] = field(factory=list)  # of each number the head and the parts
     decides: dict[tuple[int, Key], int] = field(factory=dict)
     carried: dict[Carried, tuple[int, int, int, int]] = field(factory=dict)
     _known: dict[Hashable, int] = field(factory=dict)
 
-    def of(self, made: Hashable, parts: Iterable[int] = (), trips: Iterable[int] = ()) -> int:
-        """The number of what is made in this way."""
+    def of(self, head: Hashable, parts: Sequence[int] = (), trips: Iterable[int] = ()) -> int:
+        """The number of what is made in this way, of these."""
+        made = head, *parts
         number = self._known.setdefault(made, len(self.trips))
         differs = frozenset(trips).union(*(self.trips[part] for part in parts))
         if number == len(self.trips):
             self.trips.append(differs)
+            self.made.append(made)
         else:
             self.trips[number] |= differs
         return number
+
+    def trips_of(self, holds: int, own: Mapping[int, tuple[int, int]], depth: int) -> int:
+        """The number of how often a loop goes round: loops that count alike have one, at whatever depth.
+
+        `own` has what the loop carries, by number: what came in, and what the next trip gets.
+        """
+        rows: list[Hashable] = []
+        at: dict[int, int] = {}
+        outside: dict[int, None] = {}
+
+        def visit(number: int) -> int:
+            if number not in at:
+                at[number] = len(rows)
+                rows.append(None)
+                rows[at[number]] = row(number)
+            return at[number]
+
+        def row(number: int) -> Hashable:
+            if number in own:
+                came, following = own[number]
+                outside[came] = None
+                return "own", came, visit(following)
+            head, *parts = self.made[number]
+            if depth in self.trips[number] and parts and len(rows) < MOST_ROWS:
+                return head, *map(visit, parts)  # type: ignore[arg-type]
+            outside[number] = None
+            return number
+
+        visit(holds)
+        differs = frozenset().union(*(self.trips[number] for number in outside)) - {depth}
+        return self.of(("trips", *rows), (), differs)
 
     def refined(self) -> dict[Carried, Kind]:
         """The kinds of the next round: parted where they begin or go on differently."""
@@ -142,13 +177,13 @@ class _Walk(Analysis):
     module: Module
 
     def join(self, a: Leaf, b: Leaf) -> Leaf:
-        return a if a == b else self.numbers.of(("either", a, b), (a, b))
+        return a if a == b else self.numbers.of("either", (a, b))
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """The same of the same, but for regions that ask who the device is."""
         label = self.values.structure.label(instruction)
         asking = self.device if any(map(asks, instruction.called)) else None
-        return self.numbers.of((label, asking, *leaves), leaves)
+        return self.numbers.of((label, asking), leaves)
 
     def own(self, what: Hashable, shape: AnyShape, path: Path = ()) -> Reading:
         """What no other device has, or this in another trip."""
@@ -158,7 +193,7 @@ class _Walk(Analysis):
         if not isinstance(shape, TupleShape):
             return number
         return tuple(
-            self._parts(self.numbers.of(("part", number, n), (number,)), each) for n, each in enumerate(shape.elements)
+            self._parts(self.numbers.of(("part", n), (number,)), each) for n, each in enumerate(shape.elements)
         )
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
@@ -201,8 +236,9 @@ class _Walk(Analysis):
         state = [self._carried((self.device, place, n), leaf) for n, leaf in enumerate(first)]
         shaped = _shaped(state, operands[0])
         holds = self.run(condition.computation, [shaped], (*path, condition))
-        self.decide(instruction, path, holds)
         after = flat(self.run(body.computation, [shaped], (*path, body)))
+        own = {now: (came, following) for came, now, following in zip(first, state, after, strict=True) if came != now}
+        self.decide(instruction, path, numbers.trips_of(holds, own, depth))
         result = []
         for n, (came, now, following) in enumerate(zip(first, state, after, strict=True)):
             at = self.device, place, n
@@ -227,7 +263,7 @@ class _Walk(Analysis):
         found = []
         for leaves in zip(*map(flat, results), strict=True):
             one = len({*leaves}) == 1
-            found.append(leaves[0] if one else self.numbers.of(("of", index, *leaves), (index, *leaves)))
+            found.append(leaves[0] if one else self.numbers.of("of", (index, *leaves)))
         return _shaped(found, results[0])
 
 
