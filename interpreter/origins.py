@@ -21,6 +21,7 @@ from xbuild.attributes import Array
 from xbuild.graph import Instruction
 from xbuild.op import OPS
 
+from .index_origins import chosen, scattered
 from .rules import compute
 from .windowing import elements
 
@@ -37,7 +38,7 @@ _MOVES = {
 }  # fmt: skip
 """Ops that only move elements, and which of their operands they move; the others are indices."""
 
-READS_VALUES = frozenset({"dynamic_slice", "dynamic_update_slice", "gather", "select"})
+READS_VALUES = frozenset({"dynamic_slice", "dynamic_update_slice", "gather", "scatter", "select"})
 """Ops whose result comes from other elements when indices or predicates have other values."""
 
 _SAME_PLACE = {"convert", "map", "reduce_precision", "stochastic_convert"} | {
@@ -71,7 +72,7 @@ def _found(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
         result: Origins | None = origins[opcode](*arguments, **instruction.attribute_values())
         return result
     if opcode in _MOVES or opcode == "concatenate":
-        return _moved(instruction, values)
+        return _with_indices(instruction, values, _moved(instruction, values))
     if opcode in _SAME_PLACE:
         return [_in_place(np.shape(value), instruction.shape.size) for value in values]  # type: ignore[union-attr]
     return None
@@ -99,6 +100,14 @@ def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
     ]
 
 
+def _with_indices(instruction: Instruction, values: Sequence[Any], tables: Origins) -> Origins:
+    """With the indices that chose the elements, where there is room for them, too."""
+    found = [
+        chosen(instruction, value) if table is None else table for value, table in zip(values, tables, strict=True)
+    ]
+    return found if sum(table.size for table in found) <= MOST else tables
+
+
 def numbered(value: Any) -> Array:
     return np.arange(np.size(value)).reshape(np.shape(value))
 
@@ -109,6 +118,11 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Origins:
     chosen = np.broadcast_to(pred, np.shape(on_true)).reshape(-1, 1)
     place = _in_place(np.shape(on_true), size)
     return [_in_place(np.shape(pred), size), np.where(chosen, place, -1), np.where(chosen, -1, place)]
+
+
+@origins
+def scatter(operands: Sequence[Any], scatter_indices: Any, updates: Sequence[Any], **given: Any) -> Origins:
+    return scattered(operands[0], scatter_indices, updates[0], given)
 
 
 @origins

@@ -18,6 +18,7 @@ from xbuild.cli import main
 from xbuild.viz.lanes import Lanes
 from xbuild.viz.lanes.devices import MOST, rows
 from xbuild.viz.lanes.verdict import lanes_of
+from xbuild.viz.svg.lanes import Drawing
 
 CASES = json.loads((Path(__file__).parent / "data" / "deadlock_cases.json").read_text())["cases"]
 
@@ -90,6 +91,29 @@ def test_what_runs_has_arrows_and_bars() -> None:
         ("columns", (1, 3)), ("rows", (2, 3)),
     ]  # fmt: skip
     assert {stop.column for stop in lanes.stops if stop.name == "columns"} == {1}
+
+
+@pytest.mark.parametrize("program", [ring.ring_all_reduce(3), pipeline.program()], ids=["ring", "pipeline"])
+def test_what_runs_goes_on_in_rows_that_can_be_read(program: Any) -> None:
+    """At 600 pixels words are at least 8 high; a later column is to the right of one before, or in a row below."""
+    verdict = xb.check(program)
+    assert float(ElementTree.fromstring(str(xb.viz(verdict, "svg"))).attrib["width"]) * 8 <= 12 * 600
+    lanes = lanes_of(verdict)
+    drawn = Drawing(lanes)
+    places = list(zip(lanes.stops, drawn.places, strict=True))
+    for stop, place in places:
+        assert 0 < place.x < place.right < drawn.width
+        assert 0 < place.y < place.bottom < drawn.height
+        for other, after in places:
+            if other.lane == stop.lane and other.column > stop.column:
+                assert after.x > place.right or after.y > place.bottom + 60 * len(lanes.lanes)
+            if other.column == stop.column and other.lane > stop.lane:
+                assert after.y > place.bottom
+
+
+def test_what_is_stuck_stays_in_one_row() -> None:
+    lanes = lanes_of(xb.check(deadlocks.exchange(4, "send recv done")))
+    assert len({place.y for place in Drawing(lanes).places}) == len(lanes.lanes)
 
 
 def test_long_runs_are_cut_and_say_so() -> None:

@@ -39,6 +39,17 @@ def _gathered(x: xb.Value, rows: xb.Value) -> xb.Value:
     )  # fmt: skip
 
 
+def _scattered(region: Any) -> Build:
+    return lambda x, rows, u: xb.ops.scatter(
+        (x,), rows, (u,), to_apply=region, update_window_dims=(0,), inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,), index_vector_dim=1,
+    )  # fmt: skip
+
+
+def _last(_: xb.Value, new: xb.Value) -> xb.Value:
+    return new
+
+
 CASES: dict[str, tuple[Build, list[Any]]] = {
     "add": (lambda x, y: xb.ops.add(x, y), [(2, 3), (2, 3)]),
     "clamp": (lambda x: xb.clamp(-0.5, x, 0.5), [(4,)]),
@@ -56,6 +67,8 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
         [(6,), np.int32(5)],
     ),
     "dynamic_update_slice": (lambda x, u, i: xb.ops.dynamic_update_slice(x, u, (i,)), [(6,), (2,), np.int32(3)]),
+    "scatter": (_scattered(xb.add), [(4, 3), np.array([2, -1, 0, 2], np.int32), (2, 4)]),
+    "scatter that replaces": (_scattered(_last), [(4, 3), np.array([2, 9, 0, 2], np.int32), (2, 4)]),
     "reduce": (lambda x: xb.reduce(x, 0.0, xb.add, (0, 2)), [(2, 3, 4)]),
     "dot": (_dot, [(3, 2, 4), (5, 3, 2)]),
     "reduce_window": (_windows, [(3, 7)]),
@@ -145,6 +158,29 @@ def _tables(root: xb.Instruction, arguments: list[Any]) -> dict[int, Any]:
         for number, table in zip(number_of, found, strict=True)
         if number is not None and table is not None
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "number", "wanted"),
+    [
+        ("gather", 1, 4, [1]),
+        ("gather", 1, 11, [3]),
+        ("dynamic_slice", 1, 2, [0]),
+        ("dynamic_update_slice", 2, 5, [0]),
+        ("scatter", 1, 7, [0, 3]),
+        ("scatter", 2, 7, [4, 7]),
+        ("scatter", 1, 2, []),
+        ("scatter that replaces", 0, 7, []),
+        ("scatter that replaces", 1, 7, [3]),
+        ("scatter that replaces", 2, 7, [7]),
+        ("scatter that replaces", 0, 4, [4]),
+    ],
+)
+def test_which_indices_chose_an_element(name: str, place: int, number: int, wanted: list[int]) -> None:
+    build, given = CASES[name]
+    arguments = _arguments(given, np.random.default_rng(0))
+    row = _tables(_instruction(build, arguments)[1], arguments)[place][number]
+    assert row[row >= 0].tolist() == wanted
 
 
 def test_of_what_is_too_large_or_of_tuples_nothing_is_said() -> None:

@@ -30,6 +30,18 @@ def test_a_page_has_every_box_and_every_line(name: str) -> None:
     assert not re.search(r'https?://(?!www\.w3\.org/2000/svg")|<link|@import|\bsrc=|url\((?!#)', page)
 
 
+def test_a_page_knows_where_frames_are_and_what_is_in_them() -> None:
+    data = json.loads(DATA.search(str(xb.viz(programs.loop(), "html")))[1])  # type: ignore[index]
+    picture, layout = draw(programs.loop()), lay_out(draw(programs.loop()))
+    names, around, places, boxes = zip(*data["frames"], strict=True)
+    assert names == ("loop", "below_ten", "next", "lambda", "lambda.1")
+    assert around == (-1, 0, 0, 0, 0)
+    assert [each for ids in boxes for each in ids] == [box.id for box in picture.all_boxes()]
+    assert [place[2] for place in places] == [pytest.approx(layout.clusters[each].width, abs=0.06) for each in names]
+    assert data["places"].keys() == layout.boxes.keys()
+    assert data["ends"] == [bool(r.edge.at_tail) + 2 * bool(r.edge.at_head) for r in layout.routes]
+
+
 def test_a_box_is_found_by_what_it_is_and_not_by_what_it_uses() -> None:
     x = xb.parameter(xb.Builder("main"), number=0, shape=xb.f32[2], name="x")
     with xb.scope("layer"):

@@ -125,6 +125,10 @@ def moved() -> Trace:
             xb.broadcast_in_dim(x, (2, 3, 4), (1, 2), name="spread"),
             xb.transpose(x, (1, 0), name="turned"),
             xb.pad(x, -1.0, padding=[(1, 0, 1), (0, 1, 0)], name="padded"),
+            xb.ops.scatter(
+                (x,), rows, (y,), to_apply=xb.add, update_window_dims=(0,), inserted_window_dims=(0,),
+                scatter_dims_to_operand_dims=(0,), index_vector_dim=1, name="spilled",
+            ),
         ])  # fmt: skip
 
     numbers = [np.arange(12), 20 + np.arange(8), [7, 0], 40 + np.arange(5), 50 + np.arange(3)]

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.asking import lit, name
 from tests.browser.conftest import Open
 
-X, Y, SIGNAL, KERNEL = "parameter.1", "parameter.2", "parameter.4", "parameter.5"
+X, Y, ROWS, SIGNAL, KERNEL = (f"parameter.{number}" for number in range(1, 6))
 
 
 def numbers(which: str, index: tuple[int, ...]) -> str:
@@ -25,8 +25,11 @@ def numbers(which: str, index: tuple[int, ...]) -> str:
     ("op", "index", "wanted"),
     [
         # The start 7 is moved back to 2, the last row.
-        ("picked", 0, [numbers(X, (2, 0))]),
-        ("picked", 3, [numbers(X, (0, 1))]),
+        ("picked", 0, [numbers(X, (2, 0)), f"{ROWS} [0,0] = 7"]),
+        ("picked", 3, [numbers(X, (0, 1)), f"{ROWS} [1,0] = 0"]),
+        # Row 7 is outside and dropped; row 0 is added to.
+        ("spilled", 2, [numbers(X, (0, 2)), f"{ROWS} [1,0] = 0", numbers(Y, (2, 1))]),
+        ("spilled", 9, [numbers(X, (2, 1))]),
         ("windows", 0, [numbers(X, (i, j)) for i in (0, 1) for j in (0, 1)]),
         ("windows", 5, [numbers(X, (i, j)) for i in (1, 2) for j in (2, 3)]),
         ("filtered", 0, [*(numbers(SIGNAL, (0, 0, i)) for i in (0, 1)), *(numbers(KERNEL, (0, 0, i)) for i in (1, 2))]),
@@ -47,6 +50,13 @@ def test_of_each_op(opened: Open, op: str, index: int, wanted: list[str]) -> Non
     assert name(page) == op
     arguments = [each for each in lit(page) if each.startswith("parameter")]
     assert arguments == wanted
+
+
+def test_the_start_of_a_slice(opened: Open) -> None:
+    """A start of 9 is moved back to 2, and is where element 1 of the slice is from."""
+    logarithm, start = lit(opened("strict", "at=taken&index=1"))
+    assert logarithm.startswith("logarithm [3] = ")
+    assert start == "parameter.2 [] = 9"
 
 
 @pytest.mark.parametrize("index", [4, 10])

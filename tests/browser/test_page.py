@@ -33,7 +33,7 @@ def test_keys(opened: Open) -> None:
         page.keyboard.press(key)
         assert step(page) == wanted, key
     page.keyboard.press("ArrowDown")
-    assert "device=1" in page.evaluate("location.hash")
+    page.wait_for_function("location.hash.split('&').includes('device=1')")
     page.keyboard.press("n")
     assert name(page).startswith("recv")
     page.keyboard.press("n")
@@ -61,7 +61,7 @@ def test_a_click_on_a_lane(opened: Open) -> None:
     sends = [number for number, text in enumerate(boxes.all_text_contents()) if "send.13" in text]
     boxes.nth(sends[2]).click()
     assert name(page) == "send.13"
-    assert "device=2" in page.evaluate("location.hash")
+    page.wait_for_function("location.hash.split('&').includes('device=2')")
 
 
 def test_a_click_on_a_box(opened: Open) -> None:
@@ -200,6 +200,48 @@ def test_narrow_and_wide(opened: Open, which: str) -> None:
         assert page.locator("#lanes svg").bounding_box()["width"] > width / 3
 
 
+def test_the_picture_fills_its_room(opened: Open) -> None:
+    page = opened("ring", "step=20")
+    for width, height in ((1400, 900), (1000, 620), (1800, 1200)):
+        page.set_viewport_size({"width": width, "height": height})
+        for _ in range(2):
+            page.wait_for_function(
+                """() => { const [host, svg] = ["#graph", "#graph > svg:not([style*=none])"].map(each =>
+                  document.querySelector(each).getBoundingClientRect());
+                  return Math.abs(host.width - svg.width) < 1 && Math.abs(host.height - svg.height) < 1; }"""
+            )
+            page.keyboard.press("v")
+
+
+def test_of_a_large_picture_only_what_is_in_view_is_there(opened: Open) -> None:
+    """And nothing that is in view is missing: wherever one goes, the boxes there are those of the whole picture."""
+    page = opened("ring", "step=20")
+    every = page.evaluate("Graph.culled.boxes.size")
+    for time in (1, 60, 150, 30):
+        page.evaluate(f"go({{time: {time}}})")
+        there = page.evaluate("[...Graph.whole.querySelectorAll('.shapes[id]')].map(each => each.id)")
+        wanted = page.evaluate("""() => {
+          const [x, y, w, h] = Graph.whole.getAttribute("viewBox").split(" ").map(Number);
+          return [...Graph.culled.boxes].filter(([, box]) => { const [a, b, c, d] = Graph.culled.extent(box);
+            return a < x + w && a + c > x && b < y + h && b + d > y; }).map(each => each[0]); }""")
+        assert wanted
+        assert set(wanted) <= set(there)
+        assert len(there) < every
+        assert page.locator("#above .now").count() == 1
+    page.click("#fit")
+    assert page.locator("#graph > svg:first-child .shapes[id]").count() == every
+
+
+def test_a_step_marks_without_changing_the_picture(opened: Open) -> None:
+    """Only what is over it changes, as a change in it would lay out all of it again."""
+    page = opened("ring", "at=add.26&device=1")
+    assert page.locator("#above .now").count() == 1
+    assert page.locator("#above .input").count() == 2
+    now, over = (page.locator(each).bounding_box() for each in ("#graph .shapes.now > path >> nth=0", "#above .now"))
+    for start, extent in (("x", "width"), ("y", "height")):
+        assert now[start] + now[extent] / 2 == pytest.approx(over[start] + over[extent] / 2, abs=0.5)
+
+
 def test_around(opened: Open) -> None:
     page = opened("ring", "at=add.26&device=0")
     page.click("#around")
@@ -228,7 +270,7 @@ def test_many_devices(opened: Open) -> None:
     assert page.is_visible("text=replica 100 >> nth=0")
     page.fill("#side input[type=number]", "200")
     page.keyboard.press("Enter")
-    assert "device=200" in page.evaluate("location.hash")
+    page.wait_for_function("location.hash.split('&').includes('device=200')")
     assert page.inner_text(".dev.on button") == "replica 200"
     assert page.locator("#lanes .ev").count() < 256 * 5
     page.keyboard.press("ArrowDown")

@@ -81,3 +81,136 @@ def test_moving_about(page: Any) -> None:
     assert moved[1] < y + high * 0.1
     page.keyboard.press("f")
     assert looked_at(page) == [x, y, wide, high]
+
+
+@pytest.fixture
+def folding(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens the page of a loop and a conditional, with what its address is to say."""
+    file = tmp_path / "page.html"
+    file.write_text(str(xb.viz(programs.loop(), "html")), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 1000, "height": 900})
+    faults: list[str] = []
+
+    def open_page(at: str = "") -> Any:
+        page = context.new_page()
+        page.on("pageerror", lambda each: faults.append(str(each)))
+        page.goto(f"{file.as_uri()}{at}")
+        return page
+
+    yield open_page
+    context.close()
+    assert not faults
+
+
+def drawn(page: Any) -> dict[str, Any]:
+    """What is to be seen, and where."""
+    return dict(
+        page.evaluate("""() => Object.fromEntries([...document.querySelectorAll(
+      "#stage g.shapes[id],#stage path.frame,#stage g.line path")].filter(e => e.getClientRects().length)
+      .map((e, n) => [e.id || `line ${n} ${e.getAttribute("d")}`, Object.values(e.getBBox()).concat(
+        e.getAttribute("transform"))]))""")
+    )
+
+
+BODY = ["next/parameter.7", "next/all-reduce.13", "next/add.18", "next/multiply.16", "next/tuple.19"]
+
+
+def test_a_frame_folds_and_unfolds(folding: Any) -> None:
+    page = folding()
+    page.click("#fit")
+    before, seen = drawn(page), looked_at(page)
+    assert set(BODY) < set(before)
+    title = page.get_by_role("button", name="body of while.20: next")
+    assert title.get_attribute("aria-expanded") == "true"
+    title.click()
+    folded = drawn(page)
+    assert set(before) - set(folded) >= {*BODY}
+    assert {name for name in before if "/" in name} - {*BODY} == {name for name in folded if "/" in name}
+    assert title.get_attribute("aria-expanded") == "false"
+    assert page.text_content("#stage text.dim:not([display]) >> text=folded") == "5 boxes folded"
+    assert page.locator("#cluster_next").bounding_box()["height"] < 60
+    page.click("#fit")
+    assert looked_at(page)[3] < seen[3]
+    title.click()
+    page.click("#fit")
+    assert drawn(page) == before
+    assert looked_at(page) == seen
+
+
+def test_lines_of_a_folded_frame_go_to_its_box(folding: Any) -> None:
+    page = folding()
+    calls = page.locator("g.line.call:not([display]) path")
+    assert calls.count() == 4 + 1  # that of the legend
+    page.get_by_role("button", name="body of while.20: next").click()
+    assert calls.count() == 4 + 1  # that of the legend
+    box = page.locator("#cluster_next").evaluate(
+        "e => { const b = e.getBBox(); return [b.x + b.width / 2, b.y + b.height]; }"
+    )
+    starts = calls.evaluate_all("all => all.map(e => { const p = e.getPointAtLength(0); return [p.x, p.y]; })")
+    assert [start for start in starts if start == pytest.approx(box, abs=0.2)]
+    for at in page.locator("g.shapes[id]:not([display])").evaluate_all(
+        "all => all.map(e => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+    ):
+        frame = page.locator("#cluster_next").bounding_box()
+        assert (
+            at[2] <= frame["x"]
+            or at[0] >= frame["x"] + frame["width"]
+            or at[3] <= frame["y"]
+            or at[1] >= frame["y"] + frame["height"]
+        )
+
+
+def test_folding_by_keys_and_in_the_address(folding: Any) -> None:
+    page = folding()
+    page.focus("text.fold >> nth=1")
+    page.keyboard.press("Enter")
+    page.focus("text.fold >> nth=2")
+    page.keyboard.press(" ")
+    assert page.evaluate("location.hash") == "#fold=next,lambda"
+    again = folding(page.evaluate("location.hash"))
+    assert again.locator("text.fold[aria-expanded=false]").all_text_contents() == [
+        "▸ body of while.20: next", "▸ branch 0 of conditional.30: lambda"
+    ]  # fmt: skip
+    assert not {*BODY} & set(drawn(again))
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#fold=next"
+
+
+def test_what_is_found_unfolds(folding: Any) -> None:
+    page = folding("#fold=next")
+    page.fill("#search", "all-reduce")
+    page.keyboard.press("Enter")
+    assert page.locator("g.shapes.chosen").get_attribute("id") == "next/all-reduce.13"
+    assert page.locator("g.shapes.chosen").is_visible()
+    assert page.evaluate("location.hash") == ""
+
+
+def test_a_thousand_boxes_fold_at_once(browser: Any, tmp_path: Path) -> None:
+    """Less than 250 ms until all is laid out, the least of ten: the machine may have other work."""
+
+    @xb.computation(xb.f32[4])
+    def program(x: xb.Value) -> xb.Value:
+        for _ in range(16):
+            x = xb.while_(x, condition=_small, body=_long)
+        return x
+
+    file = tmp_path / "page.html"
+    file.write_text(str(xb.viz(program, "html", max_nodes=3000)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    assert page.evaluate("ids.length") >= 1000
+    took = page.evaluate("""() => [...Array(10).keys()].map(n => { const start = performance.now();
+      fold(1 + n); document.body.getBoundingClientRect(); return performance.now() - start; })""")
+    page.close()
+    assert min(took) < 250
+
+
+def _small(state: xb.Value) -> xb.Value:
+    return xb.lt(xb.reduce(state, 0.0, xb.add, (0,)), 3.0)
+
+
+def _long(state: xb.Value) -> xb.Value:
+    value = state
+    for _ in range(30):
+        value = xb.tanh(value + state)
+    return value

@@ -14,7 +14,10 @@ from ..trace import Trace
 
 __all__ = ["framed", "page_text", "write_page"]
 
-_SCRIPTS = ("decoding.js", "lanes.js", "values.js", "far.js", "stuck.js", "side.js", "around.js", "graph.js", "app.js")
+_SCRIPTS = (
+    "decoding.js", "sizes.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js", "around.js",
+    "culling.js", "graph.js", "app.js",
+)  # fmt: skip
 
 
 def page_text(trace: Trace) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from typing import Any
 
-from .layout import lay_out
+from .layout import Layout, lay_out
+from .layout.places import Rectangle
+from .merging import frames
 from .picture import Box, Picture
 from .svg.document import escaped, svg_text
 
@@ -16,6 +19,10 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
     data = {
         "boxes": {box.id: _told(box) for box in picture.all_boxes()},
         "lines": [[route.edge.tail, route.edge.head] for route in layout.routes],
+        "ends": [bool(route.edge.at_tail) + 2 * bool(route.edge.at_head) for route in layout.routes],
+        "places": {id: _extent(place) for id, place in layout.boxes.items()},
+        "frames": _frames(picture, layout),
+        "size": [layout.width, layout.height],
     }
     words = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return "\n".join((
@@ -33,10 +40,25 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
         f'<main><div id="stage">{svg_text(picture, theme, layout)}</div>'
         '<aside id="side" aria-label="the chosen box" hidden></aside></main>',
         f'<script id="data" type="application/json">{words}</script>',
-        f"<script>\n{_asset('viewer.js')}</script>",
+        f"<script>\n{_asset('viewer.js')}\n{_asset('frames.js')}\nreadable();\n</script>",
         "</body>",
         "</html>\n",
     ))  # fmt: skip
+
+
+def _frames(picture: Picture, layout: Layout) -> list[list[Any]]:
+    """For each frame, as they are drawn, its id, the number of the one around it, its place, its boxes."""
+    known = [each for each, _ in frames(picture)]
+    number = {each.id: place for place, each in enumerate(known)}
+    around = {inner.id: number[each.id] for each in known for inner in each.clusters}
+    return [
+        [each.id, around.get(each.id, -1), _extent(layout.clusters[each.id]), [box.id for box in each.boxes]]
+        for each in known
+    ]
+
+
+def _extent(place: Rectangle) -> list[float]:
+    return [round(each, 1) for each in (place.x, place.y, place.width, place.height)]
 
 
 def _told(box: Box) -> dict[str, str]:

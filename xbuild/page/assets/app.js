@@ -10,6 +10,12 @@ function go(changes) {
   state.time = Math.max(1, Math.min(D.end || 1, Math.round(state.time) || 1));
   state.device = Math.max(0, Math.min(lanes.length - 1, Math.round(state.device) || 0));
   draw(before.device !== state.device);
+  clearTimeout(go.asked);
+  go.asked = setTimeout(keepAddress, 120);
+}
+
+// The address of what is shown; while one goes on and on it waits, as each change of it costs as much as a step.
+function keepAddress() {
   const address = ["step", "device", "part", "index"].map(name => [name, state[name === "step" ? "time" : name]]).filter(each => each[1] != null);
   try { history.replaceState(null, "", `#${address.map(each => each.join("=")).join("&")}`); } catch { /* in a frame of a notebook there is no address to keep it */ }
 }
@@ -136,8 +142,9 @@ function start() {
     KEYS[event.key]();
   });
   window.addEventListener("hashchange", () => go({index: null, ...readAddress()}));
-  window.addEventListener("resize", () => draw());
   Lanes.start();
+  Strip.start();
+  Sizes.start();
   Graph.start();
   Search.start();
   go(Object.assign({time: D.stop ? D.end : 1}, readAddress()));

@@ -8,6 +8,8 @@ const Around = {
     this.svg.setAttribute("role", "group");
     this.svg.setAttribute("aria-label", "instructions around the current one");
     host.append(this.svg);
+    element(this.svg, "defs", {}).innerHTML = '<marker id="around-tip" class="a-value" viewBox="0 0 8 8" refX="7.4" refY="4" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8" orient="auto"><path style="stroke:none;fill:inherit" d="M0 0L8 4L0 8Z"/></marker>';
+    this.root = element(this.svg, "g", {});
     this.users = D.spots.map(() => []);
     D.spots.forEach((spot, n) => new Set(this.before(n)).forEach(each => this.users[each].push(n)));
     const open = event => { const box = event.target.closest("[data-spot]"); if (box) Search.take(Number(box.dataset.spot)); };
@@ -70,15 +72,17 @@ const Around = {
     });
     this.size = {x: -widest / 2 - 12, y: -30, width: widest + 24, height: (rows.length - 1) * down + 64};
     this.at = place.get(spot);
-    this.svg.replaceChildren();
-    element(this.svg, "defs", {}).innerHTML = '<marker id="around-tip" class="a-value" viewBox="0 0 8 8" refX="7.4" refY="4" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8" orient="auto"><path style="stroke:none;fill:inherit" d="M0 0L8 4L0 8Z"/></marker>';
-    const root = element(this.svg, "g", {transform: `translate(${-this.size.x},${-this.size.y})`});
+    this.clear();
+    const {root} = this;
+    root.setAttribute("transform", `translate(${-this.size.x},${-this.size.y})`);
     this.lines(root, level, place, high);
     this.boxes.clear();
     for (const each of level.keys()) this.box(root, each, place.get(each), wide.get(each), high);
     rows.forEach((_, n) => { if (more(n)) element(root, "text", {x: place.get(`more ${n}`)[0], y: n * down + 4, "text-anchor": "middle", class: "dim", style: "font-size:11.5px"}, `+${more(n)} more`); });
-    for (const key of ["width", "height"]) this.svg.setAttribute(key, this.size[key]);
-    this.svg.setAttribute("viewBox", `0 0 ${this.size.width} ${this.size.height}`);
+  },
+  clear() {
+    this.root.remove();
+    this.root = element(this.svg, "g", {});
   },
   lines(root, level, place, high) {
     for (const spot of level.keys()) new Set(this.before(spot)).forEach(each => {

@@ -1,6 +1,6 @@
 // The picture of the program: drag, wheel, and the box of the current instruction marked.
 const Graph = {
-  scale: 1, x: 0, y: 0, marked: [], mode: "whole", extents: new Map(),
+  scale: 1, x: 0, y: 0, marked: [], mode: "whole",
 
   start() {
     this.host = byId("graph");
@@ -8,6 +8,7 @@ const Graph = {
     this.spotsOf = new Map();
     D.boxes.forEach((ids, spot) => ids.forEach(id => (this.spotsOf.get(id) || this.spotsOf.set(id, []).get(id)).push(spot)));
     this.full = this.size = {width: this.svg.viewBox.baseVal.width, height: this.svg.viewBox.baseVal.height};
+    this.culled = new Culled(this.whole);
     Around.start(this.host);
     this.markStuck();
     this.host.addEventListener("wheel", event => { event.preventDefault(); this.zoomAt(event.offsetX, event.offsetY, Math.exp(-event.deltaY / 500), event); }, {passive: false});
@@ -18,7 +19,6 @@ const Graph = {
     byId("whole").onclick = () => this.show("whole");
     byId("around").onclick = () => this.show("around");
     this.show(D.cut ? "around" : "whole", true);
-    setTimeout(() => this.host.classList.add("live"), 300);
   },
   // The whole program, or what is around the current instruction.
   show(mode, first = false) {
@@ -27,17 +27,28 @@ const Graph = {
     this.svg = mode === "whole" ? this.whole : Around.svg;
     this.whole.style.display = mode === "whole" ? "" : "none";
     Around.svg.style.display = mode === "whole" ? "none" : "";
+    this.culled.above.style.display = this.whole.style.display;
     this.size = this.full;
     if (mode === "whole") this.fit();
     // Where all of it could not be read, what is current comes first.
     const tiny = mode === "whole" && this.scale < (first ? .6 : .25);
     if (tiny) this.scale = .8;
     this.mark();
-    if (tiny) this.find();
+    if (tiny || mode === "around") this.find();
   },
-  place() { this.svg.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.scale})`; },
+  // What is in view is drawn, and nothing else.
+  place() {
+    const [width, height] = Sizes.graph, view = [-this.x / this.scale, -this.y / this.scale, width / this.scale, height / this.scale];
+    if (!width || !height) return;
+    if (this.mode === "whole") this.culled.look(...view, this.scale);
+    // In pixels: with a share of the page each change of the page would lay out the picture, too.
+    for (const each of [this.svg, this.culled.above]) for (const [name, value] of [["viewBox", view.join(" ")], ["width", width], ["height", height]])
+      if (each.getAttribute(name) !== String(value)) each.setAttribute(name, value);
+  },
+  resized() { if (this.mode === "around") this.fit(); else this.place(); },
   fit() {
-    const {clientWidth: width, clientHeight: height} = this.host;
+    if (this.mode === "around" && this.drawn == null) return;
+    const [width, height] = Sizes.graph;
     this.scale = Math.min(1.25, width / this.size.width, height / this.size.height);
     if (this.mode === "around") { this.middle(width, height); return; }
     this.x = Math.max(0, (width - this.size.width * this.scale) / 2);
@@ -81,7 +92,7 @@ const Graph = {
   },
   boxesOf(spot, device) {
     const ids = D.boxes[spot] || [], own = ids.filter(id => id.startsWith(`d${device}/`));
-    return (own.length ? own : ids).map(id => document.getElementById(id)).filter(Boolean);
+    return (own.length ? own : ids).map(id => this.culled.boxes.get(id)).filter(Boolean);
   },
   // The boxes of an operand; of a part of a tuple that is folded into the box of its user, those of the tuple.
   givers(operand, now) {
@@ -98,14 +109,15 @@ const Graph = {
     const i = currentEvent(), lane = lanes[state.device];
     this.marked = [];
     if (this.mode === "around") { this.markAround(lane, i); return; }
-    if (i < 0) return;
+    if (i < 0) { this.culled.mark([]); return; }
     const now = this.boxesOf(lane.spots[i], state.device);
     for (const operand of lane.spot(i).in) for (const box of this.givers(operand, now)) { box.classList.add("input"); this.marked.push(box); }
     for (const box of now) { box.classList.add("now"); this.marked.push(box); }
+    this.culled.mark(this.marked.map(box => ({box, role: now.includes(box) ? "now" : "input"})));
     this.keepInView();
   },
   markAround(lane, i) {
-    if (i < 0) { Around.svg.replaceChildren(); this.drawn = null; return; }
+    if (i < 0) { Around.clear(); this.drawn = null; return; }
     const spot = lane.spots[i];
     if (this.drawn !== spot) { Around.draw(spot); this.drawn = spot; this.size = Around.size; this.fit(); }
     this.size = Around.size;
@@ -117,13 +129,13 @@ const Graph = {
   keepInView() {
     const box = this.marked[this.marked.length - 1];
     if (!box) return;
-    const [x, y, wide, high] = this.extent(box), left = this.x + x * this.scale, top = this.y + y * this.scale;
-    if (left < 0 || left + wide * this.scale > this.host.clientWidth || top < 0 || top + high * this.scale > this.host.clientHeight) this.find();
+    const [x, y, wide, high] = this.culled.extent(box), left = this.x + x * this.scale, top = this.y + y * this.scale, [width, height] = Sizes.graph;
+    if (left < 0 || left + wide * this.scale > width || top < 0 || top + high * this.scale > height) this.find();
   },
   find() {
     const box = this.marked[this.marked.length - 1];
     if (!box || this.mode === "around") { this.fit(); return; }
-    const [x, y, wide, high] = this.extent(box), {clientWidth: width, clientHeight: height} = this.host;
+    const [x, y, wide, high] = this.culled.extent(box), [width, height] = Sizes.graph;
     if (this.scale < .6) this.scale = .8;
     this.x = this.within(width / 2 - (x + wide / 2) * this.scale, width, this.size.width * this.scale, .5);
     this.y = this.within(height / 2 - (y + high / 2) * this.scale, height, this.size.height * this.scale, 0);
@@ -131,15 +143,4 @@ const Graph = {
   },
   // A place at which the picture leaves no room empty that it could fill; what is smaller stands at a share of the rest.
   within(at, room, size, share) { return size <= room ? (room - size) * share : Math.max(room - size, Math.min(0, at)); },
-  // Where a box is in the picture, with what the groups around it have moved it, and how large; measured once.
-  extent(box) {
-    if (!this.extents.has(box)) {
-      const at = box.getBBox();
-      let {x, y} = at;
-      for (let each = box.parentNode; each && each !== this.whole; each = each.parentNode)
-        for (const change of each.transform.baseVal) { x += change.matrix.e; y += change.matrix.f; }
-      this.extents.set(box, [x, y, at.width, at.height]);
-    }
-    return this.extents.get(box);
-  },
 };

@@ -2,19 +2,22 @@
 const ZOOMS = [64, 44, 16, 7, 3, 1.2];
 const ABOVE = 24;
 const Lanes = {
-  zoom: 0, first: 1, width: 800, top: 0, bottom: 1e9,
+  zoom: 0, first: 1, top: 0, bottom: 1e9, boxes: [], sent: [], met: [],
   row: lanes.length <= 6 ? 50 : lanes.length <= 16 ? 34 : lanes.length <= 48 ? 22 : 13,
 
   start() {
     this.host = byId("lanes");
-    this.width = this.host.clientWidth || 800;
+    this.height = ABOVE + this.row * lanes.length + 24;
+    this.svg = element(this.host, "svg", {height: this.height, role: "img", "aria-label": "lanes of the devices over logical time"});
+    element(this.svg, "defs", {}).innerHTML = '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--wait)" stroke-width="2"/></pattern>'
+      + '<pattern id="hatch-dim" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--dim)" stroke-width="1.2"/></pattern>'
+      + '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--coll)"/></marker>';
+    this.ground = element(this.svg, "g", {});
+    Sizes.measure();
     this.measure();
     this.zoom = this.row < 20 ? 2 : ZOOMS[0] * D.end > 2 * this.width ? 1 : 0;
-    this.strip = byId("overview");
-    this.strip.addEventListener("pointerdown", event => this.jump(event));
-    this.strip.addEventListener("pointermove", event => { if (event.buttons) this.jump(event); });
     let asked = 0;
-    this.host.addEventListener("scroll", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => this.draw()); });
+    this.host.addEventListener("scroll", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => { this.top = this.host.scrollTop; this.draw(); }); });
     byId("in").onclick = () => this.scale(-1);
     byId("out").onclick = () => this.scale(1);
     this.host.addEventListener("wheel", event => {
@@ -29,7 +32,7 @@ const Lanes = {
   bounded(first) { return Math.max(1, Math.min(first, D.end + (D.stop ? Math.max(2, this.shown >> 1) : 2) - this.shown)); },
   // Names of devices take no more than a third of a narrow page.
   measure() {
-    this.width = this.host.clientWidth || this.width;
+    this.width = Sizes.lanes[0] || 800;
     this.label = Math.min(Math.max(...D.labels.slice(0, 300).map(each => each.length)) * 7.7 + 16, this.width / 3);
   },
   get px() { return ZOOMS[this.zoom]; },
@@ -41,45 +44,68 @@ const Lanes = {
     this.first = state.time - Math.floor(this.shown / 2);
     this.draw();
   },
-  jump(event) {
-    const box = this.strip.getBoundingClientRect();
-    go({time: Math.round((event.clientX - box.left - this.label) / (box.width - this.label) * D.end)});
-  },
   // Keep the current time in view, and where it has changed the lane.
   follow(toLane) {
-    const {scrollTop, clientHeight} = this.host, y = this.y(state.device);
-    if (toLane && (y - this.row < scrollTop || y + this.row > scrollTop + clientHeight - 22)) this.wanted = y - clientHeight / 2;
+    const y = this.y(state.device), high = Sizes.lanes[1];
+    if (toLane && (y - this.row < this.top || y + this.row > this.top + high - 22)) this.scrollTo(y - high / 2);
     this.measure();
     const margin = Math.min(3, this.shown >> 2);
     if (state.time < this.first + margin || state.time > this.first + this.shown - 1 - margin)
       this.first = state.time - Math.floor(this.shown / 3);
     this.first = this.bounded(this.first);
   },
+  scrollTo(top) {
+    this.host.scrollTop = top;
+    this.top = this.host.scrollTop;
+  },
+  // All that is in view where that has changed; else only what depends on the step.
   draw() {
     this.first = this.bounded(this.first);
-    const height = ABOVE + this.row * lanes.length + 24, {scrollTop} = this.host;
-    const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
-    svg.setAttribute("height", height);
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", "lanes of the devices over logical time");
-    this.host.replaceChildren(svg);
-    this.host.scrollTop = this.wanted ?? scrollTop;
-    this.wanted = null;
-    this.top = this.host.scrollTop;
-    this.bottom = this.host.clientHeight ? this.top + this.host.clientHeight : 1e9;
-    element(svg, "defs", {}).innerHTML = '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--wait)" stroke-width="2"/></pattern>'
-      + '<pattern id="hatch-dim" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="6" stroke="var(--dim)" stroke-width="1.2"/></pattern>'
-      + '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--coll)"/></marker>';
-    this.axis(svg, height);
-    const x = this.x(state.time);
-    element(svg, "line", {x1: x, x2: x, y1: ABOVE - 12, y2: Math.min(height, Math.max(this.bottom, 60)) - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
+    this.bottom = Sizes.lanes[1] ? this.top + Sizes.lanes[1] : 1e9;
+    const view = [this.first, this.zoom, this.width, this.top, this.bottom].join();
+    if (view !== this.view) this.drawAll();
+    this.view = view;
+    this.mark();
+    Strip.draw();
+  },
+  drawAll() {
+    const svg = document.createElementNS(SVG, "g"), low = Math.min(this.height, Math.max(this.bottom, 60));
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.boxes = []; this.sent = [];
+    this.axis(svg, this.height);
+    this.line = element(svg, "line", {y1: ABOVE - 12, y2: low - 20, stroke: "var(--now)", "stroke-width": 2, "pointer-events": "none"});
     this.meetings(svg);
+    this.labels = new Map();
     lanes.forEach(lane => { if (this.sees(lane.device)) this.lane(svg, lane); });
     this.arrows(svg);
-    this.names(svg);
-    this.times(svg, Math.min(height, Math.max(this.bottom, 60)));
-    this.overview();
+    this.named = element(svg, "g", {});
+    this.times(svg, low);
+    this.ground.replaceWith(svg);
+    this.ground = svg;
+    this.now = [];
+    this.chosen = null;
+  },
+  // The step, the device, the box that is current, what was sent before, and names of what meets.
+  mark() {
+    const x = this.x(state.time), {device, time} = state;
+    this.line.setAttribute("x1", x);
+    this.line.setAttribute("x2", x);
+    for (const box of this.now) this.stroke(box, false);
+    this.now = this.boxes.filter(box => box.device === device && box.from <= time && box.to >= time);
+    for (const box of this.now) this.stroke(box, true);
+    for (const {line, sent} of this.sent) line.setAttribute("opacity", sent <= time ? 1 : .4);
+    if (this.chosen !== device) for (const [each, label] of this.labels) {
+      label.setAttribute("class", each === device ? "" : "d");
+      label.setAttribute("font-weight", each === device ? 700 : 400);
+    }
+    this.chosen = device;
+    this.names();
+  },
+  stroke({rect, look}, isNow) {
+    const [colour, wide, dashes] = isNow ? ["now", 2.4, ""] : look;
+    rect.setAttribute("stroke", `var(--${colour})`);
+    rect.setAttribute("stroke-width", wide);
+    rect.setAttribute("stroke-dasharray", dashes);
   },
   // Whether some of a lane, or of what is between two, is in view.
   sees(device, other = device) {
@@ -98,10 +124,11 @@ const Lanes = {
     for (const time of this.ticks()) element(svg, "text", {x: this.x(time), y: bottom - 7, "text-anchor": "middle", class: "d", style: "font-size:11px"}, time);
   },
   lane(svg, lane) {
-    const y = this.y(lane.device), chosen = lane.device === state.device;
+    const y = this.y(lane.device);
     const most = Math.floor(this.label / 7.6), name = D.labels[lane.device];
-    const label = element(svg, "text", {x: 0, y: y + 4, class: chosen ? "" : "d", "font-weight": chosen ? 700 : 400, style: `cursor:pointer;font-size:${Math.min(12.5, this.row - 1)}px`}, name.length > most ? `${name.slice(0, most - 1)}…` : name);
+    const label = element(svg, "text", {x: 0, y: y + 4, style: `cursor:pointer;font-size:${Math.min(12.5, this.row - 1)}px`}, name.length > most ? `${name.slice(0, most - 1)}…` : name);
     label.addEventListener("click", () => go({device: lane.device}));
+    this.labels.set(lane.device, label);
     element(svg, "line", {x1: this.label - 6, x2: this.width - 6, y1: y, y2: y, stroke: "var(--line)"});
     let i = Math.max(0, lane.at(this.first - 1));
     const last = this.first + this.shown;
@@ -120,9 +147,11 @@ const Lanes = {
         && (px < 5 ? !COMMUNICATES.has(lane.spot(end + 1).k) : lane.spot(end + 1).k === spot.k)) end++;
     const group = element(svg, "g", {class: "ev"});
     const left = this.x(lane.times[i]) - px * 0.45, wide = Math.max(1.2, this.x(lane.times[end]) - this.x(lane.times[i]) + px * 0.9);
-    const kind = px < 5 && end > i ? "K" : spot.k, stuck = i === lane.stuck ? (lane.state.cause ? "wait" : "dim") : null, now = lane.times[i] <= state.time && lane.times[end] >= state.time && lane.device === state.device;
-    element(group, "rect", {x: left, y: y - tall / 2, width: wide, height: tall, rx: Math.min(4, px / 4),
-      fill: `var(--${kind})`, stroke: now ? "var(--now)" : `var(--${stuck || `${kind}b`})`, "stroke-width": now ? 2.4 : stuck ? 1.8 : px < 5 ? 0 : 1, "stroke-dasharray": stuck && !now ? "4 3" : ""});
+    const kind = px < 5 && end > i ? "K" : spot.k, stuck = i === lane.stuck ? (lane.state.cause ? "wait" : "dim") : null;
+    const rect = element(group, "rect", {x: left, y: y - tall / 2, width: wide, height: tall, rx: Math.min(4, px / 4), fill: `var(--${kind})`});
+    const box = {rect, device: lane.device, from: lane.times[i], to: lane.times[end], look: [stuck || `${kind}b`, stuck ? 1.8 : px < 5 ? 0 : 1, stuck ? "4 3" : ""]};
+    this.stroke(box, false);
+    this.boxes.push(box);
     this.odd(group, lane, i, end, y - tall / 2);
     if (px >= 30 && tall > 11) {
       const most = Math.floor((px * 0.9 - 3) / 6.4), text = short(spot, most);
@@ -130,7 +159,7 @@ const Lanes = {
     }
     element(group, "title", {}, end > i ? `${end - i + 1} instructions from ${spot.n}` : `${spot.n}  ${spot.s}${spot.p.length ? `\nin ${spot.p.join(" / ")}` : ""}`);
     group.addEventListener("click", event => {
-      const box = svg.getBoundingClientRect(), offset = Math.round((event.clientX - box.left) * this.width / box.width / px - (this.label / px) + this.first - 0.5);
+      const whole = this.svg.getBoundingClientRect(), offset = Math.round((event.clientX - whole.left) * this.width / whole.width / px - (this.label / px) + this.first - 0.5);
       go({device: lane.device, time: end > i ? Math.min(lane.times[end], Math.max(lane.times[i], offset)) : lane.times[i], index: null});
     });
     return end;
@@ -158,8 +187,8 @@ const Lanes = {
     if (width > 90 && this.row >= 34) element(group, "text", {x, y: y + this.row / 2 - 3, style: `font-size:10.5px;fill:var(--${colour})`}, text.length > most ? `${text.slice(0, most - 1)}…` : text);
   },
   meetings(svg) {
-    for (const meet of D.meets) {
-      if (meet.t < this.first || meet.t > this.first + this.shown || meet.e.length < 2) continue;
+    this.met = D.meets.filter(meet => meet.t >= this.first && meet.t <= this.first + this.shown && meet.e.length > 1);
+    for (const meet of this.met) {
       if (!this.sees(meet.e[0][0], meet.e[meet.e.length - 1][0]) && !meet.e.some(each => this.sees(each[0]))) continue;
       const x = this.x(meet.t), devices = meet.e.map(each => each[0]), top = this.y(Math.min(...devices)), bottom = this.y(Math.max(...devices));
       const wide = Math.max(3, this.px * .98), tall = Math.min(20, this.row * .48), group = element(svg, "g", {"pointer-events": "none"});
@@ -177,21 +206,22 @@ const Lanes = {
       // From below (or above) the send to above (or below) the recv-done, so that the boxes stay clear.
       const way = Math.sign(target - source), tall = Math.min(26, this.row - 5) / 2 * way, gap = Math.max(6, (this.row - 2 * Math.abs(tall)) * .9) * way;
       const x1 = this.x(from) + this.px * .18, x2 = this.x(to) - this.px * .18, y1 = this.y(source) + tall, y2 = this.y(target) - tall;
-      element(svg, "path", {class: "transfer", d: `M${x1} ${y1}C${x1} ${y1 + gap},${x2} ${y2 - gap},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
-        "marker-end": this.px < 7 ? "" : "url(#tip)", opacity: lanes[source].times[send] <= state.time ? 1 : .4, "pointer-events": "none"});
+      const line = element(svg, "path", {class: "transfer", d: `M${x1} ${y1}C${x1} ${y1 + gap},${x2} ${y2 - gap},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
+        "marker-end": this.px < 7 ? "" : "url(#tip)", "pointer-events": "none"});
+      this.sent.push({line, sent: from});
     }
   },
   // Names of collectives above their bars, that of the current step first, others where there is room.
-  names(svg) {
+  names() {
     if (this.px < 16 || this.top > 4) return;
-    const taken = [], last = this.first + this.shown;
-    const seen = D.meets.filter(meet => meet.t >= this.first && meet.t <= last && meet.e.length > 1).sort((a, b) => (b.t === state.time) - (a.t === state.time) || a.t - b.t);
+    const taken = [], seen = this.met.sort((a, b) => (b.t === state.time) - (a.t === state.time) || a.t - b.t);
+    this.named.replaceChildren();
     for (const meet of seen) {
       const half = meet.n.length * 3.3 + 4, x = Math.max(this.label + half, Math.min(this.width - half, this.x(meet.t)));
       if (taken.some(other => Math.abs(other[0] - x) < other[1] + half)) continue;
       taken.push([x, half]);
       const top = this.y(Math.min(...meet.e.map(each => each[0])));
-      element(svg, "text", {x, y: top - Math.min(20, this.row * .48) - 4, "text-anchor": "middle", class: "halo name", style: "font-size:11px;fill:var(--coll)", "pointer-events": "none"}, meet.n);
+      element(this.named, "text", {x, y: top - Math.min(20, this.row * .48) - 4, "text-anchor": "middle", class: "halo name", style: "font-size:11px;fill:var(--coll)", "pointer-events": "none"}, meet.n);
     }
   },
   // Where a run that stopped has come to: hatched from there on, with what it waits for.
@@ -204,41 +234,6 @@ const Lanes = {
     element(group, "rect", {x, y: this.row < 44 ? y - 10 : y - 8, width: wide, height: this.row < 44 ? 12 : 16, fill: each.cause ? "url(#hatch)" : "url(#hatch-dim)", opacity: .6});
     element(group, "title", {}, words);
     this.words(group, words, x + 3, y, wide, colour);
-  },
-  overview() {
-    const canvas = this.strip, ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, style = getComputedStyle(document.documentElement);
-    if (!width) return;
-    canvas.width = width * ratio; canvas.height = 26 * ratio;
-    const pen = canvas.getContext("2d"), scale = (width - this.label) / Math.max(D.end, 1), colour = name => style.getPropertyValue(name);
-    const drawn = [width, ratio, document.documentElement.dataset.theme].join();
-    if (this.drawn !== drawn) { this.wholeRun(width, ratio, scale, colour); this.drawn = drawn; }
-    pen.drawImage(this.ground, 0, 0);
-    pen.scale(ratio, ratio);
-    pen.strokeStyle = colour("--dim"); pen.lineWidth = 1;
-    pen.strokeRect(this.label + (this.first - 1) * scale + .5, .5, Math.min(this.shown, D.end) * scale - 1, 25);
-    pen.fillStyle = colour("--now"); pen.fillRect(this.label + (state.time - .5) * scale - 1, 0, 2, 26);
-  },
-  // What of the strip is the same at every step, drawn once.
-  wholeRun(width, ratio, scale, colour) {
-    this.ground = html("canvas", {width: width * ratio, height: 26 * ratio});
-    const pen = this.ground.getContext("2d"), tall = 22 / lanes.length;
-    pen.scale(ratio, ratio);
-    pen.fillStyle = colour("--dim"); pen.font = "11px ui-sans-serif,system-ui,sans-serif"; pen.fillText("whole run", 5, 17);
-    if (!this.marks) this.marks = lanes.map(lane => {
-      const found = [];
-      for (let i = 0; i < lane.length; i++) if (COMMUNICATES.has(lane.spot(i).k) || lane.waited.has(i)) found.push(i);
-      return found;
-    });
-    lanes.forEach(lane => {
-      const y = 2 + lane.device * tall;
-      pen.fillStyle = colour("--Kb"); pen.globalAlpha = .3; pen.fillRect(this.label, y, lane.end * scale, Math.max(1, tall - 1));
-      for (const i of this.marks[lane.device]) {
-        pen.globalAlpha = lane.waited.has(i) ? .35 : .9;
-        pen.fillStyle = colour(lane.waited.has(i) || i === lane.stuck ? "--wait" : "--coll");
-        if (lane.waited.has(i)) pen.fillRect(this.label + (lane.since(i) - 1) * scale, y, (lane.times[i] - lane.since(i)) * scale, Math.max(1, tall - 1));
-        else pen.fillRect(this.label + (lane.times[i] - 1) * scale, y, Math.max(1, scale), Math.max(1, tall - 1));
-      }
-    });
   },
 };
 

@@ -4,13 +4,14 @@ const Side = {
     const host = byId("side"), lane = lanes[state.device], i = currentEvent();
     // Why it is stuck comes first where a device stands, and last while the way there is replayed.
     const stands = D.stop || (D.verdict && D.verdict.refused) ? this.stuck || (this.stuck = Stuck.show()) : null, ahead = !D.stop || i < 0 || i === lane.stuck || state.time >= D.end;
-    const kept = stands && ahead !== this.ahead ? 0 : host.scrollTop, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
+    const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
     this.ahead = ahead;
     if (stands) ahead ? parts.unshift(stands) : parts.push(stands);
     if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "the verdict in full")));
     if (D.left_out) parts.push(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
     host.replaceChildren(...parts);
-    host.scrollTop = kept;
+    // It stays where it is scrolled to; to ask or to say so would lay out the page now, and again before it is painted.
+    if (fromTop) host.scrollTop = 0;
     // What lights up for a newly chosen element is not to stay below the edge.
     const chosen = [lane.device, i, state.part, state.index].join(), lit = chosen !== this.chosen && host.querySelector(".lit");
     this.chosen = chosen;

@@ -44,7 +44,7 @@ function tint(size, most) {
 }
 
 // How much room there is for values side by side.
-const room = () => Math.max(150, (byId("side").clientWidth || 480) - 38);
+const room = () => Math.max(150, (Sizes.side || 480) - 38);
 
 // Whether it is one row that stands in several.
 const isFolded = value => !!value && !!value.f && value.d.filter(extent => extent !== 1).length === 1 && product(value.d) > 8 && product(value.d) <= 128;
@@ -111,6 +111,9 @@ function stepIn(event, chosen, count, columns, choose) {
   if (next >= 0 && next < count) { choose(next); Side.focusOnGrid(); }
 }
 
+// Red, green and blue of `#1f5fa8`.
+const parts = colour => [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16));
+
 function summarised(value) {
   const cells = value.cells, columns = value.columns, rows = columns ? cells.length / columns : 0, most = Math.max(...cells.map(Math.abs), 0);
   const odd = [[value.nans, "NaN"], [value.infs, "inf"]].filter(each => each[0]).map(each => `${each[0]} ${each[1]}`).join(", ");
@@ -118,12 +121,9 @@ function summarised(value) {
   const host = html("div", {}, html("p", {class: "more"}, range, odd ? html("b", {class: "bad"}, `  ${odd}`) : null));
   if (!cells.length) return host;
   const canvas = html("canvas", {class: "heat", width: columns, height: rows, style: `--ratio:${columns}/${Math.min(1.25 * columns, Math.max(rows, columns / 8))}`, title: `means of blocks of ${shapeOf(value)}`});
-  const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
-  cells.forEach((each, i) => {
-    pen.fillStyle = style.getPropertyValue(each < 0 ? "--low" : "--high");
-    pen.globalAlpha = most ? .06 + .8 * Math.abs(each) / most : .06;
-    pen.fillRect(i % columns, Math.floor(i / columns), 1, 1);
-  });
+  const pen = canvas.getContext("2d"), image = pen.createImageData(columns, rows);
+  cells.forEach((each, i) => image.data.set([...parts(Sizes.colour(each < 0 ? "--low" : "--high")), 255 * (most ? .06 + .8 * Math.abs(each) / most : .06)], 4 * i));
+  pen.putImageData(image, 0, 0);
   host.append(canvas);
   return host;
 }

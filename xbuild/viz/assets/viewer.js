@@ -35,13 +35,14 @@ stage.addEventListener("wheel", event => {
   if (event.ctrlKey || event.metaKey) zoom(Math.exp(event.deltaY * 0.004), ...at(event));
   else { view[0] += event.deltaX * unit; view[1] += event.deltaY * unit; show(); }
 }, { passive: false });
-let held = null;
-stage.addEventListener("pointerdown", event => { held = [event.clientX, event.clientY, false]; });
+let held = null, dragged = false;
+stage.addEventListener("pointerdown", event => { held = [event.clientX, event.clientY, false]; dragged = false; });
 addEventListener("pointermove", event => {
   if (!held) return;
   const dx = event.clientX - held[0], dy = event.clientY - held[1], unit = scale();
   if (!held[2] && Math.hypot(dx, dy) < 4) return;
   held = [event.clientX, event.clientY, true];
+  dragged = true;
   view[0] -= dx * unit; view[1] -= dy * unit; show();
 });
 addEventListener("pointerup", event => {
@@ -85,6 +86,7 @@ function list(role, found) {
   }));
 }
 function go(id) {
+  open(id);
   choose(id);
   const box = document.getElementById(id).getBBox(), at = document.getElementById(id).getCTM();
   const root = svg.getCTM().inverse().multiply(at), unit = Math.min(scale(), 1.2);
@@ -124,4 +126,3 @@ addEventListener("keydown", event => {
 svg.removeAttribute("width");
 svg.removeAttribute("height");
 choose(null);
-readable();

@@ -12,58 +12,24 @@ from ..lanes import Arrow, Bar, Lane, Lanes, Stop, words_of_state
 from ..layout.places import Point, Rectangle
 from ..layout.sizes import ADVANCE, width_of
 from .document import document, escaped, marker, text
+from .lane_style import EXTRA
 from .outlines import curve, n, outline, rounded
 from .style import kind_class
 
 _PITCH, _HEIGHT, _GAP = 104.0, 40.0, 42.0
+_WIDEST = 780.0  # of lanes of which nothing is stuck; longer ones go on in a row below
+_BETWEEN = 30.0  # rows
 _LONGEST = 40  # letters of a fact
 _WORDS = {
     "ok": "ok", "deadlock": "deadlock", "depends": "depends on data", "error": "error", "stopped": "stopped",
 }  # fmt: skip
 
 
-def _rules(ok: str, bad: str, open_: str, pale: str, grey: str, ground: str, dim: str) -> str:
-    rules = (
-        ".v-ok{fill:#2e7d32}",
-        ".v-deadlock,.xb .v-error,.xb .v-stopped{fill:#c62828}",
-        ".v-depends{fill:#9a5b00}",
-        ".v-word{fill:#ffffff}",
-        f".s-bad{{fill:{bad}}}",
-        f".s-cycle path{{fill:{pale};stroke:{bad};stroke-width:3}}",
-        f".s-asked path{{fill:{ground};stroke:{bad};stroke-width:2;stroke-dasharray:5 3}}",
-        f".s-waits path{{fill:{grey};stroke:{dim};stroke-dasharray:2 2}}",
-        f".s-later path{{fill:{ground};stroke:{dim};stroke-dasharray:3 3}}",
-        f".s-later text{{fill:{dim}}}",
-        f".s-open path{{stroke:{open_};stroke-width:3.5}}",
-        f".legend path{{fill:{ground}}}",
-        f".lane{{stroke:{dim};stroke-width:1.2;opacity:.6}}",
-        ".beyond{stroke-dasharray:2 5}",
-        f".halt{{stroke:{bad};stroke-width:1.5;stroke-dasharray:7 4}}",
-        f".cycle path,.xb .after path,.xb .clash path{{stroke:{bad};stroke-width:2.4}}",
-        ".clash path{stroke-dasharray:6 4}",
-        f".waits path{{stroke:{dim};stroke-dasharray:4 4}}",
-        f".move path{{stroke:{ok};stroke-width:2.2;stroke-dasharray:8 3}}",
-        f".a-cycle,.xb .a-after,.xb .w-cycle,.xb .w-after{{fill:{bad}}}",
-        f".a-waits{{fill:{dim}}}",
-        f".a-move,.xb .w-move{{fill:{ok}}}",
-        ".bar{fill:#d81b60;opacity:.32}",
-        # Words keep clear of the lines that go behind them.
-        f".w-cycle,.xb .w-after,.xb .w-move{{paint-order:stroke;stroke:{ground};stroke-width:4;stroke-linejoin:round}}",
-    )
-    return "".join(f".xb {rule}" for rule in rules)
-
-
-_EXTRA = (
-    _rules("#2e7d32", "#c62828", "#b26a00", "#ffebee", "#eceff1", "#ffffff", "#78868e"),
-    _rules("#81c784", "#ff6b6b", "#ffb74d", "#4a1c1f", "#2b3237", "#15181a", "#8b989f"),
-)
-
-
 def lanes_svg(lanes: Lanes, theme: str = "auto") -> str:
     """The lanes as svg; the same verdict gives the same text."""
-    drawing = _Drawing(lanes)
+    drawing = Drawing(lanes)
     body = [*_markers(), *drawing.parts()]
-    return document(body, drawing.width + 40, drawing.height + 40, theme, lanes.name, _EXTRA)
+    return document(body, drawing.width + 40, drawing.height + 40, theme, lanes.name, EXTRA)
 
 
 def _markers() -> Iterator[str]:
@@ -72,7 +38,7 @@ def _markers() -> Iterator[str]:
 
 
 @define
-class _Drawing:
+class Drawing:
     """Places first, then the parts from behind to before."""
 
     lanes: Lanes
@@ -81,6 +47,7 @@ class _Drawing:
     height: float = field(init=False)
     _left: float = field(init=False)
     _columns: list[float] = field(init=False)
+    _rows: list[int] = field(init=False)
     _top: float = field(init=False)
     _head: list[str] = field(init=False)
 
@@ -91,30 +58,44 @@ class _Drawing:
         widths = [0.0] * (max((stop.column for stop in lanes.stops), default=-1) + 1)
         for stop in lanes.stops:
             widths[stop.column] = max(widths[stop.column], _width(stop))
-        self._columns, x = [], self._left
+        self._columns, self._rows, x, right = [], [], self._left, 0.0
+        wraps = lanes.halt is None and all(arrow.what == "channel" for arrow in lanes.arrows)
         for width in widths:
+            is_over = wraps and x > self._left and x + width > _WIDEST
+            self._rows.append((self._rows[-1] if self._rows else 0) + is_over)
+            x = self._left if is_over else x
             self._columns.append(x + width / 2)
             x += width + _GAP
-        self.width = max(x + 10, 780.0)
+            right = max(right, x)
+        self.width = max(right + 10, _WIDEST)
         self._head = textwrap.wrap(lanes.headline, int((self.width - 130) / (13 * ADVANCE)))
         self._top = 20.0 * len(self._head) + 34
         self.places = [self._placed(stop) for stop in lanes.stops]
-        self.height = self._top + _PITCH * len(lanes.lanes) + (18 if lanes.lanes else -20)
+        self.height = self._start(max(self._rows, default=0)) + _PITCH * len(lanes.lanes) + (18 if lanes.lanes else -20)
 
     def _lane(self, stop: int) -> int:
         return self.lanes.stops[stop].lane
 
-    def _middle(self, lane: int) -> float:
-        return self._top + _PITCH * (lane + 0.5)
+    def _start(self, row: int) -> float:
+        return self._top + (_PITCH * len(self.lanes.lanes) + _BETWEEN) * row
+
+    def _middle(self, lane: int, row: int) -> float:
+        return self._start(row) + _PITCH * (lane + 0.5)
+
+    def _row(self, stop: int) -> int:
+        return self._rows[self.lanes.stops[stop].column]
 
     def _placed(self, stop: Stop) -> Rectangle:
         width = _width(stop)
-        return Rectangle(self._columns[stop.column] - width / 2, self._middle(stop.lane) - _HEIGHT / 2, width, _HEIGHT)
+        middle = self._middle(stop.lane, self._rows[stop.column])
+        return Rectangle(self._columns[stop.column] - width / 2, middle - _HEIGHT / 2, width, _HEIGHT)
 
     def parts(self) -> list[str]:
         """Everything, and below the lanes what is said of them; sets the height."""
         drawn = [*self._title(), *self._halt()]
-        drawn += (part for number, lane in enumerate(self.lanes.lanes) for part in self._rail(number, lane))
+        rows = range(max(self._rows, default=0) + 1)
+        lanes = [*enumerate(self.lanes.lanes)]
+        drawn += (part for row in rows for number, lane in lanes for part in self._rail(number, lane, row))
         drawn += (part for bar in self._bars() for part in bar)
         drawn += (part for arrow in self.lanes.arrows for part in self._arrow(arrow))
         for stop, place in zip(self.lanes.stops, self.places, strict=True):
@@ -130,8 +111,8 @@ class _Drawing:
         for number, line in enumerate(self._head):
             yield text(wide + 12, 17 + 20 * number, line, 13, "name")
 
-    def _rail(self, number: int, lane: Lane) -> Iterator[str]:
-        y, halt = self._middle(number), self._halt_at()
+    def _rail(self, number: int, lane: Lane, row: int) -> Iterator[str]:
+        y, halt = self._middle(number, row), self._halt_at()
         yield text(0, y + (0 if lane.note else 4), lane.title, 12, "name")
         if lane.note:
             yield text(0, y + 16, lane.note, 11, "dim")
@@ -167,7 +148,8 @@ class _Drawing:
             overlapping = sum(b.lanes[0] < bar.lanes[-1] and bar.lanes[0] < b.lanes[-1] for b in beside)
             beside.append(bar)
             x = self._columns[bar.column] - 7 + overlapping * 18
-            top, low = self._middle(bar.lanes[0]) - 26, self._middle(bar.lanes[-1]) + 26
+            top, low = (self._middle(lane, self._rows[bar.column]) for lane in (bar.lanes[0], bar.lanes[-1]))
+            top, low = top - 26, low + 26
             yield [
                 f'<g><title>{escaped(bar.name)}</title><path class="bar" '
                 f'd="{rounded(Rectangle(x, top, 14, low - top), 7)}"/></g>'
@@ -178,6 +160,9 @@ class _Drawing:
         a, b = self.places[arrow.tail], self.places[arrow.head]
         (ax, ay), (bx, by) = a.middle, b.middle
         lanes = self._lane(arrow.head) - self._lane(arrow.tail)
+        if arrow.what == "channel" and self._row(arrow.tail) != self._row(arrow.head):
+            end, to = self.width - 10, self._middle(self._lane(arrow.head), self._row(arrow.tail))
+            return (a.right, ay), (a.right + 20, ay), (end - 20, to), (end, to)
         if arrow.what == "channel":
             reach = max(30.0, (b.x - a.right) / 2)
             return (a.right, ay), (a.right + reach, ay), (b.x - reach, by), (b.x, by)
@@ -206,6 +191,11 @@ class _Drawing:
         path = curve(self._way(arrow), sideways=True)
         marker = "" if arrow.what == "clash" else f' marker-end="url(#xb-{arrow.what})"'
         title = f"<title>{escaped(arrow.tooltip)}</title>" if arrow.tooltip else ""
+        if arrow.what == "channel" and self._row(arrow.tail) != self._row(arrow.head):
+            # It goes to the end of its row, and on from the beginning of the other.
+            head = self.places[arrow.head]
+            yield f'<g class="line {arrow.what}">{title}<path d="{path}"/></g>'
+            path = f"M{n(self._left - 14)} {n(head.middle[1])}H{n(head.x)}"
         yield f'<g class="line {arrow.what}">{title}<path{marker} d="{path}"/></g>'
 
     def _words(self, arrow: Arrow) -> str:

@@ -1,0 +1,70 @@
+// A large picture of which only what is in view is in the document: the rest is measured once and taken out.
+const MOST_PARTS = 200;
+class Culled {
+  constructor(svg) {
+    this.svg = svg;
+    this.boxes = new Map([...svg.querySelectorAll(".shapes[id]")].map(each => [each.id, each]));
+    this.above = element(svg.parentNode, "svg", {id: "above", "aria-hidden": true});
+    this.parts = null;
+    this.far = null;
+  }
+  // Where each part stands; a part is what is drawn together. The picture is as it was drawn when this is called first.
+  measure() {
+    const found = [...this.svg.querySelectorAll(".shapes,.line,.frame,text")].filter(each => !each.parentNode.closest(".shapes,.line"));
+    this.parts = new Map(found.map(node => {
+      const {x, y, width, height} = node.getBBox(), by = this.moved(node);
+      return [node, [x + by[0], y + by[1], width, height]];
+    }));
+    this.groups = [...new Set(found.map(each => each.parentNode))].map(each => [each, [...each.childNodes]]);
+    this.seen = null;
+  }
+  // How far the groups around a part have moved it.
+  moved(node) {
+    let x = 0, y = 0;
+    for (let each = node.parentNode; each && each !== this.svg; each = each.parentNode)
+      for (const change of each.transform.baseVal) { x += change.matrix.e; y += change.matrix.f; }
+    return [x, y];
+  }
+  // Where a box is in the picture, and how large.
+  extent(box) {
+    if (!this.parts) this.measure();
+    return this.parts.get(box);
+  }
+  // Shows what is in a part of the picture, with a margin so that small moves change nothing.
+  look(x, y, wide, high, scale) {
+    if (!this.parts) this.measure();
+    this.distance(scale);
+    if (this.parts.size <= MOST_PARTS || this.isSeen(x, y, wide, high)) return;
+    this.seen = [x - wide / 2, y - high / 2, x + 1.5 * wide, y + 1.5 * high];
+    for (const [group, nodes] of this.groups) this.fill(group, nodes);
+  }
+  isSeen(x, y, wide, high) {
+    const [left, top, right, bottom] = this.seen || [1, 1, 0, 0];
+    return x >= left && y >= top && x + wide <= right && y + high <= bottom && wide * 4 > right - left;
+  }
+  // The nodes of a group that are in view, in their order.
+  fill(group, nodes) {
+    const [left, top, right, bottom] = this.seen;
+    let next = null;
+    for (let n = nodes.length - 1; n >= 0; n--) {
+      const node = nodes[n], at = this.parts.get(node), away = at && (at[0] > right || at[1] > bottom || at[0] + at[2] < left || at[1] + at[3] < top);
+      if (away) { if (node.parentNode) node.remove(); continue; }
+      if (!node.parentNode) group.insertBefore(node, next);
+      next = node;
+    }
+  }
+  // Words of which a letter is no larger than a dot are left out.
+  distance(scale) {
+    if (this.far !== scale < .12) this.svg.classList.toggle("distant", this.far = scale < .12);
+  }
+  // Draws the outlines of boxes over the picture: to change a box in it would lay out all of it again.
+  mark(boxes) {
+    const by = boxes.length && (this.by ||= this.moved(boxes[0].box));
+    this.above.replaceChildren(...boxes.map(({box, role}) => {
+      const outline = box.querySelector("path").cloneNode();
+      outline.setAttribute("class", role);
+      outline.setAttribute("transform", `translate(${by})`);
+      return outline;
+    }));
+  }
+}
