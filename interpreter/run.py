@@ -61,6 +61,8 @@ def evaluate(
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
     array([2., 4., 6.], dtype=float32)
     """
+    if not isinstance(computation, Computation):
+        raise TypeError(f"evaluate: {_described(computation)} is no Computation; {_WAYS}")
     if observer is None and limits is None and not strict and not sequential and unlimited():
         quick = _quick(computation)
         if quick is not None and len(quick.wanted) == len(arguments):
@@ -75,6 +77,14 @@ def evaluate(
         limits=limits,
     )
     return result
+
+
+_WAYS = "builder.build() and module.entry give one, and execute(module, inputs) runs a Module"
+
+
+def _described(given: Any) -> str:
+    name = getattr(given, "name", None)
+    return f"a {type(given).__name__}{f' of the name {name!r}' if name else ''}"
 
 
 def _quick(computation: Computation) -> Quick | None:
@@ -239,12 +249,15 @@ def read_all(
 
 def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
     signature = module.entry.program_shape
-    wanted = len(signature.parameters)
+    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
     return ArgumentError(
         "argument_mismatch",
-        f"{count} arguments for device {device}, and %{module.entry.name} has {wanted} parameters: "
-        f"{signature} [argument_mismatch]",
+        f"{given} for device {device}, and %{module.entry.name} has {wanted}: {signature} [argument_mismatch]",
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _feeds(

@@ -29,7 +29,9 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
             name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
         )
     if not _fits(array.shape, shape):
-        _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}")
+        one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
+        hints = ["arguments are given one by one: evaluate(computation, x, y)"] if one_deep else []
+        _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}", *hints)
     return array if array.ndim else array[()]
 
 
@@ -75,7 +77,8 @@ def _fits(extents: tuple[int, ...], shape: Shape) -> bool:
 
 
 def _mismatch(name: str, problem: str, *hints: str) -> NoReturn:
-    raise ArgumentError("argument_mismatch", f"{name} {problem} [argument_mismatch]", hints)
+    told = "".join(f"\n  hint: {hint}" for hint in hints)
+    raise ArgumentError("argument_mismatch", f"{name} {problem} [argument_mismatch]{told}", hints)
 
 
 def _short(value: Any) -> str:
@@ -139,7 +142,9 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
     rows = [inputs.get(device, ()) for device in range(devices)] if isinstance(inputs, Mapping) else list(inputs)
     if len(rows) != devices:
         raise ArgumentError(
-            "argument_mismatch", f"inputs for {len(rows)} devices, and the program has {devices} [argument_mismatch]"
+            "argument_mismatch",
+            f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, and the program has {devices} [argument_mismatch]"
+            "\n  hint: inputs are a list for each device of its arguments: [[x, y], [x, y]]",
         )
     return [tuple(row) for row in rows]
 

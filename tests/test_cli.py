@@ -122,14 +122,15 @@ def usage(result: Result) -> str:
     [
         (
             "programs.py:totl",
-            "programs.py has no 'totl'; did you mean 'total'?; it has total, summed, small_types, crossed",
+            "programs.py has no 'totl'; did you mean 'total'?",
         ),
         ("programs.py:zzz", "programs.py has no 'zzz'; it has total, "),
         ("programs.py:wants", "wants takes x; a function of no arguments is wanted"),
         ("programs.py:number", "programs.py:number is 3, of type int; a Computation, Module or ModuleGroup is wanted"),
         ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
-        ("programs.py", "'programs.py' is no target: FILE.py:NAME (of programs.py, for example programs.py:main) or "),
-        ("total", "'total' is no target: FILE.py:NAME or FILE.hlo is wanted"),
+        ("programs.py", "'programs.py' is a file of programs: programs.py:NAME is wanted; it has total, summed, "),
+        ("total", "'total' is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted"),
+        ("", "'' is no target: "),
         ("absent.hlo", "there is no file 'absent.hlo'"),
     ],
 )
@@ -292,7 +293,7 @@ def test_run_with_random_arguments_is_repeatable() -> None:
         ((), "the program has parameters: --inputs FILE.npz or --random SEED is wanted"),
         (("--inputs", "in.npz", "--random", 1), "--inputs and --random are both given; one is wanted"),
         (("--inputs", "in.npz"), "argument 1 of device 0, f32[3], is missing: neither d0_arg1 nor arg1 is among arg0"),
-        (("--inputs", "programs.py"), "'programs.py' is no npz file that can be read: "),
+        (("--inputs", "programs.py"), "'programs.py' is no npz file of arrays, as numpy.savez"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -510,10 +511,10 @@ def test_ops_lists_every_op_with_both_readings() -> None:
 def test_explain_an_op() -> None:
     text = xbuild("explain", "get-tuple-element").stdout
     assert text.startswith(
-        "xb.get_tuple_element(operand: Value, *, index: int) -> Value\nget-tuple-element in HLO text"
+        "xb.ops.get_tuple_element(operand: Value, *, index: int) -> Value\nget-tuple-element in HLO text"
     )
     assert "Source: Operation Semantics, GetTupleElement" in text
-    assert xbuild("explain", "while_").stdout.startswith("xb.while_(")
+    assert xbuild("explain", "while_").stdout.startswith("xb.ops.while_(")
 
 
 def test_explain_a_kind() -> None:

@@ -467,7 +467,7 @@ def test_extract_on_the_command_line(tmp_path: Path, module: xb.Module) -> None:
     done = run.invoke(main, ["extract", str(file), "--computation", "f"])
     assert xb.parse_hlo(done.output).entry.name == "f"
     done = run.invoke(main, ["extract", str(file), "--around", "deed"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "did you mean 'dead'" in done.output
     assert run.invoke(main, ["extract", str(file), "--around", "x", "--radius", "-1"]).exit_code == 2
 
@@ -497,6 +497,12 @@ def test_diff_on_the_command_line(tmp_path: Path, module: xb.Module) -> None:
     found = json.loads(done.output)
     assert found["same"] is False
     assert found["computations"][0]["changed"][0]["changes"] == [{"what": "opcode", "before": "tanh", "after": "abs"}]
+
+
+def test_the_operand_of_an_op_of_many_is_told_without_a_name() -> None:
+    text = "ENTRY main {{ x = f32[2] parameter(0)  y = f32[2] negate(x)  ROOT t = (f32[2]) tuple({}) }}"
+    found = xb.diff(xb.parse_hlo(text.format("x")), xb.parse_hlo(text.format("y")))
+    assert "operand: x -> y" in str(found)
 
 
 # the page

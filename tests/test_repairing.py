@@ -77,10 +77,24 @@ def test_programs_of_several_devices_go_to_a_folder(tmp_path: Path) -> None:
     assert "has device1.hlo; device0.hlo, device1.hlo and so on are wanted" in missing.stderr
 
 
+def test_a_group_that_shares_one_module_stays_a_group() -> None:
+    pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"
+    module = xb.parse_hlo(f"""
+        HloModule swap, is_scheduled=true
+        ENTRY main {{ x = f32[2] parameter(0)  t = token[] after-all()
+                     s = (f32[2], u32[], token[]) send(x, t), channel_id=1, {pairs}
+                     r = (f32[2], u32[], token[]) recv(t), channel_id=1, {pairs}
+                     sent = token[] send-done(s), channel_id=1
+                     ROOT came = (f32[2], token[]) recv-done(r), channel_id=1 }}""")
+    mended = xb.repaired(xb.check(xb.ModuleGroup({0: module, 1: module})))
+    assert isinstance(mended, xb.ModuleGroup)
+    assert (sorted(mended.modules), xb.check(mended).kind) == ([0, 1], "ok")
+
+
 def test_where_there_is_nothing_to_repair(tmp_path: Path) -> None:
     path = tmp_path / "none.hlo"
     found = CliRunner().invoke(main, ["check", "examples/ring.py:program", "--repair", str(path)])
     assert (found.exit_code, path.exists()) == (0, False)
-    assert "there is no repair to write" in found.stderr
+    assert f"notice: {path} is not written: the program needs no repair" in " ".join(found.stderr.split())
     with pytest.raises(ValueError, match=r"the verdict \(ok\) offers no repair"):
         xb.repaired(xb.check(xb.parse_hlo("ENTRY main { ROOT x = f32[2] parameter(0) }")))

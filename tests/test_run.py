@@ -44,7 +44,7 @@ def test_an_argument_that_does_not_fit_is_refused_with_both_sides(argument: obje
 
 
 def test_the_number_of_arguments_is_checked() -> None:
-    with pytest.raises(ArgumentError, match=r"1 arguments.*2 parameters"):
+    with pytest.raises(ArgumentError, match=r"1 argument for device 0.*2 parameters"):
         evaluate(axpy, ONES)
 
 

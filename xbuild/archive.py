@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,16 +25,30 @@ class ArchiveError(Exception):
 
 def read_arguments(path: str | os.PathLike[str], parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
     """The arguments of each device, shaped as its parameters are; ArchiveError names what is missing or odd."""
-    with _opened(path) as file:
-        stored = {key.partition(":")[0]: file[key] for key in file.files}
+    stored = {key.partition(":")[0]: array for key, array in _read(path).items()}
     return [_device(stored, device, shapes) for device, shapes in enumerate(parameters)]
 
 
-def _opened(path: str | os.PathLike[str]) -> Any:
+_UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+"""What NumPy raises of a file that is no npz file, is cut off, or holds objects of Python."""
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """An npz file to read from; ArchiveError in plain words where it is none."""
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ArchiveError(f"{os.fspath(path)!r} is no npz file that can be read: {error}") from None
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            yield file
+    except OSError as error:
+        raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
+    except _UNREADABLE:
+        raise ArchiveError(f"{os.fspath(path)!r} is no npz file of arrays, as numpy.savez writes them") from None
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """All arrays of an npz file by name."""
+    with opened(path) as file:
+        return {key: file[key] for key in file.files}
 
 
 def _device(stored: Mapping[str, Array], device: int, shapes: Sequence[AnyShape]) -> list[Any]:
@@ -64,13 +80,12 @@ def read_infeed(path: str | os.PathLike[str], devices: int) -> list[list[Any]]:
     Element k of an item that is a tuple is `infeed<i>_<k>`, and so on inside it. Items are counted from 0.
     """
     found: dict[int | None, dict[int, dict[tuple[int, ...], Array]]] = {}
-    with _opened(path) as file:
-        for key in file.files:
-            device, item, place, dtype = _item_of(key)
-            if device is not None and device >= devices:
-                raise ArchiveError(f"{key} is for device {device}, and the program has {devices}")
-            value = file[key] if dtype is None else from_bits(file[key], dtype)
-            found.setdefault(device, {}).setdefault(item, {})[place] = value
+    for key, array in _read(path).items():
+        device, item, place, dtype = _item_of(key)
+        if device is not None and device >= devices:
+            raise ArchiveError(f"{key} is for device {device}, and the program has {devices}")
+        value = array if dtype is None else from_bits(array, dtype)
+        found.setdefault(device, {}).setdefault(item, {})[place] = value
     common = found.get(None, {})
     return [_counted(common | found.get(device, {}), device) for device in range(devices)]
 
@@ -152,7 +167,15 @@ def _umask() -> int:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file to write into that takes the target's place at the end; where that fails the target is as it was."""
+    """A file to write into that takes the target's place at the end; where that fails the target is as it was.
+
+    What is no file, such as /dev/null, keeps its place and is written to, and so is what a link points at.
+    """
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    target = target.resolve()
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:

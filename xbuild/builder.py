@@ -75,6 +75,13 @@ class _Names:
         return name
 
 
+def _unbuilt(kind: str, message: str) -> BuildError:
+    """A refusal of `build`, which no op dresses: its kind is in its text."""
+    error = BuildError(kind, f"{message} [{kind}]")
+    error.message = message
+    return error
+
+
 @define(eq=False, repr=False)
 class Builder:
     """Records ops into one computation, each checked when it is called.
@@ -96,6 +103,9 @@ class Builder:
     _parameters: set[int] = field(factory=set, init=False)
     _names: _Names = field(factory=_Names, init=False)
     _computation_names: _Names = field(factory=_Names, init=False)
+
+    def __repr__(self) -> str:
+        return f"Builder({self.name!r})"
 
     def __attrs_post_init__(self) -> None:
         check_name(self.name, BuildError)
@@ -154,19 +164,19 @@ class Builder:
         Raises BuildError: nothing recorded, a root of another builder, a gap in the parameter numbers, a second build.
         """
         if self.computation is not None:
-            raise BuildError(
+            raise _unbuilt(
                 "builder_finished", f"builder {self.name!r} was built already; its computation is builder.computation"
             )
         if not self._instructions:
-            raise BuildError("missing_parameter", f"builder {self.name!r} has no instructions")
+            raise _unbuilt("missing_parameter", f"builder {self.name!r} has no instructions")
         if root is not None and (not isinstance(root, Value) or root.builder is not self):
-            raise BuildError("foreign_value", f"build: the root {root!r} is no value of builder {self.name!r}")
+            raise _unbuilt("foreign_value", f"build: the root {root!r} is no value of builder {self.name!r}")
         computation = Computation(
             self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1]
         )
         numbers = [p.attributes.number for p in computation.parameters]
         if numbers != list(range(len(numbers))):
-            raise BuildError(
+            raise _unbuilt(
                 "missing_parameter",
                 f"builder {self.name!r} has the parameter numbers {numbers}; 0..{len(numbers) - 1} are wanted",
             )
@@ -178,7 +188,7 @@ class Builder:
             raise BuildError("builder_finished", f"builder {self.name!r} was built; no op can be added to it")
         for operand in operands:
             if type(operand) is not Value or operand.builder is not self:
-                self._reject(operand)
+                self._reject(schema, operand)
         if segments is None and len(operands) != len(schema.operands):
             raise ShapeError(
                 "arity_mismatch",
@@ -186,16 +196,22 @@ class Builder:
                 f"{', '.join(schema.operands) or 'none'}",
             )
 
-    def _reject(self, operand: Any) -> NoReturn:
+    def _reject(self, schema: Schema, operand: Any) -> NoReturn:
+        if not isinstance(operand, Value) and not schema.operands and schema.names:
+            named = ", ".join(f"{each}=" for each in (*schema.readers, "name"))
+            raise BuildError(
+                "invalid_operand", f"{operand!r} is no operand, and there are none; by keyword are wanted: {named}"
+            )
         if not isinstance(operand, Value):
             raise BuildError(
                 "invalid_operand",
                 f"operand {operand!r} is no value of a builder",
                 "xb.constant(builder, literal=...) makes one",
             )
+        this = "another of that name" if operand.builder.name == self.name else f"builder {self.name!r}"
         raise BuildError(
             "foreign_value",
-            f"operand {operand} belongs to builder {operand.builder.name!r}, and this is builder {self.name!r}",
+            f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
             "a region sees its own parameters only: pass the value as an operand",
         )
 

@@ -56,12 +56,22 @@ def describe(value: Any) -> str:
     """An attribute as the user knows it; a computation by name and signature."""
     if isinstance(value, Computation):
         return f"%{value.name}: {value.program_shape}"
-    if isinstance(value, tuple | list) and any(isinstance(each, Computation) for each in value):
-        return ", ".join(map(describe, value))
-    if callable(value) and hasattr(value, "__qualname__"):
+    if isinstance(value, tuple | list) and _holds_regions(value):
+        return ", ".join(f"[{describe(each)}]" if isinstance(each, tuple | list) else describe(each) for each in value)
+    if _is_function(value):
         return f"function {value.__qualname__}"
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and hasattr(value, "__qualname__")
+
+
+def _holds_regions(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_holds_regions, value))
+    return isinstance(value, Computation) or _is_function(value)
 
 
 def _operand_rows(
@@ -70,7 +80,7 @@ def _operand_rows(
     labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
         shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
-        yield label, f"{shape}  %{name}" if name else repr(operand)
+        yield label, f"{shape}  %{name}" if name and shape is not operand else describe(operand)
 
 
 def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import xbuild
-from shape_inference import AnyShape, PrimitiveType, refuse, region_parameters
+from shape_inference import AnyShape, PrimitiveType, TupleShape, refuse, region_parameters
 
 from .context import apart
 from .diagnostics import BuildError
@@ -35,13 +35,22 @@ def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> No
     try:
         inspect.signature(function).bind(*shapes)
     except TypeError:
-        wanted = f"({', '.join(map(repr, shapes))})"
+        number = f"{len(shapes)} parameter{'s' * (len(shapes) != 1)}: {', '.join(map(repr, shapes)) or 'none'}"
         refuse(
             "arity_mismatch",
-            f"function {_name(function)}{inspect.signature(function)} is to take {len(shapes)} parameters: {wanted}",
+            f"function {_name(function)}{inspect.signature(function)} is to take {number}",
+            *_as_one_tuple(function, shapes),
         )
     except ValueError:  # a function of C that does not tell
         return
+
+
+def _as_one_tuple(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> list[str]:
+    """The hint for a function with a parameter for each element of a tuple that comes as one value."""
+    names = [*inspect.signature(function).parameters]
+    if len(shapes) == 1 and isinstance(shapes[0], TupleShape) and len(names) == len(shapes[0]):
+        return [f"the tuple comes as one value, which unpacks: {', '.join(names)} = state"]
+    return []
 
 
 def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Value:

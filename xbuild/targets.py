@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from .graph import Computation, Module, ModuleGroup, short_path
 
 Program: TypeAlias = Computation | Module | ModuleGroup
-_OF_DEVICE = re.compile(r"device(\d+)\.hlo")
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
@@ -33,15 +33,18 @@ class UserError(Exception):
 
 def load(target: str) -> Program:
     """The program that a target names; TargetError where it names none, UserError where its file raises."""
-    if target.endswith(".hlo"):
-        return _read_hlo(Path(target))
-    if Path(target).is_dir():
+    if target and Path(target).is_dir():
         return _read_folder(Path(target))
-    path, colon, name = target.rpartition(":")
-    if not colon or not path.endswith(".py"):
-        hint = f" (of {target}, for example {target}:main)" if target.endswith(".py") else ""
-        raise TargetError(f"{target!r} is no target: FILE.py:NAME{hint} FILE.hlo or a folder is wanted")
-    return _program(_run(_existing(Path(path))), path, name)
+    if target.endswith((".hlo", ".txt")):
+        return _read_hlo(Path(target))
+    path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
+    if not path.endswith(".py"):
+        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted")
+    module = _run(_existing(Path(path)))
+    if not colon:
+        names = _candidates(module)
+        raise TargetError(f"{target!r} is a file of programs: {target}:NAME is wanted{_it_has(names)}")
+    return _program(module, path, name)
 
 
 def _existing(path: Path) -> Path:
@@ -59,26 +62,36 @@ def _read_hlo(path: Path) -> Module:
 
 def _read_folder(path: Path) -> ModuleGroup:
     """device0.hlo, device1.hlo, ...: the program of each device."""
-    found = {int(named[1]): each for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name))}
-    if sorted(found) != [*range(len(found))] or not found:
-        have = ", ".join(found[device].name for device in sorted(found)) or "none of these"
+    found = sorted((int(named[1]), each) for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name)))
+    if not found or [device for device, _ in found] != [*range(len(found))]:
+        have = ", ".join(each.name for _, each in found) or "none of these"
         raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
-    return ModuleGroup({device: _read_hlo(found[device]) for device in sorted(found)})
+    return ModuleGroup({device: _read_hlo(each) for device, each in found})
 
 
 def _run(path: Path) -> ModuleType:
     """The file as a module, with its folder importable, as `python FILE` has it."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
-    assert spec.loader is not None
+    loader = spec.loader
+    assert loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules.setdefault(path.stem, module)
+    _guarded(lambda: loader.exec_module(module), str(path))
+    return module
+
+
+def _guarded(runs: Callable[[], Any], what: str) -> Any:
+    """What the user's own code gives; UserError where it raises, or ends the process."""
     try:
-        spec.loader.exec_module(module)
+        return runs()
     except Exception as error:
         raise UserError(own_traceback(error)) from None
-    return module
+    except SystemExit as end:
+        raise UserError(
+            f"{what} calls sys.exit({'' if end.code is None else repr(end.code)}) and gives no program"
+        ) from None
 
 
 def own_traceback(error: BaseException) -> str:
@@ -94,10 +107,9 @@ def _is_users(file: str) -> bool:
 
 
 def _program(module: ModuleType, path: str, name: str) -> Program:
-    names = [each for each, value in vars(module).items() if not each.startswith("_") and _is_candidate(value, module)]
     if name not in vars(module):
-        listed = f"; it has {', '.join(names)}" if names else "; it has no computation, module or group"
-        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names)}{listed}")
+        names = _candidates(module)
+        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
     found = vars(module)[name]
     if not isinstance(found, _KINDS) and callable(found):
         found = _called(found, name)
@@ -110,10 +122,7 @@ def _called(function: Callable[..., Any], name: str) -> Any:
     wanted = _needed(function)
     if wanted:
         raise TargetError(f"{name} takes {', '.join(wanted)}; a function of no arguments is wanted")
-    try:
-        return function()
-    except Exception as error:
-        raise UserError(own_traceback(error)) from None
+    return _guarded(function, name)
 
 
 def _needed(function: Callable[..., Any]) -> list[str]:
@@ -123,6 +132,14 @@ def _needed(function: Callable[..., Any]) -> list[str]:
         return []
     free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in free]
+
+
+def _candidates(module: ModuleType) -> list[str]:
+    return [each for each, value in vars(module).items() if not each.startswith("_") and _is_candidate(value, module)]
+
+
+def _it_has(names: list[str]) -> str:
+    return f"; it has {', '.join(names)}" if names else "; it has no computation, module or group"
 
 
 def _is_candidate(value: Any, module: ModuleType) -> bool:

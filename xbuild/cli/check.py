@@ -10,9 +10,9 @@ import click
 
 import xbuild
 
-from .group import REFUSED, load, main, module_of, takes_target
+from .group import REFUSED, load, main, module_of, needs, takes_target
 from .keeping import Asked, refused_trace
-from .run import arguments_of
+from .run import SEED, arguments_of
 from .viz import form_of, write
 
 
@@ -23,7 +23,7 @@ from .viz import form_of, write
 @click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
 @click.option("--repair", metavar="PATH", help="FILE.hlo, or a folder for a program each: the order that mends it.")
-@click.option("--random", "seed", type=int, metavar="SEED", help="Other random arguments for --page.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Other random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
 def check(
     target: str,
@@ -37,17 +37,23 @@ def check(
 ) -> None:
     """Say whether a program can deadlock.
 
-    The report is on stdout, and on stderr where the program is refused. With --page the program is run in the order in
+    The report is on stdout, and on stderr where the program is refused; names of files that are written are on stdout,
+    and with --json on stderr. With --page the program is run in the order in
     which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
     """
+    needs("--picture", picture, "theme")
+    needs("--page", page, "seed")
     form, asked = _form(picture), Asked(page)
     program = module_of(load(target))
+    if repair is not None:
+        _check_place(program, Path(repair))
     arguments = [] if page is None else arguments_of(program, None, seed or 0)
     verdict = xbuild.check(program, send_buffers=send_buffers)
     if page is not None:
         asked.keep(refused_trace(program, arguments, verdict, asked.options, send_buffers=send_buffers))
+        click.echo(page, err=as_json)
     if picture is not None:
-        write(xbuild.viz(verdict, theme=theme).render(form), picture)
+        write(xbuild.viz(verdict, theme=theme).render(form), picture, err=as_json)
     if as_json:
         click.echo(json.dumps(verdict.to_dict(), indent=2))
     else:
@@ -55,25 +61,35 @@ def check(
     if verdict.kind == "depends":
         click.echo("notice: data decides whether this program comes to an end; the run will show it", err=True)
     if repair is not None:
-        _write_repaired(verdict, repair)
+        _write_repaired(verdict, repair, as_json)
     sys.exit(REFUSED if verdict.refused else 0)
 
 
-def _write_repaired(verdict: xbuild.Verdict, path: str) -> None:
+def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
+    """That what is written there can be read again as a target: a file for one program, a folder for several."""
+    if isinstance(program, xbuild.Module):
+        if path.is_dir() or path.suffix not in (".hlo", ".txt"):
+            raise click.UsageError(f"--repair {path}: one program is for all devices; a file FILE.hlo is wanted")
+    elif path.exists() and not path.is_dir():
+        raise click.UsageError(f"--repair {path} is a file; there is a program for each device, and a folder is wanted")
+
+
+def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     """One program to a file, those of several devices to a folder."""
     if verdict.repair is None:
-        click.echo("notice: there is no repair to write", err=True)
+        why = "the report has no other order that mends it" if verdict.findings else "the program needs no repair"
+        click.echo(f"notice: {path} is not written: {why}", err=True)
         return
     found = xbuild.repaired(verdict)
     if isinstance(found, xbuild.Module):
-        write(found.to_hlo(), path)
+        write(found.to_hlo(), path, err=as_json)
         return
     try:
         Path(path).mkdir(exist_ok=True)
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}") from None
     for device, module in found.modules.items():
-        write(module.to_hlo(), str(Path(path) / f"device{device}.hlo"))
+        write(module.to_hlo(), str(Path(path) / f"device{device}.hlo"), err=as_json)
 
 
 def _form(picture: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -11,7 +12,7 @@ import xbuild
 
 from ..diagnostics import BuildError
 from ..graph import Module, ModuleGroup
-from .group import REFUSED, load, main, module_of, stop, takes_target
+from .group import REFUSED, load, main, module_of, needs, stop, takes_target
 from .viz import write
 
 _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
@@ -28,18 +29,21 @@ def extract(target: str, around: str | None, radius: int, computation: str | Non
 
     Operands that are cut off become parameters; the root is what is used outside.
     """
+    needs("--around NAME", around, "radius")
     program = _one(target)
     try:
         part = xbuild.extract(program, around, radius, computation=computation)
     except BuildError as error:
-        raise stop(error.message + "".join(f"\nhint: {hint}" for hint in error.hints)) from None
+        report = error.message + "".join(f"\nhint: {hint}" for hint in error.hints)
+        raise click.UsageError(report) if error.kind == "undefined_name" else stop(report) from None
     write(part.to_hlo(), output)
 
 
 def _one(target: str) -> Module:
     program = module_of(load(target))
     if isinstance(program, ModuleGroup):
-        raise click.UsageError(f"{target!r} is a program for each device; that of one device is wanted")
+        way = f", such as {Path(target) / 'device0.hlo'}" if Path(target).is_dir() else ""
+        raise click.UsageError(f"{target!r} is a program for each device; that of one device is wanted{way}")
     return program
 
 

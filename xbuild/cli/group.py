@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from shape_inference import XbuildError
 
@@ -20,14 +23,52 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 REFUSED = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Amount(click.FloatRange):
+    """A number of 0 or more; not NaN, with which every comparison fails."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        found = super().convert(value, parameter, context)
+        return self.fail(f"{value} is not a number.", parameter, context) if math.isnan(found) else found
+
+
+class _Group(click.Group):
+    """A command that cannot write ends with a sentence, as where the disk is full; a closed pipe is click's."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            where = "" if error.filename is None else f"{error.filename}: "
+            raise click.ClickException(f"{where}{error.strerror or error}") from None
+
+
+def given(*parameters: str) -> list[str]:
+    """Those of the options that stand on the command line, as they are spelled there."""
+    context = click.get_current_context()
+    spelled = {each.name: each.opts[-1] for each in context.command.params}
+    return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
+
+
+def needs(wanted: str, is_there: object, *parameters: str) -> None:
+    """Options that would say nothing are wrong: these say something only beside what is wanted."""
+    if not is_there and (found := given(*parameters)):
+        raise click.UsageError(f"{found[0]} says nothing without {wanted}")
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="xbuild-hlo", prog_name="xbuild")
 @click.pass_context
 def main(context: click.Context) -> None:
     """Build, read, check, run and see XLA programs.
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo, or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly.
+    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the
+    program is refused or stops, 2 the command is used wrongly.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
@@ -66,7 +107,7 @@ def reported() -> Iterator[None]:
     except (Refused, Stopped, XbuildError) as report:
         raise stop("\n".join([str(report), *getattr(report, "__notes__", ())])) from None
     except KeyboardInterrupt:
-        raise stop("interrupted before the run had begun") from None
+        raise stop("interrupted, before the run had begun or after its end") from None
 
 
 def module_of(program: Program) -> Module | ModuleGroup:

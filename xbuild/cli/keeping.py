@@ -15,16 +15,25 @@ SECONDS, TRIPS = 10.0, 100_000
 """How far a program that is refused is run, where no limit is given."""
 
 
-def _in_a_folder(asked: Any, attribute: Any, page: str | None) -> None:
-    if page is not None and not Path(page).absolute().parent.is_dir():
-        raise click.UsageError(f"{page}: there is no such folder")
+def _is_page(asked: Any, attribute: Any, page: str | None) -> None:
+    if page is None:
+        return
+    if Path(page).suffix not in (".html", ".htm"):
+        raise click.UsageError(f"--page {page}: a page is a file of HTML; a name that ends in .html is wanted")
+    in_a_folder(page)
+
+
+def in_a_folder(path: str) -> None:
+    """That a file can be made there, found out before the work."""
+    if not Path(path).absolute().parent.is_dir():
+        raise click.UsageError(f"{path}: there is no such folder")
 
 
 @define
 class Asked:
     """Where a run is to be kept: a page, a folder, with how much of its values; perhaps nowhere."""
 
-    page: str | None = field(default=None, validator=_in_a_folder)
+    page: str | None = field(default=None, validator=_is_page)
     folder: str | None = None
     sampling: dict[str, int] = field(factory=dict)
 
@@ -73,8 +82,10 @@ def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, 
 def _kept(run: Any, *given: Any, **options: Any) -> Any:
     try:
         return run(*given, **options)
-    except (TraceError, OSError) as error:
+    except TraceError as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
 
 
 def refused_trace(

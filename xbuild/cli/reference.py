@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from typing import Any
 
 import click
 
+import xbuild
 from shape_inference import infer
 
 from ..explanations import EXPLANATIONS
@@ -42,16 +44,45 @@ def _status(opcode: str) -> str:
 @main.command()
 @click.argument("word", metavar="KIND-or-OP")
 def explain(word: str) -> None:
-    """Say what an op does, or what a kind of refusal means."""
-    opcode = word.strip("_").replace("-", "_")
-    if opcode in OPS:
-        names = NAMES[opcode]
-        also = f", XlaBuilder's {names.xla_builder}" if names.xla_builder else ""
-        click.echo(f"xb.{_signature(OPS[opcode])}\n{names.spelling} in HLO text{also}\n")
-        click.echo(inspect.cleandoc(OPS[opcode].declaration.__doc__ or ""))
-    elif word in EXPLANATIONS:
-        click.echo(f"{word}: {EXPLANATIONS[word]}")
-    else:
+    """Say what an op does, or what a kind of refusal means.
+
+    Ops are found by their names in xb, in HLO text and in XlaBuilder; other functions of xb by their names.
+    """
+    from ..migration import ROWS
+
+    told = _told(word)
+    if told is None and (row := ROWS.get(f"ops.{word}")):
+        note = f" ({row.note})" if row.note else ""
+        targets = [each for each in row.target.split(", ") if each != "-"]
+        told = "\n".join([
+            f"XlaBuilder's {word} is {' and '.join(f'xb.{each}' for each in targets) or 'not here'}{note}",
+            *filter(None, map(_told, targets)),
+        ])  # fmt: skip
+    if told is None:
         close = difflib.get_close_matches(word, [*OPS, *EXPLANATIONS], 1)
         hint = f"; did you mean {close[0]!r}?" if close else "; `xbuild ops` lists the ops"
         raise click.UsageError(f"{word!r} is neither an op nor a kind of refusal{hint}")
+    click.echo(told)
+
+
+def _told(word: str) -> str | None:
+    """What is known of an op, a kind of refusal, or another function of xb; None of anything else."""
+    word = word.removeprefix("xb.").removeprefix("ops.")
+    opcode = word.strip("_").replace("-", "_")
+    form = getattr(xbuild, NAMES[opcode].name if opcode in OPS else word, None)
+    if opcode in OPS:
+        names, schema = NAMES[opcode], OPS[opcode]
+        also = f", XlaBuilder's {names.xla_builder}" if names.xla_builder else ""
+        lines = [f"xb.ops.{_signature(schema)}", f"{names.spelling} in HLO text{also}"]
+        if form is not getattr(xbuild.ops, names.name):
+            lines.append(f"the comfortable form: {_called(names.name, form)}")
+        return "\n".join([*lines, "", inspect.cleandoc(schema.declaration.__doc__ or "")])
+    if word in EXPLANATIONS:
+        return f"{word}: {EXPLANATIONS[word]}"
+    if inspect.isfunction(form):
+        return f"{_called(word, form)}\n\n{inspect.getdoc(form)}"
+    return None
+
+
+def _called(name: str, function: Any) -> str:
+    return f"xb.{name}{inspect.signature(function)}".replace("'", "")

@@ -12,21 +12,24 @@ from shape_inference import Shape
 
 from .. import archive
 from ..graph import Module, ModuleGroup
-from .group import entries, load, main, module_of, reported, stop, takes_target
-from .keeping import Asked, executed
+from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
+from .keeping import Asked, executed, in_a_folder
+
+SEED = click.IntRange(min=0)
+"""NumPy's generators take none below."""
 
 
 @main.command()
 @takes_target
 @click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
-@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments instead.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
 @click.option("--outputs", type=click.Path(dir_okay=False, writable=True), help="npz: d<device>_out<i>.")
 @click.option("--infeed", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_infeed<i>, or infeed<i>.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="Who runs it.")
 @click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
-@click.option("--eps", type=click.FloatRange(min=0), help="How far apart both may be; else stated by element type.")
+@click.option("--eps", type=Amount(), help="How far apart both may be; else stated by element type.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
 @click.option(
     "--trace", "folder", type=click.Path(file_okay=False), help="A folder for the trace; `xbuild trace` reads it."
@@ -34,7 +37,7 @@ from .keeping import Asked, executed
 @click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
 @click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
 @click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
-@click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
+@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.")
 def run(
     target: str,
@@ -71,6 +74,11 @@ def run(
     from interpreter.engines import compare, execute_on_xla
     from interpreter.engines.comparison import lines
 
+    needs("--engine xla or both", engine != "interpreter", "platform")
+    needs("--engine both", engine == "both", "eps")
+    needs("--trace DIR", folder, "trace_bytes", "trace_every")
+    if outputs:
+        in_a_folder(outputs)
     program = module_of(load(target))
     given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
@@ -90,7 +98,7 @@ def run(
             results, failure = executed(program, arguments, asked, **options)
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:
-        archive.write_results(outputs, results, shapes)
+        _write(outputs, results, shapes)
     compared = compare(results, theirs, shapes, eps) if engine == "both" else []
     for line in lines(compared) if engine == "both" else _summary(results, shapes):
         click.echo(line)
@@ -99,6 +107,13 @@ def run(
         faults.append("the engines differ")
     if faults:
         raise stop("\n".join(faults))
+
+
+def _write(path: str, results: list[Any], shapes: list[Any]) -> None:
+    try:
+        archive.write_results(path, results, shapes)
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from None
 
 
 def _infeed(path: str | None, engine: str, devices: int) -> list[list[Any]] | None:

@@ -8,7 +8,7 @@ import click
 
 from ..graph import Computation, Module, ModuleGroup
 from ..targets import Program
-from .group import load, main, takes_target
+from .group import given, load, main, takes_target
 
 
 @main.command()
@@ -18,6 +18,10 @@ from .group import load, main, takes_target
 @click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Of HLO text.")
 def show(target: str, plan: bool, only: str | None, style: str) -> None:
     """Print a program as HLO text."""
+    if plan and (found := given("only", "style")):
+        raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
+    if only and given("style"):
+        raise click.UsageError("--style is for the whole text, and --only is given")
     program = load(target)
     for heading, part in _parts(program):
         click.echo(heading, nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ import click
 
 from ..trace import Trace
 from ..trace.disk import is_trace
-from .group import load, main, module_of, reported
+from .group import Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
-from .run import arguments_of
+from .run import SEED, arguments_of
 from .trace import opened
 
 
 @main.command()
 @click.argument("target", metavar="TARGET|DIR")
 @click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
-@click.option("--random", "seed", type=int, metavar="SEED", help="Random arguments instead.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
-@click.option("--max-seconds", type=click.FloatRange(min=0), help="Seconds in all.")
+@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
     device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
@@ -32,13 +33,15 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     """
     from ..stepping import Shell
 
-    found = (
-        opened(target)
-        if Path(target).is_dir() and is_trace(target)
-        else _run(target, inputs, seed, max_seconds, options)
-    )
-    typed = sys.stdin.isatty()
-    shell = Shell(found, None if typed else sys.stdin, sys.stdout)
+    if Path(target).is_dir() and is_trace(target):
+        if wrong := given("inputs", "seed", "send_buffers", "strict", "max_seconds"):
+            raise click.UsageError(f"{wrong[0]} is for a run, and {target} is the trace of one that has been")
+        found = opened(target)
+    else:
+        found = _run(target, inputs, seed, max_seconds, options)
+    read = io.StringIO() if sys.stdin is None else sys.stdin  # None: it is closed
+    typed = read.isatty()
+    shell = Shell(found, None if typed else read, sys.stdout)
     try:
         shell.cmdloop()
     except KeyboardInterrupt:

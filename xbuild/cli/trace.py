@@ -12,7 +12,7 @@ from ..trace import Event, Trace, TraceError
 from ..trace.births import births, chain
 from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
-from .group import REFUSED, main
+from .group import REFUSED, Amount, main
 
 
 @main.command()
@@ -21,7 +21,7 @@ from .group import REFUSED, main
 @click.option("--device", type=click.IntRange(min=0), help="With --of: of one device alone.")
 @click.option("--turn", type=click.IntRange(min=0), help="With --of: at this turn alone; the first is 0.")
 @click.option("--devices", nargs=2, type=click.IntRange(min=0), metavar="A B", help="Where two devices first differ.")
-@click.option("--eps", type=click.FloatRange(min=0), help="In a comparison: how far apart values may be.  [default: 0]")
+@click.option("--eps", type=Amount(), help="In a comparison: how far apart values may be.  [default: 0]")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
 @click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
 def trace(

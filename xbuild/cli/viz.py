@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from .group import load, main, stop, takes_target
+from ..archive import replacing
+from .group import Amount, load, main, needs, stop, takes_target
 
 _SECONDS = "How long graphviz may take, for png and pdf."
 
@@ -25,11 +26,16 @@ _SECONDS = "How long graphviz may take, for png and pdf."
 @click.option("--paths", nargs=2, metavar="A B", help="What is on the ways from one instruction to another.")
 @click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest folded.")
 @click.option("--fold", multiple=True, metavar="NAME", help="A computation or scope as one box; may be repeated.")
-@click.option("--max-nodes", type=click.IntRange(min=1), help="Boxes; what is more is folded.  [default: 300]")
-@click.option("--seconds", type=click.FloatRange(min=0), default=5.0, show_default=True, help=_SECONDS)
+@click.option(
+    "--max-nodes", type=click.IntRange(min=1), help="Boxes; what is more is folded.  [default: 300, in .mmd 120]"
+)
+@click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program."""
     from ..viz import ViewError
+
+    needs("--around NAME", view["around"], "radius")
+    needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
     try:
         content, notes = _drawn(target, output, view)
@@ -67,13 +73,14 @@ def form_of(output: str | None) -> str:
         raise click.UsageError(f"{output!r} is no picture; a name that ends in one of {endings} is wanted") from None
 
 
-def write(content: str | bytes, output: str | None) -> None:
-    """A picture to its file, whose name is told, or to the terminal."""
+def write(content: str | bytes, output: str | None, err: bool = False) -> None:
+    """What a command makes to its file, whole or not at all, whose name is told; or to the terminal."""
     if output is None:
         click.echo(content, nl=False)
         return
     try:
-        Path(output).write_bytes(content if isinstance(content, bytes) else content.encode())
+        with replacing(Path(output)) as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise click.UsageError(f"{output}: {error.strerror}") from None
-    click.echo(output)
+    click.echo(output, err=err)

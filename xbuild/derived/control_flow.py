@@ -101,10 +101,16 @@ def conditional(
             f"{1 + len(arguments)} arguments; 3 (branch_index, branch_operands, branch_computations) or 5 (pred, "
             "true_operand, true_computation, false_operand, false_computation) are wanted",
         )
-    given_operands = as_list(branch_operands)
+    given_operands, branches = as_list(branch_operands), as_list(branch_computations)
+    if len(given_operands) != len(branches):
+        refuse(
+            "arity_mismatch",
+            f"{len(given_operands)} branch_operands and {len(branches)} branch_computations: a branch has one operand",
+            "an operand may be a tuple: [(a, b), (c,)] are those of two branches",
+        )
     builder = builder_among((branch_index, *given_operands))
     operands = tuple(packed(each, builder) for each in given_operands)
-    return ops.conditional(branch_index, operands, branch_computations=tuple(as_list(branch_computations)), name=name)
+    return ops.conditional(branch_index, operands, branch_computations=tuple(branches), name=name)
 
 
 @dressed

@@ -69,5 +69,7 @@ def _array(operand: Any) -> Array:
     except (TypeError, ValueError):
         too_large = False
     if too_large:
-        refuse("element_type_mismatch", f"{operand!r} is outside of every integer type")
+        shown = repr(operand)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        refuse("element_type_mismatch", f"{shown} is outside of every integer type")
     raise BuildError("invalid_operand", f"operand {operand!r} is neither a value nor a number nor an array")

@@ -257,7 +257,9 @@ def _of_operands(old: Instruction, new: Instruction, pairs: Pairs) -> Iterator[C
     wrong = [n for n, (a, b) in enumerate(zip(old.operands, new.operands, strict=True)) if pairs.new.get(a) is not b]
     labels = operand_labels(OPS[new.opcode], len(new.operands), new.segments) if wrong else []
     for n in wrong:
-        yield Change(f"operand {labels[n]}", old.operands[n].name, new.operands[n].name)
+        yield Change(
+            "operand" if labels[n] == "operands" else f"operand {labels[n]}", old.operands[n].name, new.operands[n].name
+        )
 
 
 def _names(instructions: tuple[Instruction, ...]) -> str:

@@ -50,7 +50,8 @@ def repaired(verdict: Verdict) -> Module | ModuleGroup:
         if key not in made:
             made[key] = _ordered(each.module, orders)
         modules[device] = made[key]
-    return next(iter(made.values())) if len(made) == 1 else ModuleGroup(modules)
+    one = next(iter(modules.values()))
+    return one if len(made) == 1 and one.num_devices == len(modules) else ModuleGroup(modules)
 
 
 def _ordered(module: Module, orders: Orders) -> Module:

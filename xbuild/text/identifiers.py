@@ -28,7 +28,9 @@ def is_identifier(name: str) -> bool:
 def check_name(name: Any, refusal: type[XbuildError] = XbuildError) -> None:
     """Raise the refusal (of kind invalid_name) unless HLO text could hold the name."""
     if not isinstance(name, str):
-        raise refusal("invalid_name", f"{name!r} is no name; a string is wanted")
+        shown = repr(name)
+        what = shown if len(shown) <= 60 and "\n" not in shown else f"a {type(name).__name__}"
+        raise refusal("invalid_name", f"{what} is no name; a string is wanted")
     if name in KEYWORDS:
         raise refusal("invalid_name", f"{name!r} is no name: HLO text has it as a word", [f"{nearest(name)!r} is one"])
     if not is_identifier(name):

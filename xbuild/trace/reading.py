@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from shape_inference import XbuildError
-
+from ..archive import ArchiveError, opened
 from ..attributes import Array
 from ..graph import Instruction, Module, ModuleGroup, Source
 from .data import Meeting, Spot, Trace, Transfer
@@ -32,8 +31,9 @@ def load(folder: str | os.PathLike[str]) -> Trace:
     place = Path(folder)
     try:
         return _loaded(place, _index(place))
-    except (OSError, KeyError, IndexError, TypeError, ValueError, XbuildError) as error:
-        raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {error}") from error
+    except (ArchiveError, OSError, KeyError, IndexError, TypeError, ValueError) as error:
+        why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+        raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {why}") from error
 
 
 def _index(place: Path) -> dict[str, Any]:
@@ -41,6 +41,10 @@ def _index(place: Path) -> dict[str, Any]:
         index: dict[str, Any] = json.loads((place / "index.json").read_bytes())
     except FileNotFoundError:
         raise TraceError(f"{os.fspath(place)!r} holds no trace: there is no index.json") from None
+    except NotADirectoryError:
+        raise TraceError(f"{os.fspath(place)!r} is a file, and a trace is a folder") from None
+    except ValueError:
+        raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: index.json is no JSON") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise TraceError(f"{os.fspath(place)!r} holds no trace of this form: {FORMAT!r} is read")
     return index
@@ -103,7 +107,7 @@ def _own_time(device: Array, spot: Array) -> dict[str, Array]:
 
 
 def _time(place: Path, modules: Sequence[Module], device: Array) -> dict[str, Any]:
-    with np.load(place / "time.npz", allow_pickle=False) as file:
+    with opened(place / "time.npz") as file:
         columns = {name: file[name] for name in file.files}
     found: dict[str, Any] = {name: columns[name] for name in ("time", "since", "count")}
     if any(len(column) != len(device) for column in found.values()):
@@ -127,7 +131,7 @@ def _parts(column: Array, lengths: Array) -> list[tuple[int, ...]]:
 def _results(place: Path) -> list[Any] | None:
     if not (place / "results.npz").exists():
         return None
-    with np.load(place / "results.npz", allow_pickle=False) as file:
+    with opened(place / "results.npz") as file:
         packed = _packed(file)
         return [None if ref < 0 else packed[ref] for ref in file["refs"].tolist()]
 
@@ -148,7 +152,7 @@ class Chunks(Mapping[int, Any]):
         """Devices and spots of all events; notes on the way where the values are."""
         devices, spots = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
         for number, path in enumerate(self.paths):
-            with np.load(path, allow_pickle=False) as file:
+            with opened(path) as file:
                 devices.append(file["device"])
                 spots.append(file["spot"])
                 self._where |= {event: (number, ref) for event, ref in file["refs"].tolist()}
@@ -158,7 +162,7 @@ class Chunks(Mapping[int, Any]):
         chunk, ref = self._where[event]
         packed = self._held.pop(chunk, None)
         if packed is None:
-            with np.load(self.paths[chunk], allow_pickle=False) as file:
+            with opened(self.paths[chunk]) as file:
                 packed = _packed(file)
         self._held[chunk] = packed
         while len(self._held) > _HELD:
