@@ -88,7 +88,7 @@ class _Reader:
 
     def expect(self, wanted: str) -> None:
         if self.ahead != wanted:
-            self.refuse(f"{self.ahead or 'the end'!r} where {wanted or 'the end'!r} is wanted")
+            self.refuse(f"{_told(self.ahead)} where {_told(wanted)} is wanted")
         self.take()
 
     def refuse(self, fact: str) -> NoReturn:
@@ -99,7 +99,7 @@ class _Reader:
             return self._tuple()
         name = self.ahead
         if name != "token" and name not in PRIMITIVES:
-            self.refuse(f"{name or 'the end'!r} is no element type")
+            self.refuse(f"{_told(name)} is no element type")
         self.take()
         self.expect("[")
         extents = self._extents()
@@ -139,7 +139,7 @@ class _Reader:
     def _extent(self) -> tuple[int, bool]:
         match = _EXTENT.fullmatch(self.ahead)
         if not match:
-            self.refuse(f"{self.ahead or 'the end'!r} is no extent")
+            self.refuse(f"{_told(self.ahead)} is no extent")
         digits = match[2]
         if len(digits) > 400 or not 0 <= int(digits) <= MAX_EXTENT:
             self.refuse(f"{digits[:24]}{'...' * (len(digits) > 24)} is no extent; 0..2^63-1 are")
@@ -169,3 +169,8 @@ class _Reader:
         self.end = match.end()
         self._look()
         return Layout(dims, (match[2] or "").strip())
+
+
+def _told(word: str) -> str:
+    """A word of the text, or that there is none."""
+    return repr(word) if word else "the end"

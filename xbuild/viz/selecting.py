@@ -45,6 +45,8 @@ def near(picture: Picture, start: str, radius: int) -> set[str]:
                 if other not in found:
                     found.add(other)
                     following.append(other)
+        if not following:
+            break
         layer = following
     return found
 

@@ -80,6 +80,8 @@ def _folded(picture: Picture, name: str) -> Picture:
         if found is not None:
             return found
     names = [*(each.name for each in _frames(picture)), *{box.scope for box in picture.all_boxes() if box.scope}]
+    if name in names:
+        raise ViewError(f"{name!r} has nothing to be folded into: no other computation that is drawn calls it")
     close = difflib.get_close_matches(name, names, 1)
     raise ViewError(f"no computation or scope {name!r} to fold{f'; did you mean {close[0]!r}?' if close else ''}")
 
