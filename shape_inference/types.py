@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 from attrs import field, frozen
-
-from .rules import refuse
 
 Dims: TypeAlias = tuple[int, ...]
 
@@ -33,11 +30,7 @@ class PrimitiveType:
     dtype: np.dtype[Any]
 
     def __getitem__(self, dims: int | Sequence[int]) -> Shape:
-        """An array of these extents. Raises ShapeError where one is negative, TypeError where one is no integer."""
-        sizes = (dims,) if isinstance(dims, int) else tuple(map(operator.index, dims))
-        if sizes and min(sizes) < 0:
-            refuse("negative_size", f"{self.name}[{','.join(map(str, sizes))}] has an extent below 0")
-        return array_shape(self, sizes)
+        return array_shape(self, (dims,) if isinstance(dims, int) else tuple(dims))
 
     def __repr__(self) -> str:
         return self.name

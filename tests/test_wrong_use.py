@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -183,8 +182,8 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 
 
 def test_a_closed_stdin_is_an_empty_script() -> None:
-    command = [sys.executable, "-c", "from xbuild.cli import main; main()", "step", RING, "--random", "0"]
-    done = subprocess.run(command, preexec_fn=lambda: os.close(0), capture_output=True, text=True)
+    command = [sys.executable, "-m", "xbuild", "step", RING, "--random", "0"]
+    done = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&-', *command], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
