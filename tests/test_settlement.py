@@ -50,6 +50,11 @@ def test_a_loop_that_must_run_as_often_as_another(count: int) -> None:
     assert disagreement(program) is None
 
 
+@pytest.mark.parametrize(("seed", "kind"), [(74210, "error"), (10_017_690, "deadlock")])
+def test_a_loop_and_one_inside_of_it_hang_on_one_number(seed: int, kind: str) -> None:
+    assert checked(random_program(seed, WIDE))[1].kind == kind
+
+
 def test_buffers_hide_what_more_trips_show() -> None:
     program = many(
         (loop("a", OWN, *send(1, 0, 1)),), (loop("a", times(0, 0), *recv(1, 0, 1)),), send_buffers=10, **trips(10, 11)

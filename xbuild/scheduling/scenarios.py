@@ -29,7 +29,7 @@ Traces: TypeAlias = dict[int, tuple[Event, ...]]
 
 MOST_SCENARIOS = 4096
 MOST_EVENTS = 300_000  # of all scenarios, if all were like the first
-MOST_WORK = 1_000_000  # events that are followed
+MOST_WORK = 3_000_000  # events that are followed
 LARGEST = 8
 FARTHEST = 1000  # trips
 MOST_MORE = 6
