@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 import zlib
@@ -154,8 +155,11 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
         for number, (leaf, leaf_shape) in enumerate(leaf_values(result, shape)):
             suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
             arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
-    with replacing(Path(path)) as file:
-        np.savez_compressed(file, **arrays)
+    with tempfile.TemporaryFile() as packed:  # NumPy's writer does not take it well where the target is full
+        np.savez_compressed(packed, **arrays)
+        packed.seek(0)
+        with replacing(Path(path)) as file:
+            shutil.copyfileobj(packed, file)
 
 
 def _umask() -> int:
