@@ -22,6 +22,7 @@ from xbuild.op import OPS
 from xbuild.page import framed, page_text
 from xbuild.page.data import page_data
 from xbuild.page.fitting import LEVELS, fitted
+from xbuild.page.packing import shades
 from xbuild.page.telling import rules, sentence
 from xbuild.trace import Trace
 
@@ -164,3 +165,11 @@ def test_a_verdict_needs_no_arguments_for_its_page(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["check", f"{EXAMPLES / 'deadlocks' / 'ring.py'}:program", "--page", str(out)])
     assert "deadlock: devices 0-3" in result.output
     assert [each["cause"] for each in _data(out.read_text(encoding="utf-8"))["stop"]["devices"]] == [True] * 4
+
+
+def test_shades_are_parts_of_the_largest() -> None:
+    found = shades(np.array([[0.5, -1.0], [0.0, 0.25]], np.float32))
+    assert found.dtype == np.int8
+    assert found.tolist() == [[64, -127], [0, 32]]
+    assert shades(np.zeros((2, 0), np.float32)).shape == (2, 0)
+    assert shades(np.array([np.inf, 1.0, 0.0], np.float32)).tolist() == [127, 0, 0]

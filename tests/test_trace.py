@@ -134,6 +134,35 @@ def test_large_values_are_told_in_short_and_no_more_than_the_limit_is_kept() -> 
     assert trace(module, [[x]], values=False).left_out == "no value was kept"
 
 
+def test_what_comes_after_the_limit_is_told_in_short() -> None:
+    """Until as much again has been kept; small arrays stay whole as long."""
+    module = xb.Module("squares", xb.computation(xb.f32[512], xb.f32[4])(lambda x, y: (x * x, y * y)))
+    given = [np.arange(512, dtype=np.float32), np.ones(4, np.float32)]
+    found = trace(module, [given], bytes=2100)
+    kept = {event.instruction.opcode: found.value(event.number) for event in found}
+    kinds = [type(found.value(event.number)).__name__ for event in found if event.number in found.values]
+    assert kinds.count("Summary") == 1
+    assert isinstance(kept["multiply"], np.ndarray)
+    assert "came after 2,100 bytes had been kept: those of more than 1,024 bytes are told by" in found.left_out
+    assert "not there" not in found.left_out
+    assert "came after 4,000 bytes, and are not there" in trace(module, [given], bytes=2000).left_out
+
+
+@pytest.mark.parametrize("last", [1.0, -0.0])
+def test_equal_arrays_of_devices_are_kept_once(last: float) -> None:
+    """Equal are those that have the same bits."""
+    module = xb.Module("double", xb.computation(xb.f32[100])(lambda x: x + x), num_replicas=2)
+    inputs = np.zeros((2, 1, 100), np.float32)
+    inputs[1, 0, -1] = last
+    found = trace(module, list(inputs))
+    one, other = (found.value(event.number) for event in found if event.instruction.opcode == "add")
+    assert one is not other
+    assert np.signbit(other[-1]) == np.signbit(last)
+    same = trace(module, [inputs[0], inputs[0].copy()])
+    one, other = (same.value(event.number) for event in same if event.instruction.opcode == "add")
+    assert one is other
+
+
 def test_a_summary_counts_what_is_no_number() -> None:
     told = summary(np.array([[np.nan, 1.0, np.inf], [2.0, 3.0, -np.inf]], np.float32))
     assert (told.nans, told.infs, told.low, told.high, told.mean) == (1, 2, 1.0, 3.0, 2.0)

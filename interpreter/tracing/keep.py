@@ -10,32 +10,41 @@ import numpy as np
 from attrs import define, field
 
 from shape_inference.types import PRIMITIVES
-from xbuild.trace import Summary, summary
+from xbuild.trace import summary
 
 from ..lines import Path
 
 KNOWN = {each.dtype for each in PRIMITIVES.values()}
 _ARRAYS = np.ndarray, np.generic
 
+SUMMARY = 1 << 10
+"""About how many bytes a summary takes."""
+
+_SCANT = 256
+"""An array of fewer bytes is not compared with others: to keep it twice costs less."""
+
 
 @define
 class Keep:
-    """Arrays of up to `elements` are kept whole, larger ones as a summary, all until `bytes` are reached.
+    """Arrays of up to `elements` are kept whole, larger ones as a summary, until `bytes` are reached.
 
+    After that, until as many bytes again, arrays that take more than a summary are told by one; then nothing is kept.
     Of an instruction that a device comes to again, only each `every`-th turn is kept.
-    The same array on several devices or events is kept once.
+    Equal arrays of several devices or events are kept once.
     """
 
     elements: int = 4096
     bytes: int = 64 << 20
     every: int = 1
     held: int = 0
-    whole: int = 0
+    added: int = 0
     short: int = 0
+    late: int = 0
     dropped: int = 0
     passed: int = 0
     _known: dict[int, tuple[Any, Any]] = field(factory=dict)
-    _told: dict[int, tuple[Any, Summary]] = field(factory=dict)
+    _equal: dict[Any, Any] = field(factory=dict)
+    _told: dict[int, tuple[Any, Any]] = field(factory=dict)
     _turns: dict[tuple[int, int], int] = field(factory=dict)
 
     def __call__(self, value: Any, device: int, path: Path) -> Any:
@@ -60,38 +69,56 @@ class Keep:
         told = self._told.get(id(value))
         if told is not None and told[0]() is value:
             return told[1]
-        kept = self._kept(value)
-        if isinstance(kept, np.ndarray):
+        kept = self._kept(value) if value.nbytes < _SCANT or value.size > self.elements else self._once(value)
+        if kept is value:
             self._known[id(value)] = value, kept
-        elif isinstance(kept, Summary) and isinstance(value, np.ndarray):
+        elif kept is not None and isinstance(value, np.ndarray):
             self._told[id(value)] = weakref.ref(value, partial(self._told.pop, id(value))), kept
         return kept
 
     def forget(self) -> None:
         """Hold no array any more, to know it again: they stand elsewhere now."""
         self._known.clear()
+        self._equal.clear()
+
+    def _once(self, value: Any) -> Any:
+        """What was kept of an equal array, or is kept of this one now."""
+        letters = value.tobytes()
+        key = value.dtype, value.shape, hash(letters)
+        kept = self._equal.get(key)
+        if kept is None or (isinstance(kept, np.ndarray) and kept.tobytes() != letters):
+            kept = self._equal[key] = self._kept(value)
+        return kept
 
     def _kept(self, value: Any) -> Any:
-        cost = min(value.size, self.elements if value.size <= self.elements else 256) * value.itemsize
-        if self.held + cost > self.bytes:
-            self.dropped += 1
-            return None
-        self.held += cost
-        if value.size > self.elements:
-            self.short += 1
-            return summary(value)
-        self.whole += 1
-        return value
+        is_large = value.size > self.elements
+        cost = SUMMARY if is_large else value.nbytes
+        if self.held + cost <= self.bytes:
+            self.held += cost
+            self.short += is_large
+            return summary(value) if is_large else value
+        cost = min(value.nbytes, SUMMARY)
+        if self.added + cost <= self.bytes:
+            self.added += cost
+            self.late += 1
+            return summary(value) if value.nbytes > SUMMARY else value
+        self.dropped += 1
+        return None
 
     def left_out(self) -> str:
         """What was not kept whole, in words."""
         parts = []
         if self.short:
-            parts.append(f"{self.short} values of more than {self.elements:,} elements are told by their summaries")
+            parts.append(f"{self.short:,} values of more than {self.elements:,} elements are told by their summaries")
         if self.passed:
             parts.append(
                 f"of an instruction one turn in {self.every} is kept, and {self.passed:,} values are not there"
             )
+        if self.late:
+            parts.append(
+                f"{self.late:,} values came after {self.bytes:,} bytes had been kept: "
+                f"those of more than {SUMMARY:,} bytes are told by their summaries"
+            )
         if self.dropped:
-            parts.append(f"{self.dropped} values came after {self.bytes:,} bytes had been kept, and are not there")
+            parts.append(f"{self.dropped:,} values came after {2 * self.bytes:,} bytes, and are not there")
         return "; ".join(parts)

@@ -68,10 +68,11 @@ def traced(
 def trace(*given: Any, **options: Any) -> Trace:
     """Run a program on all its devices and keep what happens; `options` are those of `execute`.
 
-    Values of up to `elements` elements are kept whole, larger ones as summaries, all until `bytes` bytes are kept; of
-    an instruction that comes again only each `every`-th turn; none with `values=False`. `origins` asks from which
-    elements of the operands each element of small results came. With `folder` the trace is written there while the run
-    goes on, so that one that is cut off leaves what it had; values are read from there afterwards.
+    Values of up to `elements` elements are kept whole, larger ones as summaries, until `bytes` bytes are kept; then all
+    as summaries, until as many bytes again; of an instruction that comes again only each `every`-th turn; none with
+    `values=False`. `origins` asks from which elements of the operands each element of small results came. With `folder`
+    the trace is written there while the run goes on, so that one that is cut off leaves what it had; values are read
+    from there afterwards.
     A run that stops gives its trace up to there, with the report in `stop`; one with `strict` its `findings`.
     With `check=False` a program that would be refused is run until it is stuck.
     Raises Refused where the scheduler refuses, ArgumentError where an input does not fit, TraceError where the folder

@@ -44,6 +44,19 @@ def test_keys(opened: Open) -> None:
     assert name(page) == "recv.5"
 
 
+def test_a_held_key_draws_once_a_frame(opened: Open) -> None:
+    page = opened("large")
+    page.evaluate("""() => {
+      const each = draw;
+      window.drawn = 0;
+      draw = (...given) => { drawn++; each(...given); };
+      const press = n => new KeyboardEvent("keydown", {key: "j", repeat: n > 0, bubbles: true});
+      for (let n = 0; n < 20; n++) document.body.dispatchEvent(press(n));
+    }""")
+    page.wait_for_function("state.time === 21 && document.getElementById('clock').innerText.startsWith('step 21 ')")
+    assert page.evaluate("drawn") == 2
+
+
 def test_slider_and_buttons(opened: Open) -> None:
     page = opened("ring")
     page.fill("#slider", "40")
@@ -69,6 +82,20 @@ def test_a_click_on_a_box(opened: Open) -> None:
     page.evaluate("document.getElementById('ring/recv.5').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     assert name(page) == "recv.5"
     assert page.evaluate("document.querySelector('#graph .now').id") == "ring/recv.5"
+
+
+@pytest.mark.parametrize(("at", "words"), [("all-reduce.56", "the same on all"), ("parameter.5", "the same on all")])
+def test_what_all_devices_have_alike(opened: Open, at: str, words: str) -> None:
+    page = opened("digits", f"at={at}")
+    assert name(page) == at
+    assert words in page.inner_text("#side .bar")
+
+
+def test_what_devices_have_apart(opened: Open) -> None:
+    page = opened("ring", "at=dynamic-slice.12")
+    assert "4 different" in page.inner_text("#side .bar")
+    page.evaluate("go({time: 5})")
+    assert "different" not in page.inner_text("#side")
 
 
 def test_search(opened: Open) -> None:

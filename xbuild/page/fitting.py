@@ -11,7 +11,7 @@ from attrs import frozen
 from ..trace import Summary, Trace
 from ..trace.pool import Pool
 from ..trace.summary import coarser, summaries
-from .packing import format_of, in_base64, small_ints
+from .packing import format_of, in_base64, shades, small_ints
 
 ROOM = 12 << 20
 """How many letters the values of a page take."""
@@ -82,7 +82,7 @@ def _cost(sizes: Any, level: Detail) -> float:
     if not len(sizes):
         return 0.0
     size, width = sizes[:, 0], sizes[:, 1]
-    short = _FIGURES + 4 * np.minimum(size, level.cells**2)
+    short = _FIGURES + np.minimum(size, level.cells**2)
     whole = (size <= level.whole) & (width < 1 << 30)
     return float(np.where(whole, size * np.minimum(width, 16), short).sum() * _LETTERS + len(size) * 2)
 
@@ -90,7 +90,7 @@ def _cost(sizes: Any, level: Detail) -> float:
 def _pooled(trace: Trace, values: Mapping[int, Any], level: Detail, every: int) -> tuple[Pool, list[int]]:
     if every > 1:
         values = {number: values[number] for number in values if trace.time[number] % every == 0}
-    pool, refs, short = Pool(format_of), [-1] * len(trace), _shortened(values.values(), level)
+    pool, refs, short = Pool(format_of, shades), [-1] * len(trace), _shortened(values.values(), level)
     for number, value in values.items():
         refs[number] = pool.add(_in_detail(value, short))
     return pool, refs

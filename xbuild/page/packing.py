@@ -25,6 +25,13 @@ def format_of(array: Array) -> tuple[str, Array]:
     return ("f8", array) if width == 8 else ("f4", array.astype(np.float32))
 
 
+def shades(cells: Array) -> Array:
+    """Numbers as 127ths of the largest, in a byte each: a picture shows no more."""
+    plain = np.nan_to_num(np.asarray(cells, np.float64))
+    largest = np.abs(plain).max(initial=0.0)
+    return np.rint(plain / largest * 127 if largest else plain).astype(np.int8)
+
+
 def in_base64(array: Array) -> str:
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")

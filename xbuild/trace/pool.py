@@ -23,15 +23,21 @@ def as_they_are(array: Array) -> tuple[str, Array]:
     return str(primitive_type(array.dtype)), array
 
 
+def single(cells: Array) -> Array:
+    return np.asarray(cells, np.float32)
+
+
 @define(eq=False)
 class Pool:
     """Values to be written; an object that comes again is held once.
 
     A kind is `{t, d, f}` of an array of type `t` and extents `d` in format `f`; `{t, d, c}` of a summary with cells of
-    extents `c`, after five figures as f64; `{of}` of a tuple of so many, whose bytes are the numbers of its elements.
+    extents `c` as `shaded` gives them, after five figures as f64; `{of}` of a tuple of so many, whose bytes are the
+    numbers of its elements.
     """
 
     spelled: Spelled = as_they_are
+    shaded: Callable[[Array], Array] = single
     kinds: list[dict[str, Any]] = field(factory=list)
     size: int = 0
     _kind: list[int] = field(factory=list)
@@ -56,7 +62,7 @@ class Pool:
             figures = [np.nan if (each := getattr(value, name)) is None else each for name in _FIGURES]
             key = value.type, value.dims, value.cells.shape
             kind = {"t": value.type, "d": list(value.dims), "c": list(value.cells.shape)}
-            return self._put(key, kind, np.array(figures, np.float64), np.asarray(value.cells, np.float32))
+            return self._put(key, kind, np.array(figures, np.float64), self.shaded(value.cells))
         array = np.asarray(value)
         form, plain = self.spelled(array)
         known = self._number.get((array.dtype, array.shape))

@@ -1,6 +1,9 @@
 // The state of the page: a step, a device, perhaps an element; all views follow it, and the address keeps it.
 const state = {time: 1, device: 0, index: null, part: null};
 
+// What the next drawing is of: of the steps that a held key asks for within one frame only the last is drawn.
+const pending = {toLane: false, isHeld: false, frame: 0};
+
 const currentEvent = () => lanes[state.device].at(state.time);
 
 function go(changes) {
@@ -9,9 +12,18 @@ function go(changes) {
   Object.assign(state, changes);
   state.time = Math.max(1, Math.min(D.end || 1, Math.round(state.time) || 1));
   state.device = Math.max(0, Math.min(lanes.length - 1, Math.round(state.device) || 0));
-  draw(before.device !== state.device);
+  pending.toLane ||= before.device !== state.device;
+  if (pending.isHeld) pending.frame ||= requestAnimationFrame(show);
+  else show();
   clearTimeout(go.asked);
   go.asked = setTimeout(keepAddress, 120);
+}
+
+function show() {
+  cancelAnimationFrame(pending.frame);
+  const {toLane} = pending;
+  Object.assign(pending, {toLane: false, frame: 0});
+  draw(toLane);
 }
 
 // The address of what is shown; while one goes on and on it waits, as each change of it costs as much as a step.
@@ -139,7 +151,8 @@ function start() {
   document.addEventListener("keydown", event => {
     if (event.target.matches("input[type=search],input[type=number]") || byId("keys").open || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
     event.preventDefault();
-    KEYS[event.key]();
+    pending.isHeld = event.repeat;
+    try { KEYS[event.key](); } finally { pending.isHeld = false; }
   });
   window.addEventListener("hashchange", () => go({index: null, ...readAddress()}));
   Lanes.start();

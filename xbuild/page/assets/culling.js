@@ -35,7 +35,7 @@ class Culled {
     if (!this.parts) this.measure();
     this.distance(scale);
     if (this.parts.size <= MOST_PARTS || this.isSeen(x, y, wide, high)) return;
-    this.seen = [x - wide / 2, y - high / 2, x + 1.5 * wide, y + 1.5 * high];
+    this.seen = [x - wide / 4, y - high / 4, x + 1.25 * wide, y + 1.25 * high];
     for (const [group, nodes] of this.groups) this.fill(group, nodes);
   }
   isSeen(x, y, wide, high) {

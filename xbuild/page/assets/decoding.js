@@ -14,10 +14,10 @@ function bytesOf(text) {
 const columnOf = packed => new FORMATS[packed.f](bytesOf(packed.b).buffer);
 const product = extents => extents.reduce((a, b) => a * b, 1);
 
-// The values, by number: an array has its elements in `raw`, a summary `low`, `high`, `mean`, counts and `cells`, a tuple is a list.
+// The values, by number: an array has its elements in `raw`, a summary `low`, `high`, `mean`, counts and `cells` as 127ths of the largest, a tuple is a list.
 const Values = {
   kind: columnOf(D.values.kind), bytes: bytesOf(D.values.bytes), made: new Map(),
-  sizes: D.values.kinds.map(kind => kind.of != null ? 4 * kind.of : kind.c ? 40 + 4 * product(kind.c)
+  sizes: D.values.kinds.map(kind => kind.of != null ? 4 * kind.of : kind.c ? 40 + product(kind.c)
     : product(kind.d) * FORMATS[kind.f].BYTES_PER_ELEMENT * (kind.f[0] === "c" ? 2 : 1)),
   start() {
     this.at = new Float64Array(this.kind.length);
@@ -34,7 +34,7 @@ const Values = {
     if (kind.of != null) return [...new Int32Array(buffer)].map(each => this.get(each));
     if (!kind.c) return {t: kind.t, d: kind.d, f: kind.f, raw: new FORMATS[kind.f](buffer)};
     const [low, high, mean, nans, infs] = new Float64Array(buffer, 0, 5);
-    return {t: kind.t, d: kind.d, low, high, mean, nans, infs, columns: kind.c[1], cells: new Float32Array(buffer, 40)};
+    return {t: kind.t, d: kind.d, low, high, mean, nans, infs, columns: kind.c[1], cells: new Int8Array(buffer, 40)};
   },
 }.start();
 

@@ -27,7 +27,7 @@ const Side = {
     if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} stands here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
     found.push(this.facts(lane, i, spot));
     const heading = html("h2", {}, "Result on each device");
-    found.push(html("div", {class: "bar"}, heading, html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), this.results(lane.spots[i], i));
+    found.push(html("div", {class: "bar"}, heading, html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), this.results(lane.spots[i], i));
     return [...found, ...this.operands(lane, i, spot), html("h2", {}, "Rule"), this.rule(spot)];
   },
   // The op in a sentence, and what it asks of shapes and types.
@@ -84,6 +84,14 @@ const Side = {
     }
     if (shown.length < lanes.length) host.append(this.others(shown.length));
     return host;
+  },
+  // Whether all devices have the same result, where that of each is known in full.
+  alike(spot, turn) {
+    if (lanes.length < 2 || lanes.length > 16) return "";
+    const events = lanes.map(lane => this.counterpart(lane, spot, turn)), has = lanes.every((lane, n) => events[n] >= 0 && lane.times[events[n]] <= state.time && lane.values[events[n]] >= 0);
+    if (!has) return "";
+    const found = [...new Set(lanes.map((lane, n) => lane.values[events[n]]))].map(each => Values.get(each)), texts = new Set(found.map(each => lettersOf(each)));
+    return found.length === 1 ? "the same on all" : texts.has(null) ? "" : texts.size === 1 ? "the same on all" : `${texts.size} different`;
   },
   // The devices to show where there are many: those around the chosen one.
   near(most) {

@@ -14,6 +14,12 @@ function elementsOf(value) {
   return decoded.get(value);
 }
 
+// The elements of a value in letters, to compare it with others; null where the page has not all of them.
+function lettersOf(value) {
+  if (Array.isArray(value)) { const each = value.map(lettersOf); return each.includes(null) ? null : each.join(";"); }
+  return value && value.f ? new Uint8Array(value.raw.buffer).join() : null;
+}
+
 // The shortest text that reads back as the same number.
 function number(value, single) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "inf" : "-inf";
