@@ -17,7 +17,7 @@ from examples import fibonacci, infeed_loop, parameter_server, pipeline, refusal
 from interpreter import evaluate, execute
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "__init__")
+SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in ("__init__", "extras"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -26,6 +26,18 @@ def test_each_script_runs(name: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+@pytest.mark.parametrize(("name", "package"), [("digits", "rich"), ("notebook", "nbformat"), ("two_processes", "jax")])
+def test_what_is_not_installed_is_named(name: str, package: str) -> None:
+    code = (
+        f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_module('examples.{name}', run_name='__main__')"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"this example wants {package}, which is not installed: pip install 'xbuild-hlo[")
+    assert "Traceback" not in done.stderr
 
 
 def test_fibonacci() -> None:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..extras import wanted
+
 HELD_BACK = 360
 BATCH = 64
 
@@ -19,7 +21,8 @@ class Digits(NamedTuple):
 
 def load(dtype: Any = np.float32) -> tuple[Digits, Digits]:
     """The digits to learn from and the digits held back, always the same."""
-    from sklearn.datasets import load_digits
+    with wanted("demo"):
+        from sklearn.datasets import load_digits
 
     found = load_digits()
     order = np.random.default_rng(0).permutation(len(found.data))

@@ -6,10 +6,13 @@ import re
 import sys
 from pathlib import Path
 
-import nbformat
-from nbclient import NotebookClient
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from ..extras import wanted
+
+with wanted("test"):
+    import nbformat
+    from nbclient import NotebookClient
+    from nbformat import NotebookNode
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 HERE = Path(__file__).parent
 CELLS = HERE / "tour.py"
