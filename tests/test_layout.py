@@ -187,3 +187,17 @@ def test_a_picture_of_nothing() -> None:
     layout = lay_out(Picture("empty", (), ()))
     assert (layout.width, layout.height) == (0, 0)
     assert "<svg" in str(xb.viz(xb.Module("one", shown.example().entry), "svg"))
+
+
+def test_lines_that_go_far_do_not_make_a_picture_wide() -> None:
+    """Were all of them straight, a tower of 40 layers and its gradient would be as wide as it is high."""
+    text = str(xb.viz(shown.tower(40), "svg"))
+    wide, high = map(float, text.partition('viewBox="0 0 ')[2].partition('"')[0].split())
+    assert wide < 0.4 * high
+
+
+def test_many_lines_to_a_box_make_it_no_wider_than_is_needed_to_read() -> None:
+    boxes = [Box(f"b{n}", f"b{n}", "add", Words("f32[]"), ELEMENTWISE) for n in range(401)]
+    edges = tuple(Edge(f"b{n}", "b400", "value", "", str(n)) for n in range(400))
+    found = lay_out(Picture("many", (Cluster("c", "c", tuple(boxes)),), edges))
+    assert found.boxes["b400"].width < 700

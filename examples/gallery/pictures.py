@@ -19,6 +19,14 @@ def _svg(thing: Any, **view: Any) -> str:
     return str(xb.viz(thing, "svg", **view))
 
 
+def _with_bytes(program: xb.Module, **view: Any) -> str:
+    """Each instruction with the bytes of its result."""
+    everything = (each for computation in program.computations for each in computation.instructions)
+    arrays = [each for each in everything if isinstance(each.shape, xb.Shape)]
+    sizes = {each: each.shape.size * each.shape.dtype.dtype.itemsize for each in arrays}
+    return _svg(program, data=sizes, data_name="bytes of the result", **view)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "example": lambda: _svg(programs.example()),
     "axpy": lambda: _svg(axpy.axpy),
@@ -33,6 +41,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "tower": lambda: _svg(programs.tower(6), max_nodes=60),
     "tower_overview": lambda: _svg(programs.tower(200), max_nodes=100),
     "tower_around": lambda: _svg(programs.tower(6), around="w3", radius=2),
+    "digits_bytes": lambda: _with_bytes(refusal.train_step(4)),
+    "tower_bytes": lambda: _with_bytes(programs.tower(6), max_nodes=60),
     "tower_collectives": lambda: _svg(programs.tower(6), only="collectives"),
     "ok_ring": lambda: _svg(xb.check(ring.ring_all_reduce(3))),
     "ok_pipeline": lambda: _svg(xb.check(pipeline.program())),

@@ -186,7 +186,7 @@ def test_what_is_found_unfolds(folding: Any) -> None:
 
 
 def test_a_thousand_boxes_fold_at_once(browser: Any, tmp_path: Path) -> None:
-    """Less than 250 ms until all is laid out, the least of ten: the machine may have other work."""
+    """Less than 100 ms until all is laid out, the least of ten: the machine may have other work."""
 
     @xb.computation(xb.f32[4])
     def program(x: xb.Value) -> xb.Value:
@@ -198,11 +198,11 @@ def test_a_thousand_boxes_fold_at_once(browser: Any, tmp_path: Path) -> None:
     file.write_text(str(xb.viz(program, "html", max_nodes=3000)), encoding="utf-8")
     page = browser.new_page()
     page.goto(file.as_uri())
-    assert page.evaluate("ids.length") >= 1000
+    assert page.evaluate("boxes.size") >= 1000
     took = page.evaluate("""() => [...Array(10).keys()].map(n => { const start = performance.now();
-      fold(1 + n); document.body.getBoundingClientRect(); return performance.now() - start; })""")
+      fold(root, 1 + n); document.body.getBoundingClientRect(); return performance.now() - start; })""")
     page.close()
-    assert min(took) < 250
+    assert min(took) < 100
 
 
 def _small(state: xb.Value) -> xb.Value:

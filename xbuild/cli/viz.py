@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import click
 from ..archive import replacing
 from .group import Amount, load, main, needs, stop, takes_target
 
+_DATA = "FILE.json: numbers or texts by instruction's name, shown in its box and as its colour."
 _SECONDS = "How long graphviz may take, for png and pdf."
 
 
@@ -29,14 +32,18 @@ _SECONDS = "How long graphviz may take, for png and pdf."
 @click.option(
     "--max-nodes", type=click.IntRange(min=1), help="Boxes; what is more is folded.  [default: 300, in .mmd 120]"
 )
+@click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
+@click.option("--data-name", help="What the data are, for the legend.  [default: the file's name]")
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program."""
     from ..viz import ViewError
 
     needs("--around NAME", view["around"], "radius")
+    needs("--data FILE.json", view["data"], "data_name")
     needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
+    view |= _data(view["data"], view["data_name"])
     try:
         content, notes = _drawn(target, output, view)
     except ViewError as error:
@@ -60,6 +67,29 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
         return drawing.render(form), drawing.notes
     except DrawingError as error:
         raise stop(str(error)) from None
+
+
+def _data(file: str | None, name: str | None) -> dict[str, Any]:
+    """What is laid over the boxes, and what it is called."""
+    if file is None:
+        return {"data": None, "data_name": "data"}
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"), object_pairs_hook=_once)
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{file}: no data: {error}") from None
+    if not isinstance(found, dict):
+        raise click.UsageError(f'{file}: an object is wanted, as {{"add.3": 12}}, not {type(found).__name__}')
+    return {"data": found, "data_name": name or Path(file).stem}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise ValueError(f"{name!r} is there {count} times")
+    return found
 
 
 def form_of(output: str | None) -> str:

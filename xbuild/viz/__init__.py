@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 from attrs import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TypeAlias
 
     from ..builder import Value
-    from ..graph import Computation, Module, ModuleGroup
+    from ..graph import Computation, Instruction, Module, ModuleGroup
     from ..scheduling import Verdict
     from .lanes import Lanes
     from .picture import Picture
 
     Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict
+    Data: TypeAlias = Mapping[Instruction, float | str] | Mapping[str, float | str] | Mapping[Value, float | str]
 
 FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
 THEMES = ("auto", "light", "dark")
@@ -76,6 +78,8 @@ class Options(TypedDict, total=False):
     only: str | None
     fold: tuple[str, ...]
     max_nodes: int | None
+    data: Data | None
+    data_name: str
 
 
 @overload
@@ -98,6 +102,8 @@ def viz(
     only: str | None = None,
     fold: tuple[str, ...] = (),
     max_nodes: int | None = None,
+    data: Data | None = None,
+    data_name: str = "data",
 ) -> Drawing | str | bytes | Path:
     """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
 
@@ -106,6 +112,9 @@ def viz(
     What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
     all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
     the picture says so.
+    `data` are numbers or texts by instruction, or by its name (`body/add.3` where several have it): each box has its
+    own as a badge, and a colour between the lowest and the highest, under `data_name` in the legend. A folded box has
+    the sum of what is in it, and the colour of the highest.
     Raises: ValueError where a format, theme or name is not there; DrawingError where png or pdf have no engine, or it
     takes too long.
 
@@ -117,6 +126,15 @@ def viz(
     double
     ├─ P parameter.1  parameter 0  f32[2]
     └─ E add.2        add(parameter.1, parameter.1)  f32[2]  ◂ ROOT
+
+    The bytes of each result; `Counter(event.instruction for event in trace)` is how often each ran.
+
+    >>> sizes = {each: 4 * each.shape.size for each in double.instructions}
+    >>> print(xb.viz(double, "txt", data=sizes, data_name="bytes"), end="")
+    bytes: 8 to 8
+    double
+    ├─ P parameter.1  parameter 0  f32[2]  [8]
+    └─ E add.2        add(parameter.1, parameter.1)  f32[2]  [8]  ◂ ROOT
     """
     from .showing import shown
     from .views import View
@@ -125,7 +143,7 @@ def viz(
     if theme not in THEMES:
         raise ValueError(f"theme={theme!r}: {', '.join(THEMES)} are what there is")
     view = View(around, radius, paths, only, tuple(fold), most_boxes(form) if max_nodes is None else max_nodes)
-    drawing = Drawing(shown(program, view), seconds, theme)
+    drawing = Drawing(shown(program, view, data, data_name), seconds, theme)
     if path_or_format is None or form is None:
         return drawing
     content = drawing.render(form)

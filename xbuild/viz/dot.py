@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
+from .data import STEPS, Scale, colours
 from .kinds import Kind, Outline
 from .layout.sizes import size_of
 from .picture import Box, Cluster, Edge, Picture
@@ -103,7 +104,7 @@ class Writer:
     def box(self, box: Box, place: str = "") -> str:
         """A box, as large as it is in every picture, or where `place` has it."""
         place = place or size_text(*size_of(box, 0))
-        fill, border, _ = box.kind.colours(self.theme)
+        fill, border, _ = self._colours(box)
         root = " penwidth=2.6" if box.is_root else ""
         dashed = ' style="filled,dashed"' if box.stubs else ""
         return (
@@ -114,16 +115,26 @@ class Writer:
 
     def _table(self, box: Box) -> str:
         """A letter at the left; at the right the name, the op, its attributes, its shape."""
-        _, border, ink = box.kind.colours(self.theme)
+        _, border, ink = self._colours(box)
         root = "  ◂ ROOT" if box.is_root else ""
         small = [*((box.title,) if box.title and not box.says_its_op else ()), *box.details, *box.stubs]
         lines = [f"<B>{escaped(box.name)}</B>{root}", *map(_small, small), *([escaped(box.shape)] if box.shape else [])]
+        lines += [f"<B>{_small(box.mark.words)}</B>"] if box.mark else []
         rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
         return (
             f'<FONT COLOR="{ink}"><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2"><TR>'
             f'<TD BORDER="1" SIDES="R" COLOR="{border}"><B>{box.kind.letter}</B> </TD><TD>'
             f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE></TD></TR></TABLE></FONT>'
         )
+
+    def _colours(self, box: Box) -> tuple[str, str, str]:
+        """Fill, border, ink: those of its kind, or of its place on a scale of numbers."""
+        scale, theme = self.picture.scale, theme_of(self.theme)
+        if scale is None or scale.low is None:
+            return box.kind.colours(self.theme)
+        step = scale.step(box.mark)
+        fill, ink = (theme.ground, theme.ink) if step is None else colours(step, self.theme)
+        return fill, theme.dim, ink
 
     def edge(self, edge: Edge, place: str = "") -> str:
         labels = ""
@@ -143,11 +154,26 @@ class Writer:
         rows = [f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="4" CELLPADDING="3"><TR>{kinds}</TR></TABLE>']
         if words:
             rows.append(f'<TABLE BORDER="0" CELLSPACING="4"><TR>{words}</TR></TABLE>')
+        if self.picture.scale:
+            rows.append(self._scale(self.picture.scale))
         rows += (_small(note) for note in self.picture.notes)
         return f'<TABLE BORDER="0" CELLSPACING="0">{"".join(f"<TR><TD>{row}</TD></TR>" for row in rows)}</TABLE>'
 
+    def _scale(self, scale: Scale) -> str:
+        if scale.low is None:
+            return _small(scale.said)
+        fills = (colours(step, self.theme)[0] for step in range(STEPS))
+        cells = "".join(f'<TD BORDER="0" WIDTH="16" HEIGHT="10" BGCOLOR="{fill}"></TD>' for fill in fills)
+        low, high = (
+            f'<TD BORDER="0">{_small(word)}</TD>'
+            for word in (f"{scale.name}  {scale.words[0]}", f"{scale.words[1]}{scale.way}")
+        )
+        return f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="2"><TR>{low}{cells}{high}</TR></TABLE>'
+
     def _swatch(self, kind: Kind) -> str:
         fill, border, ink = kind.colours(self.theme)
+        if self.picture.scale and self.picture.scale.low is not None:
+            fill, border, ink = theme_of(self.theme).ground, theme_of(self.theme).dim, theme_of(self.theme).ink
         text = f'<FONT POINT-SIZE="9" COLOR="{ink}"><B>{kind.letter}</B>  {escaped(kind.name)}</FONT>'
         return f'<TD BGCOLOR="{fill}" COLOR="{border}">{text}</TD>'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from attrs import Factory, define, evolve
@@ -13,6 +13,7 @@ from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..op import OPS
 from ..starts import origin, wrapped_in
 from ..text.sugar import ASYNC
+from .data import Mark
 from .folding import Folding, simple_reducer
 from .kinds import OTHER, Kind, kind_of
 from .picture import Box, Cluster, Edge, Picture, Words
@@ -22,20 +23,21 @@ from .words import title_of, tooltip, worded, words_of
 _DEEPEST = 100  # frames in frames
 
 
-def draw(program: Computation | Module | ModuleGroup) -> Picture:
+def draw(program: Computation | Module | ModuleGroup, marks: Mapping[Instruction, Mark] | None = None) -> Picture:
     """The picture of a program; of a group of modules, each device's program and the channels between them."""
+    marks = marks or {}
     if isinstance(program, ModuleGroup):
-        return _group(program)
+        return _group(program, marks)
     entry = program.entry if isinstance(program, Module) else program
-    drawing = _Drawing("")
+    drawing = _Drawing("", marks)
     clusters = (drawing.cluster(entry, program.name),)
     return Picture(program.name, clusters, (*drawing.edges, *_channels([drawing])))
 
 
-def _group(group: ModuleGroup) -> Picture:
+def _group(group: ModuleGroup, marks: Mapping[Instruction, Mark]) -> Picture:
     drawings, clusters = [], []
     for device, module in group.modules.items():
-        drawing = _Drawing(f"d{device}/")
+        drawing = _Drawing(f"d{device}/", marks)
         drawings.append(drawing)
         clusters.append(drawing.cluster(module.entry, f"device {device}: {module.name}"))
     edges = tuple(edge for drawing in drawings for edge in drawing.edges)
@@ -59,6 +61,7 @@ class _Drawing:
     """One device's program on its way into a picture; a computation that is called twice is drawn once."""
 
     prefix: str
+    marks: Mapping[Instruction, Mark]
     edges: list[Edge] = Factory(list)
     sends: list[tuple[int, str]] = Factory(list)
     recvs: list[tuple[int, str]] = Factory(list)
@@ -108,6 +111,7 @@ class _Drawing:
             instruction is computation.root,
             instruction.annotations.get("metadata", {}).get("op_name", ""),
             frozenset(folding.names(instruction)),
+            mark=self.marks.get(instruction),
         )
 
     def _stranger(self, computation: Computation, instruction: Instruction) -> Box:

@@ -12,7 +12,7 @@ from ..text.literals import literal_text
 _ELEMENTS, _CHARACTERS = 8, 24
 
 
-@define
+@define(repr=False)
 class Folding:
     """Small constants and their broadcasts as text; elements of tuples as a place in the tuple."""
 

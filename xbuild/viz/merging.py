@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from attrs import evolve
 
+from .data import Mark, together
 from .kinds import CHANNEL, COLLECTIVE, FOLDED, LEAF, PARAMETER
 from .picture import Box, Cluster, Edge, Picture, Words
 from .splitting import split
+from .unfolding import Parts
 
 _LISTED = 12  # names on hover
 _LEAVES = 8  # that have the same users and stay boxes of their own
+_APART = 4  # lines from what is folded to one box that tell its operands
 _OPAQUE = 8  # a picture of less than this part of what it may have hides too much
 
 
@@ -58,7 +62,9 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
     """Frames removed; what they are said to hold goes to the boxes of their callers."""
     into: dict[str, str] = {}
     counts: dict[str, int] = {}
+    clusters: dict[str, tuple[Cluster, ...]] = {}
     for cluster in _outermost(picture, gone):
+        clusters[cluster.caller] = (*clusters.get(cluster.caller, ()), cluster)
         inside = [box.id for box in cluster.all_boxes()]
         into |= dict.fromkeys(inside, cluster.caller)
         counts |= dict.fromkeys((box.id for box in cluster.boxes), len(inside))
@@ -66,9 +72,15 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
     for edge in picture.edges:
         if edge.what == "call" and edge.tail in counts and edge.head not in into:
             told.setdefault(edge.head, []).append(f"{edge.tooltip}: +{counts[edge.tail]:,} hidden")
+    parts = Parts(picture, into, {}, clusters)
+
+    def caller(box: Box) -> Box:
+        holds = (*box.holds, *((partial(parts.of, box.id),) if box.id in clusters else ()))
+        inner = (each.mark for cluster in clusters.get(box.id, ()) for each in cluster.all_boxes())
+        return evolve(box, added=(*box.added, *told.get(box.id, ())), holds=holds, mark=together((box.mark, *inner)))
 
     def trimmed(cluster: Cluster) -> Cluster:
-        boxes = (evolve(b, added=(*b.added, *told[b.id])) if b.id in told else b for b in cluster.boxes)
+        boxes = (caller(box) if box.id in told or box.id in clusters else box for box in cluster.boxes)
         inner = (trimmed(each) for each in cluster.clusters if each.id not in gone)
         return evolve(cluster, boxes=tuple(boxes), clusters=tuple(inner))
 
@@ -101,10 +113,12 @@ def _redirected(edges: Sequence[Edge], into: Mapping[str, str]) -> Iterator[Edge
     """Lines between what boxes have become, each once, with the number of those that it stands for."""
     found: dict[tuple[str, ...], Edge] = {}
     counts: dict[tuple[str, ...], int] = {}
-    for edge in edges:
-        tail, head = _last(into, edge.tail), _last(into, edge.head)
+    ends = [(_last(into, edge.tail), _last(into, edge.head)) for edge in edges]
+    often = Counter(ends)
+    for edge, (tail, head) in zip(edges, ends, strict=True):
         if tail != head:
-            at_tail, at_head = edge.at_tail * (tail == edge.tail), edge.at_head * (head == edge.head)
+            apart = tail == edge.tail or often[tail, head] <= _APART
+            at_tail, at_head = edge.at_tail * (tail == edge.tail), edge.at_head * (head == edge.head and apart)
             key = tail, head, edge.what, at_tail, at_head
             is_same = tail == edge.tail and head == edge.head
             found.setdefault(key, edge if is_same else Edge(tail, head, edge.what, at_tail, at_head, edge.hover))
@@ -208,18 +222,25 @@ def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
     """Each group of boxes as one, with the frames of what they call."""
     into = {box.id: key for key, boxes in groups.items() for box in boxes}
     counts = {key: len(boxes) for key, boxes in groups.items()}
+    called: dict[str, tuple[Cluster, ...]] = {}
+    own = {*into}
+    marks = {key: [box.mark for box in boxes] for key, boxes in groups.items()}
     for cluster, _ in frames(picture):
         if cluster.caller in into:
             key = into[cluster.caller]
             into |= {box.id: key for box in cluster.boxes}
             counts[key] += len(cluster.boxes)
+            marks[key] += [box.mark for box in cluster.boxes]
+            if cluster.caller in own:
+                called[key] = (*called.get(key, ()), cluster)
+    parts = Parts(picture, into, {key: tuple(boxes) for key, boxes in groups.items()}, called)
 
     def folded(cluster: Cluster) -> Cluster:
         boxes: dict[str, Box] = {}
         for box in cluster.boxes:
             key = into.get(box.id, box.id)
             if key not in boxes:
-                boxes[key] = _one(key, groups[key], counts[key]) if key in groups else box
+                boxes[key] = _one(key, groups[key], counts[key], parts, together(marks[key])) if key in groups else box
         inner = (folded(each) for each in cluster.clusters if each.caller not in into)
         return evolve(cluster, boxes=tuple(boxes.values()), clusters=tuple(inner))
 
@@ -227,7 +248,7 @@ def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
     return evolve(picture, clusters=clusters, edges=tuple(_redirected(picture.edges, into)))
 
 
-def _one(key: str, boxes: list[Box], count: int) -> Box:
+def _one(key: str, boxes: list[Box], count: int, parts: Parts, mark: Mark | None) -> Box:
     """The box that stands for several."""
     name = key.rpartition("//")[2] if "//" in key else _common(boxes)
     ops = f"{count:,} ops"
@@ -236,7 +257,10 @@ def _one(key: str, boxes: list[Box], count: int) -> Box:
     together = sum(box.kind in (COLLECTIVE, CHANNEL) for box in boxes)
     details = ((ops,) if name else ()) + ((f"{together:,} between devices",) if together else ())
     words = Words(details=details)
-    return Box(key, name or ops, "", words, FOLDED, (), partial(_listed, boxes), root, name, folded)
+    holds = (partial(parts.of, key),)
+    return Box(
+        key, name or ops, "", words, FOLDED, (), partial(_listed, boxes), root, name, folded, holds=holds, mark=mark
+    )
 
 
 def _listed(boxes: list[Box]) -> str:

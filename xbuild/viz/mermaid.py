@@ -19,12 +19,16 @@ _SHAPES: dict[Outline, tuple[str, str]] = {
 def mermaid_text(picture: Picture, theme: str = "auto") -> str:
     """The picture in Mermaid's language; the same program gives the same text."""
     numbers = {box.id: f"n{n}" for n, box in enumerate(picture.all_boxes())}
-    lines = ["flowchart TD", *(f"  %% {note}" for note in picture.notes)]
+    lines = ["flowchart TD", *(f"  %% {note}" for note in (*picture.notes, *_told(picture)))]
     for place, cluster in enumerate(picture.clusters):
         lines += _cluster(cluster, numbers, f"c{place}", "  ")
     lines += (f"  {line}" for line in _edges(picture, numbers))
     lines += (f"  {line}" for line in _styles(picture, numbers, theme))
     return "\n".join(lines) + "\n"
+
+
+def _told(picture: Picture) -> tuple[str, ...]:
+    return (_escaped(picture.scale.said),) if picture.scale else ()
 
 
 def _cluster(cluster: Cluster, numbers: dict[str, str], name: str, pad: str) -> Iterator[str]:
@@ -40,7 +44,13 @@ def _box(box: Box, number: str) -> str:
     opening, closing = _SHAPES[box.kind.outline]
     root = " ◂ ROOT" if box.is_root else ""
     first = f"<b>{box.kind.letter} · {_escaped(box.name)}</b>{root}"
-    rest = (*((box.title,) if not box.says_its_op else ()), *box.details, box.shape, *box.stubs)
+    rest = (
+        *((box.title,) if not box.says_its_op else ()),
+        *box.details,
+        box.shape,
+        *box.stubs,
+        *((box.mark.words,) if box.mark else ()),
+    )
     return f'{number}{opening}"{"<br/>".join([first, *(_escaped(each) for each in rest if each)])}"{closing}'
 
 

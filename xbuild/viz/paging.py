@@ -22,11 +22,11 @@ def paged(picture: Picture, size: int = _PAGE, large: int = LARGE) -> Picture:
     if not pages:
         return picture
     cut = [edge for edge in picture.edges if _is_cut(edge, pages)]
-    words = _words(picture, cut)
-    clusters = tuple(_told(cluster, words) for cluster in clusters)
+    words = words_between(picture, cut)
+    clusters = tuple(told(cluster, words) for cluster in clusters)
     edges = tuple(edge for edge in picture.edges if not _is_cut(edge, pages))
     note = "large frames are in pages; a line from one page to another is a word in its boxes: ← from, → to"
-    return Picture(picture.name, clusters, edges, (*picture.notes, note))
+    return evolve(picture, clusters=clusters, edges=edges, notes=(*picture.notes, note))
 
 
 def _is_cut(edge: Edge, pages: Mapping[str, str]) -> bool:
@@ -89,7 +89,7 @@ def alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
     return found
 
 
-def _words(picture: Picture, cut: Sequence[Edge]) -> dict[str, list[str]]:
+def words_between(picture: Picture, cut: Sequence[Edge]) -> dict[str, list[str]]:
     """What the boxes at both ends of a cut line say."""
     names = {box.id: box.name.partition(" … ")[0] for box in picture.all_boxes()}
     starts: dict[tuple[str, str], list[str]] = {}
@@ -110,9 +110,10 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(listed[:_NAMED])}{f' +{len(listed) - _NAMED}' if len(listed) > _NAMED else ''}"
 
 
-def _told(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
+def told(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
+    """A frame whose boxes say these words, too."""
     boxes = (evolve(box, added=(*box.added, *_few(words[box.id]))) if box.id in words else box for box in cluster.boxes)
-    return evolve(cluster, boxes=tuple(boxes), clusters=tuple(_told(inner, words) for inner in cluster.clusters))
+    return evolve(cluster, boxes=tuple(boxes), clusters=tuple(told(inner, words) for inner in cluster.clusters))
 
 
 def _few(words: list[str]) -> list[str]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from .kinds import Kind
+
+if TYPE_CHECKING:
+    from .data import Mark, Scale
 
 
 @frozen
@@ -25,7 +29,8 @@ class Box:
 
     `added` are more lines of details, `scope` is the name that its metadata gives it, `folded` the names of
     instructions that stand in it as words, `hidden_before` and `hidden_after` say how many of its neighbours are left
-    out of the picture.
+    out of the picture, `holds` makes the pictures of what is folded into it, `mark` is
+    what is laid over it.
     """
 
     id: str
@@ -40,6 +45,8 @@ class Box:
     folded: frozenset[str] = frozenset()
     hidden_before: int = 0
     hidden_after: int = 0
+    holds: tuple[Callable[[], Picture], ...] = field(default=(), eq=False)
+    mark: Mark | None = None
 
     @cached_property
     def _told(self) -> Words:
@@ -120,12 +127,17 @@ def _boxes(clusters: Sequence[Cluster]) -> Iterator[Box]:
 
 @frozen(slots=False)
 class Picture:
-    """A program, drawn; `notes` say what of it is not shown, and why."""
+    """A program, drawn; `notes` say what of it is not shown, and why, `scale` what is laid over its boxes.
+
+    `lines` are those of the whole program, where boxes of it are folded or left out.
+    """
 
     name: str
     clusters: tuple[Cluster, ...]
     edges: tuple[Edge, ...]
     notes: tuple[str, ...] = ()
+    scale: Scale | None = None
+    lines: tuple[Edge, ...] = field(default=(), eq=False)
 
     def all_boxes(self) -> Iterator[Box]:
         return _boxes(self.clusters)

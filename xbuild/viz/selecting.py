@@ -91,7 +91,7 @@ def kept(picture: Picture, ids: Collection[str], why: str) -> Picture:
     edges = tuple(edge for edge in picture.edges if edge.tail in ids and edge.head in ids)
     note = f"{len(ids):,} boxes {why}; +{left_out:,} hidden"
     notes = (*picture.notes, note) if left_out else picture.notes
-    return Picture(picture.name, tuple(c for c in clusters if _holds(c)), edges, notes)
+    return evolve(picture, clusters=tuple(c for c in clusters if _holds(c)), edges=edges, notes=notes)
 
 
 def _kept(cluster: Cluster, ids: Collection[str], links: Neighbours) -> Cluster:

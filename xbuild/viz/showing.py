@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from attrs import evolve
 
 from ..builder import Value
 from ..collection import no_collection
 from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..scheduling import Verdict
+from . import ViewError
+from .data import Datum, by_instruction, scale_of
 from .drawing import draw
 from .lanes import Lanes
 from .picture import Picture
 from .views import View
 
 
-def shown(thing: Any, view: View) -> Picture | Lanes:
+def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data") -> Picture | Lanes:
     """The picture of a program or of what a value is made from, as a view has it; of a verdict its lanes."""
     if isinstance(thing, Verdict):
+        if data is not None:
+            raise ViewError("data are laid over the boxes of a program; a verdict has none")
         from .lanes.verdict import lanes_of
 
         return lanes_of(thing)
@@ -27,7 +34,18 @@ def shown(thing: Any, view: View) -> Picture | Lanes:
             f"viz: {type(thing).__name__} has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"
         )
     with no_collection():
-        return view.of(draw(thing))
+        return view.of(draw(thing) if data is None else _laid(thing, data, data_name))
+
+
+def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum], name: str) -> Picture:
+    """The picture of a program with data over its boxes, and how many of them have no box."""
+    marks, name = by_instruction(program, data), " ".join(name.split())
+    picture = draw(program, marks)
+    shown = {id(box.mark): box.mark for box in picture.all_boxes() if box.mark is not None}
+    left = len(marks) - len(shown)
+    note = f"{name}: {left:,} more {'is' if left == 1 else 'are'} of what has no box of its own, as small constants"
+    scale = scale_of(name, (value for mark in shown.values() for value in mark.values))
+    return evolve(picture, scale=scale, notes=(*picture.notes, note) if left else picture.notes)
 
 
 def _made_from(value: Value) -> Computation:

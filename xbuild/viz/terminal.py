@@ -9,7 +9,8 @@ from .picture import Box, Cluster, Picture
 
 def terminal_text(picture: Picture) -> str:
     """The picture in box characters."""
-    notes = "".join(f"{note}\n" for note in picture.notes)
+    told = (picture.scale.said,) if picture.scale else ()
+    notes = "".join(f"{note}\n" for note in (*picture.notes, *told))
     trees = ("".join(f"{line}\n" for line in _tree(cluster, "")) for cluster in picture.clusters)
     return notes + "\n".join(trees)
 
@@ -39,5 +40,13 @@ def _frames(clusters: list[Cluster], indent: str) -> Iterator[str]:
 def _line(box: Box, width: int) -> str:
     arguments = f"({', '.join(box.arguments)})" if box.arguments else ""
     details = [detail for detail in box.details if " = " not in detail]
-    words = [f"{box.kind.letter} {box.name:<{width}}", f"{box.title}{arguments}", *details, box.shape, *box.stubs]
+    mark = (f"[{box.mark.words}]",) if box.mark else ()
+    words = [
+        f"{box.kind.letter} {box.name:<{width}}",
+        f"{box.title}{arguments}",
+        *details,
+        box.shape,
+        *box.stubs,
+        *mark,
+    ]
     return "  ".join(word for word in words if word) + ("  ◂ ROOT" if box.is_root else "")

@@ -49,7 +49,7 @@ class View:
         if self.around:
             start = _found(picture, self.around, whole)
             picture = kept(picture, near(picture, start.id, self.radius), f"within {self.radius} of {start.name}")
-        return paged(smaller(picture, max(self.max_nodes, 1)))
+        return evolve(paged(smaller(picture, max(self.max_nodes, 1))), lines=whole.edges)
 
 
 def _found(picture: Picture, name: str, whole: Picture) -> Box:
@@ -94,11 +94,11 @@ def _frames(picture: Picture) -> Iterator[Cluster]:
         stack += cluster.clusters
 
 
-def smaller(picture: Picture, most: int) -> Picture:
+def smaller(picture: Picture, most: int, times: int = _TIMES) -> Picture:
     """A picture of at most so many boxes.
 
     Scopes are folded, then computations; what is too large then is cut off where it is far from the root, and of a
-    program that is much larger, there is an overview.
+    program that is more than so many times larger, there is an overview.
     """
     if picture.size <= most:
         return picture
@@ -108,7 +108,7 @@ def smaller(picture: Picture, most: int) -> Picture:
         folded = fold_computations(picture, most)
         if most // 4 <= folded.size <= most:
             picture = folded
-    if picture.size > most and whole.size > most * _TIMES:
+    if picture.size > most and whole.size > most * times:
         picture = overview(whole, most) or picture
     if picture.size > most:
         picture = kept(picture, nearest(picture, most), "nearest to the root")

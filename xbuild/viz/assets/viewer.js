@@ -3,14 +3,21 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const stage = document.getElementById("stage"), svg = stage.querySelector("svg");
 const side = document.getElementById("side"), search = document.getElementById("search");
 const count = document.getElementById("count");
-const lines = [...svg.querySelectorAll("g.line")].slice(0, data.lines.length);
-const ids = Object.keys(data.boxes);
+const boxes = new Map(Object.entries(data.boxes));
 const whole = svg.getAttribute("viewBox").split(" ").map(Number);
-let view = [...whole], hits = [], place = -1;
+let view = [...whole], hits = [], place = -1, chosen = null;
+const marked = [];
 
 // Where the picture is looked at.
-function show() { svg.setAttribute("viewBox", view.join(" ")); }
-function scale() { return Math.max(view[2] / stage.clientWidth, view[3] / stage.clientHeight); }
+function show() {
+  svg.setAttribute("viewBox", view.join(" "));
+  cull(stale);
+  stale = false;
+}
+// The stage is measured when it changes: asking for its size again would lay all out at once.
+let room = [stage.clientWidth, stage.clientHeight];
+new ResizeObserver(([{ contentRect: { width, height } }]) => { room = [width, height]; show(); }).observe(stage);
+function scale() { return Math.max(view[2] / room[0], view[3] / room[1]); }
 function zoom(factor, x, y) {
   const wide = Math.min(Math.max(view[2] * factor, 80), whole[2] * 4), real = wide / view[2];
   view = [x - (x - view[0]) * real, y - (y - view[1]) * real, wide, view[3] * real];
@@ -25,7 +32,7 @@ function fit() { view = [...whole]; show(); }
 function readable() {
   // As large as it was drawn, from the top, where all of it would be too small to read.
   if (scale() < 1.6) return;
-  view = [whole[0] + (whole[2] - stage.clientWidth) / 2, whole[1], stage.clientWidth, stage.clientHeight];
+  view = [whole[0] + (whole[2] - room[0]) / 2, whole[1], ...room];
   show();
 }
 
@@ -55,21 +62,29 @@ addEventListener("pointerup", event => {
 
 // One box: what it says, what comes before it and after it.
 function choose(id) {
-  for (const each of svg.querySelectorAll(".chosen, .before, .after")) each.classList.remove("chosen", "before", "after");
+  for (const each of marked.splice(0)) each.classList.remove("chosen", "before", "after");
   side.replaceChildren();
   side.hidden = !id;
+  chosen = id;
   if (!id) return;
-  document.getElementById(id).classList.add("chosen");
-  const words = document.createElement("pre");
-  words.textContent = data.boxes[id].words;
-  side.append(words);
+  const sheet = sheetOf.get(id), { words, lacking } = boxes.get(id), told = document.createElement("pre");
+  const point = (node, role) => { node.classList.add(role); marked.push(node); };
+  point(isOpen(id) ? sheet.opened.get(id).drawn[0] : sheet.shapes.get(id), "chosen");
+  told.textContent = words;
+  if (folds.has(id)) side.append(button(isOpen(id) ? "▾ fold" : "▸ unfold", () => isOpen(id) ? shut(id) : unfold(id)));
+  side.append(told);
+  if (lacking) side.append(Object.assign(document.createElement("pre"), { className: "lacking", textContent: lacking }));
   const ends = { before: [], after: [] };
-  data.lines.forEach(([tail, head], number) => {
+  sheet.given.lines.forEach(([tail, head], number) => {
     const role = head === id ? "before" : tail === id ? "after" : "";
     if (!role) return;
-    lines[number].classList.add(role);
+    point(sheet.lines[number], role);
     ends[role].push(role === "before" ? tail : head);
   });
+  for (const [role, other] of linked.get(id) || []) {
+    ends[role].push(other);
+    for (const line of standIns(id, role, other)) point(line, role);
+  }
   for (const role of ["before", "after"]) list(role, [...new Set(ends[role])]);
 }
 function list(role, found) {
@@ -77,21 +92,19 @@ function list(role, found) {
   const title = document.createElement("h2");
   title.className = role;
   title.textContent = `${found.length} ${role} it`;
-  side.append(title, ...found.map(id => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = `${data.boxes[id].name}  ${data.boxes[id].shape}`;
-    button.addEventListener("click", () => go(id));
-    return button;
-  }));
+  side.append(title, ...found.map(id => button(`${boxes.get(id).name}  ${boxes.get(id).shape}`, () => go(id))));
+}
+function button(words, act) {
+  const found = Object.assign(document.createElement("button"), { type: "button", textContent: words });
+  found.addEventListener("click", act);
+  return found;
 }
 function go(id) {
   open(id);
   choose(id);
-  const box = document.getElementById(id).getBBox(), at = document.getElementById(id).getCTM();
-  const root = svg.getCTM().inverse().multiply(at), unit = Math.min(scale(), 1.2);
-  const x = root.a * (box.x + box.width / 2) + root.e, y = root.d * (box.y + box.height / 2) + root.f;
-  const wide = stage.clientWidth * unit, high = stage.clientHeight * unit;
+  const sheet = sheetOf.get(id), [left, top, w, h] = sheet.now.get(id), unit = Math.min(scale(), 1.2);
+  const [x, y] = placeOf(sheet, [left + w / 2 + origin[0], top + (isOpen(id) ? 0 : h / 2) + origin[1]]);
+  const wide = room[0] * unit, high = room[1] * unit;
   view = [x - wide / 2, y - high / 2, wide, high];
   show();
 }
@@ -100,11 +113,21 @@ function go(id) {
 search.addEventListener("input", () => {
   const wanted = search.value.trim().toLowerCase();
   place = -1;
-  hits = wanted ? ids.filter(id => data.boxes[id].found.includes(wanted)) : [];
+  hits = wanted ? [...boxes.keys()].filter(id => boxes.get(id).found.includes(wanted)) : [];
   svg.classList.toggle("searching", Boolean(wanted));
-  for (const id of ids) document.getElementById(id).classList.toggle("hit", hits.includes(id));
+  light();
   count.textContent = wanted ? `${hits.length} found` : "";
 });
+// What is found, or stands for it.
+function light() {
+  const lit = new Set(hits.map(seenAs));
+  for (const [id, sheet] of sheetOf) sheet.shapes.get(id).classList.toggle("hit", lit.has(id));
+}
+// After something has unfolded or folded.
+function again() {
+  light();
+  if (chosen) choose(seenAs(chosen));
+}
 search.addEventListener("keydown", event => {
   if (event.key === "Enter" && hits.length) {
     place = (place + (event.shiftKey ? hits.length - 1 : 1)) % hits.length;
@@ -125,4 +148,5 @@ addEventListener("keydown", event => {
 });
 svg.removeAttribute("width");
 svg.removeAttribute("height");
-choose(null);
+svg.setAttribute("role", "group");
+side.hidden = true;

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
+_CROWD = 40  # lines through one layer, beyond which they stand close
 Neighbours = Sequence[Sequence[int]]
 
 
@@ -28,15 +29,26 @@ class Layered:
     bends: frozenset[int]
     stiff: frozenset[int]
     gap: float
+    bend_gap: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        crowd = max((sum(node in self.bends for node in layer) for layer in self.layers), default=0)
+        object.__setattr__(self, "bend_gap", self.gap * (0.6 if crowd <= _CROWD else 0.2))
+
+    @property
+    def least_width(self) -> float:
+        """What the widest layer takes at least."""
+        taken = (sum(itertools.starmap(self.apart, itertools.pairwise(layer))) for layer in self.layers)
+        return max(taken, default=0.0)
 
     def apart(self, left: int, right: int) -> float:
         """The least distance between the middles of two neighbours."""
-        gap = self.gap if left not in self.bends and right not in self.bends else self.gap * 0.6
+        gap = self.gap if left not in self.bends and right not in self.bends else self.bend_gap
         return (self.widths[left] + self.widths[right]) / 2 + gap
 
 
-def middles(graph: Layered) -> list[float]:
-    """The middle of each node along its layer; the least left side is at 0."""
+def middles(graph: Layered, straight: int) -> list[float]:
+    """The middle of each node along its layer; the least left side is at 0. No run goes straight over more layers."""
     crossed = _crossed(graph)
     found = []
     for upwards in (False, True):
@@ -44,7 +56,7 @@ def middles(graph: Layered) -> list[float]:
         near = graph.down if upwards else graph.up
         for mirrored in (False, True):
             flipped = [layer[::-1] for layer in layers] if mirrored else layers
-            places = _Alignment(graph, flipped, near, crossed, mirrored).places()
+            places = _Alignment(graph, flipped, near, crossed, mirrored, straight).places()
             found.append([-x for x in places] if mirrored else places)
     return _balanced(found, graph.widths)
 
@@ -87,6 +99,7 @@ class _Alignment:
     near: Neighbours
     crossed: set[tuple[int, int]]
     mirrored: bool
+    straight: int
     _root: list[int] = field(init=False)
 
     def places(self) -> list[float]:
@@ -97,7 +110,9 @@ class _Alignment:
         count = len(self.graph.widths)
         self._root, aligned = [*range(count)], [*range(count)]
         place = {node: n for layer in self.layers for n, node in enumerate(layer)}
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
+            if not number % self.straight:
+                continue
             last = -1
             for node in layer:
                 near = sorted(self.near[node], key=place.__getitem__)

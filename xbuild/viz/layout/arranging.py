@@ -14,6 +14,10 @@ from .places import Point, Rectangle
 from .pulling import pulled
 
 GAP = 26.0  # between boxes of a layer
+_STRAIGHT = 1 << 30, 12, 6, 3, 1  # layers through which a line goes straight, at most
+_SLACK = 1.5  # times the widest layer: a picture that is wider than that is mostly empty
+_SLENDER = 0.4  # times its height
+_SMALL = 1500.0  # a width that is not too much for any picture
 _BEND = 6.0
 _RISE = 34.0  # between layers
 _PITCH = 95.0  # of usual layers
@@ -72,7 +76,7 @@ class Arrangement:
         self._connect([self.lines[n] for n in kept])
         self._layers = Ordering(self._layers, self._up, self._down, self._sides()).best
         graph = self._layered()
-        self._x = pulled(graph, middles(graph))
+        self._x = _compact(graph)
         if any(abs(self._x[each] - self._x[node]) > 1 for node, under in self._pillars.items() for each in under):
             return False
         self._stack()
@@ -93,7 +97,7 @@ class Arrangement:
     def _widest(self) -> float:
         """A layer may be as wide as a picture of about this area that is wider than high."""
         area = sum((w + GAP) * (h + _RISE) for w, h in zip(self.widths, self.heights, strict=True))
-        return max(1500.0, float((2.2 * area) ** 0.5), *self.widths)
+        return max(_SMALL, float((2.2 * area) ** 0.5), *self.widths)
 
     def _points_down(self, line: Line) -> bool:
         return self._layer_of[line.tail] < self._layer_of[line.head]
@@ -214,6 +218,17 @@ class Arrangement:
         """So many places along a side of a node."""
         step = min(46.0, (self.widths[node] - 26) / max(count - 1, 1))
         return [self._x[node] + (n - (count - 1) / 2) * step for n in range(count)]
+
+
+def _compact(graph: Layered) -> list[float]:
+    """The middles, with straight runs as long as leave the whole not much wider than its widest layer, or slender."""
+    room = max(_SLACK * max(graph.least_width, _SMALL), _SLENDER * _PITCH * len(graph.layers))
+    found = []
+    for straight in _STRAIGHT:
+        found.append(pulled(graph, middles(graph, straight)))
+        if max(found[-1]) - min(found[-1]) <= room:
+            break
+    return min(found, key=lambda x: max(x) - min(x))
 
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:

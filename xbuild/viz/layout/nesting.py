@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, field
 
 from ..picture import Box, Cluster, Edge, Picture
-from .arranging import Arrangement, Line
-from .places import Layout, Rectangle, Route
+from .arranging import GAP, Arrangement, Line
+from .places import Layout, Point, Rectangle, Route
 from .sizes import size_of, width_of
 
 MARGIN = 14.0
 TITLE = 24.0
 TITLE_SIZE = 12.5
 _BETWEEN = 56.0  # frames side by side
+_ROW = 40.0  # pixels that boxes of a row may be higher or lower
+_CLEAR = 18.0  # between a line and the boxes that it goes round
 
 
 @define
@@ -60,7 +62,7 @@ def _rows(frames: Sequence[_Frame], aspect: float) -> _Frame:
 
 
 def _beside(boxes: dict[str, Rectangle], edge: Edge) -> Route:
-    """The way of a line between frames: from side to side, behind what stands between."""
+    """The way of a line between frames: from side to side, round what stands between in its own row."""
     tail, head = boxes[edge.tail], boxes[edge.head]
     if head.x >= tail.right:
         start, end, out, back = tail.right, head.x, 1, -1
@@ -68,9 +70,32 @@ def _beside(boxes: dict[str, Rectangle], edge: Edge) -> Route:
         start, end, out, back = tail.x, head.right, -1, 1
     else:
         start, end, out, back = tail.right, head.right, 1, 1
+    row = _between(boxes.values(), tail, head) if out * back < 0 else []
+    if row:
+        return Route(edge, _round(row, (start, tail.middle[1]), (end, head.middle[1])), sideways=True)
     bow = max(46.0, abs(end - start) * 0.45)
     y, to = tail.middle[1], head.middle[1]
     return Route(edge, ((start, y), (start + out * bow, y), (end + back * bow, to), (end, to)), sideways=True)
+
+
+def _between(boxes: Iterable[Rectangle], tail: Rectangle, head: Rectangle) -> list[Rectangle]:
+    """The boxes that stand between two of a row."""
+    low, high = sorted((tail.middle[1], head.middle[1]))
+    left, right = min(tail.right, head.right), max(tail.x, head.x)
+    if high - low > _ROW:
+        return []
+    return [box for box in boxes if left < box.right and box.x < right and box.y < high + 2 and low - 2 < box.bottom]
+
+
+def _round(row: Sequence[Rectangle], start: Point, end: Point) -> tuple[Point, ...]:
+    """Above boxes to the right, below them to the left, so that the two ways do not meet."""
+    out = 1 if end[0] > start[0] else -1
+    level = min(box.y for box in row) - _CLEAR if out > 0 else max(box.bottom for box in row) + _CLEAR
+    (x, y), (to, down) = start, end
+    half, whole = out * GAP / 2, out * GAP
+    up = ((x + half, y), (x + half, level), (x + whole, level))
+    along = ((x + whole, level), (to - whole, level), (to - whole, level))
+    return (start, *up, *along, (to - half, level), (to - half, down), end)
 
 
 @define

@@ -41,7 +41,8 @@ class Rectangle:
 class Route:
     """The way of a line: points in pairs, straight between the two of a pair, and a smooth curve from pair to pair.
 
-    `sideways` curves leave and enter at the sides of boxes, others below and above.
+    `sideways` ways leave and enter at the sides of boxes, others below and above; theirs are the points of cubic
+    curves, one after the other.
     """
 
     edge: Edge

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ..picture import Box
 
+WIDEST = 640.0  # of a box, for the lines that come to it
 ADVANCE = 0.605  # of a letter in common fixed-width fonts, in ems
 STRIP = 24.0  # at the left of a box, with its letter
 PADDING = 9.0
@@ -18,7 +19,7 @@ _CURVED = {"slanted": 8.0, "hexagon": 8.0, "flag": 9.0, "pill": 7.0, "funnel": 8
 
 @frozen
 class Line:
-    """A line of words in a box: `role` is name, op, detail, stub or shape."""
+    """A line of words in a box: `role` is name, op, detail, stub, shape or mark."""
 
     text: str
     role: str
@@ -28,7 +29,8 @@ class Line:
         return SIZES[self.role]
 
 
-SIZES = {"name": 12.5, "op": 11.0, "detail": 10.5, "stub": 10.5, "shape": 11.5}
+SIZES = {"name": 12.5, "op": 11.0, "detail": 10.5, "stub": 10.5, "shape": 11.5, "mark": 11.0}
+PILL = 7.0  # at both sides of a mark
 
 
 def width_of(text: str, size: float) -> float:
@@ -46,6 +48,8 @@ def lines_of(box: Box) -> Iterator[Line]:
     if box.shape:
         yield Line(box.shape, "shape")
     yield from (Line(stub, "stub") for stub in box.stubs)
+    if box.mark is not None:
+        yield Line(box.mark.words, "mark")
 
 
 def slope(box: Box) -> float:
@@ -56,6 +60,6 @@ def slope(box: Box) -> float:
 def size_of(box: Box, ports: int) -> tuple[float, float]:
     """Width and height of a box with so many lines above or below it."""
     lines = [*lines_of(box)]
-    words = max(width_of(line.text, line.size) for line in lines)
+    words = max(width_of(line.text, line.size) + PILL * 2 * (line.role == "mark") for line in lines)
     width = STRIP + words + 2 * PADDING + 2 * slope(box)
-    return round(max(width, 14.0 * ports + 12)), round(LINE * len(lines) + 10)
+    return round(max(width, min(14.0 * ports + 12, WIDEST))), round(LINE * len(lines) + 10 + 3 * (box.mark is not None))

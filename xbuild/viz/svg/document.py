@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from ..data import Scale
 from ..layout import Layout, Rectangle, Route, lay_out
 from ..layout.nesting import TITLE_SIZE
 from ..layout.sizes import LINE, PADDING, STRIP, lines_of, slope
 from ..picture import Box, Cluster, Picture
 from ..themes import LIGHT
 from .legend import legend, notes
+from .marks import badge, mark_class, mark_rules
 from .outlines import curve, n, outline, rounded
 from .style import kind_class, style
 
 _MARGIN = 20.0
 
 
-def svg_text(picture: Picture, theme: str = "auto", layout: Layout | None = None) -> str:
-    """The picture as svg; the same picture gives the same text."""
+def svg_text(
+    picture: Picture, theme: str = "auto", layout: Layout | None = None, others: Sequence[Picture] = ()
+) -> str:
+    """The picture as svg, with a legend for `others` that may come into it; the same picture gives the same text."""
     places = layout or lay_out(picture)
     told, above = notes(picture, places.width)
-    named, below, least = legend(picture, places.width)
+    named, below, least = legend(picture, places.width, others)
     width, height = max(places.width, least) + 2 * _MARGIN, places.height + above + below + 2 * _MARGIN
     body = [
         *told,
@@ -32,7 +36,8 @@ def svg_text(picture: Picture, theme: str = "auto", layout: Layout | None = None
         *named,
         "</g>",
     ]
-    return document(body, width, height, theme, picture.name)
+    extra = (mark_rules("light"), mark_rules("dark")) if picture.scale else ("", "")
+    return document(body, width, height, theme, picture.name, extra)
 
 
 def document(
@@ -52,9 +57,17 @@ def document(
         "</g>",
         "</svg>\n",
     ))  # fmt: skip
-    # The heads of lines are found by id, and a page may have pictures in several themes.
-    whole = whole.replace('marker-end="url(#xb-', f'marker-end="url(#xb-{theme}-')
-    return whole.replace('<marker id="xb-', f'<marker id="xb-{theme}-')
+    return _with_heads(whole, theme).replace('<marker id="xb-', f'<marker id="xb-{theme}-')
+
+
+def part_text(picture: Picture, theme: str, places: Layout, depth: int) -> str:
+    """What stands in a document of this theme within so many frames, without what boxes say on hover."""
+    return _with_heads("".join(_drawn(picture, places, depth, hover=False)), theme)
+
+
+def _with_heads(svg: str, theme: str) -> str:
+    """The heads of lines are found by id, and a page may have pictures in several themes."""
+    return svg.replace('marker-end="url(#xb-', f'marker-end="url(#xb-{theme}-')
 
 
 def _arrow(what: str) -> str:
@@ -71,14 +84,14 @@ def marker(what: str, path: str, size: int) -> str:
     )
 
 
-def _drawn(picture: Picture, places: Layout) -> Iterator[str]:
+def _drawn(picture: Picture, places: Layout, depth: int = 0, *, hover: bool = True) -> Iterator[str]:
     """Frames, then lines between frames, which go behind boxes, then lines and boxes."""
     for cluster in picture.clusters:
-        yield from _frames(cluster, places.clusters, 0)
+        yield from _frames(cluster, places.clusters, depth)
     for route in places.routes:
         yield from _line(route)
     for box in picture.all_boxes():
-        yield from _box(box, places.boxes[box.id])
+        yield from _box(box, places.boxes[box.id], picture.scale, hover)
     for route in places.routes:
         yield from _ends(route)
 
@@ -111,11 +124,12 @@ def _ends(route: Route) -> Iterator[str]:
         yield text(hx - 5 if left else hx + 5, hy - 3, route.edge.at_head, 10, "dim", "end" if left else "")
 
 
-def _box(box: Box, place: Rectangle) -> Iterator[str]:
+def _box(box: Box, place: Rectangle, scale: Scale | None, hover: bool) -> Iterator[str]:
     kind = box.kind
     root = " root" if box.is_root else ""
-    yield f'<g class="shapes {kind_class(kind.letter)}{root}" id="{escaped(box.id)}">'
-    yield f"<title>{escaped(box.tooltip or box.name)}</title>"
+    yield f'<g class="shapes {kind_class(kind.letter)}{root}{mark_class(scale, box.mark)}" id="{escaped(box.id)}">'
+    if hover:
+        yield f"<title>{escaped(said_of(box, scale))}</title>"
     dash = ' stroke-dasharray="5 3"' if box.stubs else ""
     yield f'<path{dash} d="{outline(kind.outline, place)}"/>'
     if kind.outline == "double":
@@ -129,9 +143,16 @@ def _box(box: Box, place: Rectangle) -> Iterator[str]:
     )
     y = place.y + 5 + LINE * 0.74
     for line in lines_of(box):
-        yield text(place.x + inset + STRIP + PADDING - 3, y, line.text, line.size, line.role)
+        x = place.x + inset + STRIP + PADDING - 3
+        yield badge(x, y, line) if line.role == "mark" else text(x, y, line.text, line.size, line.role)
         y += LINE
     yield "</g>"
+
+
+def said_of(box: Box, scale: Scale | None) -> str:
+    """What a box says on hover."""
+    said = box.tooltip or box.name
+    return said if box.mark is None or scale is None else f"{said}\n{scale.name}: {box.mark.said}"
 
 
 def text(x: float, y: float, words: str, size: float, role: str = "", anchor: str = "") -> str:

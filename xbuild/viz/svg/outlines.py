@@ -54,8 +54,8 @@ def _polygon(points: Sequence[Point]) -> str:
 def curve(points: Sequence[Point], *, sideways: bool = False) -> str:
     """The way of a line: straight within each pair of points, curved from pair to pair."""
     if sideways:
-        start, first, second, end = (f"{n(x)} {n(y)}" for x, y in points)
-        return f"M{start}C{first} {second} {end}"
+        start, *bends = (f"{n(x)} {n(y)}" for x, y in points)
+        return f"M{start}" + "".join(f"C{' '.join(bends[at : at + 3])}" for at in range(0, len(bends), 3))
     (x, y), *rest = points
     parts = [f"M{n(x)} {n(y)}"]
     for number, (nx, ny) in enumerate(rest):

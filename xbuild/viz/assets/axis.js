@@ -1,0 +1,32 @@
+// A map of places along one axis. What is taken (pairs of ends) keeps its size, what has become empty is pressed, and
+// what is `wider` (its ends, and the length that it wants) is stretched with all that stands above or below it.
+const GAP = 28;
+function axis(taken, freed, wider, end) {
+  const steps = [];
+  let at = 0;
+  for (const [low, high] of [...taken.sort((a, b) => a[0] - b[0]), [end, end]]) {
+    const empty = low - at;
+    if (empty > GAP && freed.some(([a, b]) => a < low && b > at)) steps.push([at, low, GAP - empty]);
+    at = Math.max(at, high);
+  }
+  const gain = place => steps.reduce((sum, [low, high, more]) => sum + more * Math.min(Math.max((place - low) / (high - low), 0), 1), 0);
+  for (const [low, high, wanted] of wider.sort((a, b) => a[1] - a[0] - b[1] + b[0])) {
+    const lacking = wanted - (high - low) - gain(high) + gain(low);
+    if (lacking > 0) steps.push([low, high, lacking]);
+  }
+  if (!steps.length) return place => place;
+  const marks = [...new Set(steps.flatMap(([low, high]) => [low, high]))].sort((a, b) => a - b), gains = marks.map(gain);
+  return place => {
+    let low = 0, high = marks.length;
+    while (low < high) { const middle = (low + high) >> 1; if (marks[middle] <= place) low = middle + 1; else high = middle; }
+    if (!low) return place;
+    if (low === marks.length) return place + gains[low - 1];
+    const share = (place - marks[low - 1]) / (marks[low] - marks[low - 1]);
+    return place + gains[low - 1] + share * (gains[low] - gains[low - 1]);
+  };
+}
+const round = number => Math.round(number * 10) / 10 || 0;
+function set(node, name, value) {
+  if (node.getAttribute(name) === value) return;
+  if (value === null) node.removeAttribute(name); else node.setAttribute(name, value);
+}
