@@ -24,7 +24,9 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
     if isinstance(shape, TupleShape):
         return _read_tuple(value, shape, name)
     array = _as_array(value, shape, name)
-    if array.dtype != shape.dtype.dtype:
+    if array.dtype == shape.dtype.dtype:
+        array = array.view(shape.dtype.dtype)  # one that was unpickled has a dtype that is equal and not native
+    else:
         _mismatch(
             name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
         )
@@ -50,6 +52,8 @@ def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
         natural = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         _mismatch(name, f"is no array: {error}")
+    if natural.dtype == shape.dtype.dtype:  # an array of JAX's, in a type that NumPy lacks, too
+        return natural
     if not _may_become(natural.dtype, shape):
         _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
     with np.errstate(all="ignore"):

@@ -20,7 +20,8 @@ SCHEDULE_KINDS = frozenset({
     "device_out_of_range", "disallowed_computation", "done_channel_mismatch", "done_kind_mismatch",
     "duplicate_channel", "duplicate_done", "group_disagreement", "host_flag_mismatch", "invalid_group",
     "missing_done", "missing_participant", "missing_recv", "missing_send", "missing_start", "nest_mismatch",
-    "peer_mismatch", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused", "trip_count_mismatch",
+    "not_partitioned", "peer_mismatch", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused",
+    "trip_count_mismatch",
 })  # fmt: skip
 
 RUN_KINDS = frozenset({

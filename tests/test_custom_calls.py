@@ -192,6 +192,17 @@ def test_a_target_without_a_function_is_refused_before_the_run() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [("xla_ffi_python_cpu_callback", "jax.pure_callback"), ("__cublas$gemm", "the text before its passes has the op")],
+)
+def test_a_target_that_nothing_here_could_run_is_explained(target: str, hint: str) -> None:
+    kernel = xb.computation(xb.f32[3])(lambda x: xb.custom_call(x, target, xb.f32[3]))
+    with pytest.raises(CustomCallError, match="unregistered_target") as caught:
+        evaluate(kernel, X)
+    assert hint in caught.value.hints[-1]
+
+
 def test_no_text_imports_a_function() -> None:
     text = 'ENTRY e { x = f32[2] parameter(0) ROOT y = f32[2] custom-call(x), custom_call_target="os.getcwd" }'
     with pytest.raises(CustomCallError, match=r"'os\.getcwd'"):

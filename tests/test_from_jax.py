@@ -50,6 +50,15 @@ def test_a_function_gives_what_jax_gives() -> None:
     assert module.num_devices == 1
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "int4", "float32", "bool", "complex64"])
+def test_arrays_of_jax_are_arguments(dtype: str) -> None:
+    x = jnp.ones((2, 3), dtype)
+    for value in (x, x[0, 0]):
+        (result,) = execute(xb.from_jax(lambda x: x, value), [[value]])
+        assert result.dtype == np.asarray(value).dtype
+        assert np.array_equal(result, np.asarray(value))
+
+
 def test_gradients_loops_and_branches_come_through() -> None:
     def loss(x: Any) -> Any:
         x = jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) + i, x)
@@ -121,6 +130,17 @@ def test_a_pmapped_function_is_the_program_of_one_device() -> None:
     results = execute(module, [[row[None]] for row in X])
     for result, wanted in zip(results, np.asarray(step(X)), strict=True):
         assert same(result, wanted[None], module)
+
+
+def test_the_text_before_xla_partitions_is_told_as_such() -> None:
+    total = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh(4), in_specs=P("i"), out_specs=P())
+    verdict = xb.check(xb.parse_hlo(jax.jit(total).lower(np.ones((8, 2), np.float32)).as_text(dialect="hlo")))
+    assert (verdict.kind, [finding.kind for finding in verdict.findings]) == ("error", ["not_partitioned"])
+    assert "makes f32[2,2] of f32[8,2]" in str(verdict)
+    assert "xb.from_jax" in str(verdict)
+    alone = jax.shard_map(lambda x: x + 1, mesh=mesh(1), in_specs=P("i"), out_specs=P("i"))
+    module = xb.parse_hlo(jax.jit(alone).lower(np.ones(2, np.float32)).as_text(dialect="hlo"))
+    assert execute(module, [[np.ones(2, np.float32)]])[0].tolist() == [2, 2]
 
 
 def test_what_xla_partitions_itself_gets_its_collectives() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -194,6 +195,31 @@ def test_what_cannot_be_decomposed() -> None:
     )
 
 
+def test_columns_with_a_number_come_first() -> None:
+    a, marks = matrices("s", 3, 3), np.int32([0, 1, 0])
+    packed, order, factors = call("lapack_sgeqp3_ffi", ["f32[3,3]", "s32[3]", "f32[3]"], a, marks)
+    assert order[0] == 2
+    assert sorted(order) == [1, 2, 3]
+    q = call("lapack_sorgqr_ffi", ["f32[3,3]"], packed, factors)
+    assert_close(q @ np.triu(packed), a[:, order - 1], "s")
+
+
+def test_a_schur_decomposition_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.linalg.lapack", None)
+    with pytest.raises(Exception, match=r"pip install 'xbuild-hlo\[xla\]'") as raised:
+        call("lapack_sgees_ffi", ["f32[2,2]", "f32[2,2]", "f32[2]", "f32[2]", "s32[]", "s32[]"], np.eye(2, dtype="f4"))
+    assert "missing_extra" in str(raised.value)
+
+
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_a_sparse_matrix_by_a_dense_one(columns: tuple[int, ...]) -> None:
+    dense = matrices("s", 3, *columns)
+    elements, ends, places = np.float32([2, 3, 5, 7]), np.int32([0, 2, 2, 3]), np.int32([0, 2, 1, 9])
+    shape = f"f32[{','.join(map(str, (3, *columns)))}]"
+    found = call("cpu_csr_sparse_dense_ffi", [shape], elements, ends, places, dense)
+    assert_close(found, np.float32([[2, 0, 3], [0, 0, 0], [0, 5, 0]]) @ dense, "s")
+
+
 def test_other_targets() -> None:
     x = np.float32([3, 1, 2])
     values, places = call("TopK", ["f32[2]", "s32[2]"], x)
@@ -211,7 +237,7 @@ def test_other_targets() -> None:
 
 
 def test_each_target_is_entered_for_each_type() -> None:
-    routines = ("potrf", "getrf", "geqrf", "gesdd", "gesvd", "geev", "trsm", "gtsv")
+    routines = ("potrf", "getrf", "geqrf", "gesdd", "gesvd", "geev", "trsm", "gtsv", "gehrd", "geqp3", "gees")
     assert {f"lapack_{kind}{routine}_ffi" for kind in "sdcz" for routine in routines} <= set(BUILT_IN)
 
 
@@ -266,6 +292,43 @@ def eigenvalues(a: Any) -> Any:
     import jax.numpy as jnp
 
     return jnp.linalg.eigvalsh(a)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 4))
+def hessenberg(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.hessenberg(a)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 4))
+def schur(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.schur(a), linalg.schur(a, compute_schur_vectors=False)
+
+
+@lowered(lambda kind: positive(kind, 2, 4, 4))
+def tridiagonal(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.tridiagonal(a), linalg.tridiagonal(a, lower=False)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 3))
+def pivoted_qr(a: Any) -> Any:
+    from jax.lax import linalg
+
+    return linalg.qr(a, pivoting=True, full_matrices=False)
+
+
+@lowered(lambda kind: matrices(kind, 2, 4, 4))
+def product_with_reflections(a: Any) -> Any:
+    from jax._src.lax import linalg
+
+    packed, factors = linalg.geqrf(a[..., :3])
+    sides = [(left, adjoint) for left in (True, False) for adjoint in (True, False)]
+    return [linalg.ormqr(packed, factors, a, left=left, transpose=adjoint) for left, adjoint in sides]
 
 
 @pytest.mark.oracle

@@ -12,8 +12,8 @@ from interpreter import Stopped, execute
 from tests.conformance.deadlock import unnamed
 from tests.model.campaign import compare
 from tests.model.compare import checked, disagreement
-from tests.model.generator import random_program
-from tests.model.programs import Decision, Op, Ops, Program
+from tests.model.generator import SCANS, random_program
+from tests.model.programs import Decision, Op, Ops, Program, every
 from tests.model.runs import Judgement, all_data, ends, explored, judged
 
 CHUNK = 50
@@ -28,6 +28,32 @@ def test_small_programs_get_the_verdict_of_all_their_runs(first: int) -> None:
 def test_large_programs_run_as_the_verdict_says() -> None:
     _, wrong = compare(range(10), is_small=False)
     assert not wrong
+
+
+def test_programs_with_scans_get_the_verdict_of_all_their_runs() -> None:
+    """Some of them hold what communicates, and some of these run for another number of trips on another device."""
+    seeds = range(150)
+    _, wrong = compare(seeds, is_small=True, size=SCANS)
+    assert not wrong
+    programs = [random_program(seed, SCANS) for seed in seeds]
+    scans = [op for p in programs for ops in p.lists for op in every(ops) if op.word == "scan" and op.inside[0]]
+    assert len(scans) > 50
+    assert any(op.decision is not None and len({*op.decision.known}) > 1 for op in scans)
+
+
+@pytest.mark.parametrize("most", [4, 20])
+def test_what_is_too_long_to_follow_is_counted_or_left_open(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("xbuild.scheduling.simulate.MOST_EVENTS", most)
+    found = set()
+    for seed in range(200):
+        program = random_program(seed, SCANS)
+        judgement = judged(program)
+        verdict = checked(program)[1]
+        kind = "deadlock" if verdict.refused else verdict.kind
+        if judgement is not None:
+            assert kind in (judgement.kind, "depends"), seed
+            found.add((judgement.kind, kind))
+    assert {("deadlock", "deadlock"), ("deadlock", "depends"), ("ok", "ok")} <= found
 
 
 def test_programs_of_every_kind_are_among_them() -> None:

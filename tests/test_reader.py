@@ -250,6 +250,30 @@ def test_what_means_nothing_here_is_printed_back(words: str) -> None:
     assert f"ROOT y = f32[4] negate(x), {words}\n" in entry(f"  ROOT y = f32[4] negate(x), {words}").to_hlo()
 
 
+def test_the_numbers_of_a_long_sharding_are_passed_over() -> None:
+    parts = ", ".join(["{replicated}"] * 5)
+    numbered = f'sharding={{{parts}, /*index=5*/{{replicated}}, {{maximal device=0 metadata={{op_name="/*a*/"}}}}}}'
+    printed = entry(f"  ROOT y = f32[4] negate(x), {numbered}").to_hlo()
+    assert f"negate(x), {numbered.replace('/*index=5*/', '')}\n" in printed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module @jit_f attributes {mhlo.num_partitions = 1 : i32} {\n  func.func public @main() {\n  }\n}",
+        "#loc = loc(unknown)\n#loc1 = loc(unknown)\nmodule {\n  func.func @main() {\n  }\n}",
+    ],
+)
+def test_mlir_is_told_from_hlo(text: str) -> None:
+    error = fault(text)
+    assert "this is MLIR" in error.message
+    assert "dialect='hlo'" in error.hints[0]
+
+
+def test_a_computation_may_be_called_module() -> None:
+    assert xb.parse_hlo("module { func.func = f32[2] parameter(0) }").entry.name == "module"
+
+
 def test_metadata_is_printed_where_it_is_asked_for() -> None:
     words = 'metadata={op_name="a/b" source_file="f.py" source_line=3 profile_type={1}}'
     module = entry(f"  ROOT y = f32[4] negate(x), {words.replace(' ', ', ')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
 
@@ -55,6 +56,25 @@ def test_an_integer_that_the_type_does_not_hold_is_refused() -> None:
 
 def test_python_numbers_take_the_declared_type() -> None:
     assert evaluate(axpy, [1, 2, 3], [0.5, 0.5, 0.5]).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "s8", "u32", "c64", "pred", "bf16"])
+def test_arrays_from_another_process_are_like_others(dtype: str) -> None:
+    # The dtype of an array that was pickled is equal to NumPy's own, and another object.
+    t = xb.primitive_type(dtype)
+    plain = (np.arange(5) / 3).astype(t.dtype)
+    sent = pickle.loads(pickle.dumps(plain))
+    narrow = xb.pred if dtype == "pred" else xb.c64 if dtype == "c64" else xb.f8e5m2
+
+    @xb.computation(t[5])
+    def program(x: xb.Value) -> xb.Value:
+        total = xb.reduce(x, t.dtype.type(0), xb.or_ if dtype == "pred" else xb.add, dimensions=[0])
+        return xb.tuple_(xb.cross_replica_sum(x), total, xb.convert(x, narrow), xb.select(xb.eq(x, x), x, sent))
+
+    one, other = (execute(xb.Module("m", program, num_replicas=2), [[x], [x]])[0] for x in (plain, sent))
+    for a, b in zip(one, other, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 def test_results_are_not_the_inputs_nor_each_other() -> None:

@@ -220,6 +220,25 @@ def test_groups_that_agree_may_meet(inner: Any, kind: str) -> None:
     assert xb.check(program).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("groups", "kind"),
+    [
+        ([[(0, 1), (2, 3)], [(0, 2), (1, 3)]], "ok"),
+        ([[(0, 1), (2, 3)], [(0, 3), (1, 2)]], "ok"),
+        ([[(0, 1), (2, 3)], [(0, 1), (2, 3)]], "depends"),
+        ([[(0, 1, 2), (3,)], [(0, 3), (1,), (2,)]], "depends"),
+        ([[(0, 1, 2), (3,)], [(0, 3), (1, 2)]], "depends"),
+    ],
+)
+def test_a_limit_that_is_reduced_along_one_axis_after_the_other(groups: Any, kind: str) -> None:
+    def limit(x: xb.Value, n: xb.Value) -> xb.Value:
+        for each in groups:
+            n = xb.ops.all_reduce(n, to_apply=xb.maximum, replica_groups=each)
+        return n
+
+    assert xb.check(spmd(counted(limit, total), xb.f32[2], xb.s32[()], replicas=4)).kind == kind
+
+
 def by_replica(x: xb.Value, *rest: xb.Value) -> xb.Value:
     one = xb.ops.constant(x.builder, literal=np.int32(1))
     return xb.ops.add(xb.convert(xb.ops.replica_id(x.builder), xb.s32), one)

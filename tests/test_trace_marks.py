@@ -59,6 +59,18 @@ def _scan() -> Program:
     return _module(lambda x: xb.map((xb.sort(x, dimension=0), x), xb.add, (0,)) + x, xb.f32[5], replicas=2)
 
 
+def _meeting_scans() -> Program:
+    """A scan in a scan, of which each trip meets."""
+
+    def inner(each: xb.Value, total: xb.Value) -> Any:
+        return xb.all_reduce(total + each, xb.add), total * each
+
+    def outer(row: xb.Value, total: xb.Value) -> Any:
+        return xb.scan(row, total, inner, is_reverse=True)
+
+    return _module(lambda x, z: xb.scan(x, z, outer)[0], xb.f32[3, 2], xb.f32[()], replicas=2)
+
+
 def _endless() -> Program:
     def program(x: xb.Value) -> xb.Value:
         return xb.while_(x, condition=lambda v: xb.lt(v * 0.0, 1.0), body=lambda v: v + 1.0)
@@ -92,6 +104,7 @@ PROGRAMS = {
     "digits": _digits,
     "branches": _branches,
     "scan": _scan,
+    "scans that meet": _meeting_scans,
     "endless": _endless,
     "too large": _too_large,
     "stuck": _stuck,

@@ -19,7 +19,8 @@ from tests.test_views import chain, nested
 from xbuild.cli import main
 from xbuild.viz.drawing import draw
 from xbuild.viz.layout import lay_out
-from xbuild.viz.views import View
+from xbuild.viz.sheets import sheets
+from xbuild.viz.views import View, smaller
 
 DATA = re.compile(r'<script id="data" type="application/json">(.*?)</script>', re.DOTALL)
 INSIDE = re.compile(r'<script id="inside" type="application/octet-stream">(.*?)</script>', re.DOTALL)
@@ -196,3 +197,18 @@ def test_nothing_of_a_large_box_is_cut_away() -> None:
     assert len(found) == 700
     assert "main/all" in held
     assert not any("lacking" in box for sheet in sheets for box in sheet["boxes"].values())
+
+
+def test_what_a_box_unfolds_to_is_more_than_one_box() -> None:
+    """Many ops of one scope on parameters of many scopes: as a fold of scopes that is one box, again and again."""
+    builder = xb.Builder("moments")
+    products = []
+    for number in range(500):
+        with xb.scope(f"first['layers'][{number}]"):
+            x = xb.parameter(builder, number=number, shape=xb.f32[2])
+        with xb.scope("jit/mul"):
+            products.append(xb.negate(x) * 0.1)
+    found = [*sheets(smaller(draw(builder.build(xb.tuple_(products))), 100))]
+    assert found
+    assert len(found) < 40
+    assert all(sheet.picture.size > 1 for sheet in found)

@@ -178,7 +178,7 @@ def _array_shape(value: Any) -> Shape:
 
 def _literal(value: Any) -> Array:
     array = np.array(value)
-    primitive_type(array.dtype)
+    array = array.view(primitive_type(array.dtype).dtype)  # one that was unpickled has a dtype that is only equal
     array.flags.writeable = False
     return array
 

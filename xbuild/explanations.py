@@ -60,6 +60,7 @@ EXPLANATIONS = {
     "missing_send": "A recv has no send on its channel.",
     "missing_start": "A done has no start as its operand.",
     "nest_mismatch": "The two ends of a channel stand at different depths of loops and conditionals.",
+    "not_partitioned": "A program of all devices together, which XLA's partitioner has not made that of one device.",
     "peer_mismatch": "The two ends of a channel name different devices as each other's peer.",
     "reducer_mismatch": "Programs that meet in one collective reduce by different computations.",
     "self_send": "A device sends to itself.",

@@ -16,6 +16,9 @@ from ..facts import asks_grid
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
 from . import lapack as _lapack  # noqa: F401
 from . import placement as _placement  # noqa: F401
+from . import reflections as _reflections  # noqa: F401
+from . import schur as _schur  # noqa: F401
+from . import sparse as _sparse  # noqa: F401
 from .table import BUILT_IN
 
 __all__ = ["CustomCallError", "check_targets", "function_of"]
@@ -56,17 +59,28 @@ def _concerned(entry: Computation) -> tuple[Instruction, ...]:
     return tuple(i for i in every if i.opcode == "custom_call" or (i.opcode not in _FOLLOWED and i.called))
 
 
+_PYTHON = "it calls Python of the process that lowered the text (jax.pure_callback, jax.debug.print), known by a number"
+_KERNEL = "XLA has put a backend's own kernel for an op: the text before its passes has the op"
+
+_KNOWN = {
+    "xla_ffi_python_": _PYTHON, "xla_python_": _PYTHON, "__cublas$": _KERNEL, "__cudnn$": _KERNEL,
+    "__onednn$": _KERNEL,
+}  # fmt: skip
+"""What stands behind targets that nothing here could run, by how their names begin."""
+
+
 def _check_target(instruction: Instruction) -> None:
     target = instruction.attributes.custom_call_target
     if target in CALLBACKS or target in BUILT_IN:
         return
     close = difflib.get_close_matches(target, [*CALLBACKS, *BUILT_IN], 1)
+    known = [hint for beginning, hint in _KNOWN.items() if target.startswith(beginning)]
     raise _refusal(
         "unregistered_target",
         instruction,
         f"no function is registered for custom_call_target {target!r}",
         f"@xb.custom_call_target({target!r}) over a function registers it",
-        *(f"did you mean {guess!r}?" for guess in close),
+        *(known or [f"did you mean {guess!r}?" for guess in close]),
     )
 
 

@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
-from shape_inference import TupleShape
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
 from ..rules import compute
 from ..values import zeros
+from .stacks import adjoint, names, results, stacked
 from .table import letter, target
 
 
-def _names(routine: str, kinds: str = "sdcz") -> Iterator[str]:
-    """`lapack_sgetrf_ffi` and so on."""
-    return (f"lapack_{kind}{routine}_ffi" for kind in kinds)
-
-
-def _stacked(function: Callable[[Array], tuple[Any, ...]], operand: Array, types: list[Any]) -> tuple[Any, ...]:
-    """The function on each matrix of a stack, one array for each of its results."""
-    batch = operand.shape[:-2]
-    rows = [function(matrix) for matrix in operand.reshape(prod(batch), *operand.shape[-2:])]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in types)
-    return tuple(_put_together(list(column), batch, leaf) for column, leaf in zip(columns, types, strict=True))
-
-
-def _put_together(column: list[Any], batch: tuple[int, ...], leaf: Any) -> Any:
-    found = np.array(column, leaf.dtype.dtype) if column else np.empty((0, *leaf.dims[len(batch) :]), leaf.dtype.dtype)
-    return found.reshape(batch + found.shape[1:])
-
-
-def _results(instruction: Instruction) -> list[Any]:
-    assert isinstance(instruction.shape, TupleShape)
-    return list(instruction.shape.elements)
-
-
-def _adjoint(matrix: Array) -> Array:
-    return np.conj(np.swapaxes(matrix, -1, -2))
-
-
-@target(*_names("potrf"))
+@target(*names("potrf"))
 def potrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """The Cholesky factor in one triangle (the other is left as it was), and the order of the first bad minor."""
     is_lower = letter(instruction, "uplo", "L") == "L"
 
     def factor(matrix: Array) -> tuple[Array, int]:
-        read = matrix if is_lower else _adjoint(matrix)
+        read = matrix if is_lower else adjoint(matrix)
         bad = _first_bad_minor(read)
         if bad:
             return matrix, bad
         found = np.linalg.cholesky(read)
-        return (np.tril(found) + np.triu(matrix, 1)) if is_lower else (_adjoint(found) + np.tril(matrix, -1)), 0
+        return (np.tril(found) + np.triu(matrix, 1)) if is_lower else (adjoint(found) + np.tril(matrix, -1)), 0
 
-    return _stacked(factor, operand, _results(instruction))
+    return stacked(factor, results(instruction), operand)
 
 
 def _first_bad_minor(matrix: Array) -> int:
@@ -76,10 +47,10 @@ def _is_positive(matrix: Array) -> bool:
         return False
 
 
-@target(*_names("getrf"))
+@target(*names("getrf"))
 def getrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """The factors of LU with partial pivoting in one matrix, the rows that were swapped, counted from 1, and info."""
-    return _stacked(_lu, operand, _results(instruction))
+    return stacked(_lu, results(instruction), operand)
 
 
 def _lu(matrix: Array) -> tuple[Array, Array, int]:
@@ -99,14 +70,14 @@ def _lu(matrix: Array) -> tuple[Array, Array, int]:
     return lu, pivots, info
 
 
-@target(*_names("geqrf"))
+@target(*names("geqrf"))
 def geqrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """R above the reflectors' vectors, and their factors."""
     found, factors = np.linalg.qr(operand, mode="raw")
     return np.swapaxes(found, -1, -2).astype(operand.dtype), factors.astype(operand.dtype)
 
 
-@target(*_names("orgqr", "sd"), *_names("ungqr", "cz"))
+@target(*names("orgqr", "sd"), *names("ungqr", "cz"))
 def orgqr(instruction: Instruction, operand: Array, factors: Array) -> Array:
     """The first columns of the product of the reflectors."""
     rows, columns = operand.shape[-2:]
@@ -119,10 +90,10 @@ def orgqr(instruction: Instruction, operand: Array, factors: Array) -> Array:
     return product
 
 
-@target(*_names("gesdd"), *_names("gesvd"))
+@target(*names("gesdd"), *names("gesvd"))
 def gesdd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """The operand, the singular values, the left and right singular vectors, and info."""
-    mode, shapes = letter(instruction, "mode", "A"), _results(instruction)
+    mode, shapes = letter(instruction, "mode", "A"), results(instruction)
 
     def decompose(matrix: Array) -> tuple[Any, ...]:
         try:
@@ -135,10 +106,10 @@ def gesdd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
             return matrix, *(np.full(shape.dims[-rank:], np.nan) for shape, rank in ranks), 1
         return matrix, values, left, right, 0
 
-    return _stacked(decompose, operand, shapes)
+    return stacked(decompose, shapes, operand)
 
 
-@target(*_names("syevd", "sd"), *_names("heevd", "cz"))
+@target(*names("syevd", "sd"), *names("heevd", "cz"))
 def syevd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """The eigenvectors of symmetric matrices, of which one triangle is read, the eigenvalues, and info."""
     uplo: Literal["L", "U"] = "L" if letter(instruction, "uplo", "L") == "L" else "U"
@@ -150,10 +121,10 @@ def syevd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
             return np.full(matrix.shape, np.nan), np.full(len(matrix), np.nan), 1
         return vectors, values, 0
 
-    return _stacked(decompose, operand, _results(instruction))
+    return stacked(decompose, results(instruction), operand)
 
 
-@target(*_names("geev"))
+@target(*names("geev"))
 def geev(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
     """The eigenvalues (of real matrices in two parts), the left and right eigenvectors, and info."""
     wanted = [letter(instruction, key, "V") == "V" for key in ("compute_left", "compute_right")]
@@ -170,18 +141,18 @@ def geev(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
         parts = (values.real, values.imag) if is_real else (values,)
         return *parts, left, right if wanted[1] else np.zeros_like(right), 0
 
-    return _stacked(decompose, operand, _results(instruction))
+    return stacked(decompose, results(instruction), operand)
 
 
 def _left_vectors(right: Array) -> Any:
     """The rows of the inverse as columns, each of length 1 and with a real largest element."""
-    left = _adjoint(np.linalg.inv(right))
+    left = adjoint(np.linalg.inv(right))
     left = left / np.linalg.norm(left, axis=0)
     largest = np.take_along_axis(left, np.abs(left).argmax(0)[None], 0)
     return left * np.conj(largest) / np.abs(largest) if left.dtype.kind == "c" else left
 
 
-@target(*_names("trsm"))
+@target(*names("trsm"))
 def trsm(instruction: Instruction, matrix: Array, operand: Array) -> Any:
     """The solution of triangular systems."""
     transpose = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[letter(instruction, "trans_x", "N")]
@@ -195,7 +166,7 @@ def trsm(instruction: Instruction, matrix: Array, operand: Array) -> Any:
     )
 
 
-@target(*_names("gtsv"))
+@target(*names("gtsv"))
 def gtsv(instruction: Instruction, below: Array, diagonal: Array, above: Array, operand: Array) -> tuple[Any, ...]:
     """The three diagonals, of which below[0] and above[-1] are idle, the solution of the systems, and info."""
     size = diagonal.shape[-1]
@@ -204,7 +175,7 @@ def gtsv(instruction: Instruction, below: Array, diagonal: Array, above: Array, 
     matrix[..., place, place] = diagonal
     matrix[..., place[1:], place[:-1]] = below[..., 1:]
     matrix[..., place[:-1], place[1:]] = above[..., :-1]
-    *_, info = (zeros(shape) for shape in _results(instruction))
+    *_, info = (zeros(shape) for shape in results(instruction))
     try:
         return below, diagonal, above, np.linalg.solve(matrix, operand), info
     except np.linalg.LinAlgError:

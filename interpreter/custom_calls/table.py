@@ -35,3 +35,8 @@ def numbers(instruction: Instruction) -> dict[str, int]:
 def letter(instruction: Instruction, key: str, default: str) -> str:
     """A letter of LAPACK's among them."""
     return chr(numbers(instruction).get(key, ord(default)))
+
+
+def flag(instruction: Instruction, key: str) -> bool:
+    """Whether a word of a backend_config is `true`."""
+    return re.search(rf"\b{key}\s*=\s*true\b", instruction.attributes.backend_config) is not None

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from shape_inference import TupleShape
 from xbuild.graph import Instruction
 
 if TYPE_CHECKING:
@@ -76,8 +77,19 @@ def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) 
     operands = caller.instruction.operands
     if caller.branch is not None:
         operands = (operands[1 + caller.branch],)
-    elif caller.instruction.opcode in ("call", "fusion", "map"):
+    elif caller.instruction.opcode in ("call", "fusion", "map", "scan"):
         operands = (operands[number],)
     yield from ((operand, depth, picks) for operand in operands)
-    if caller.instruction.opcode == "while" and (standing.trips[depth] or 0) > 1:
-        yield caller.instruction.attributes.body.root, depth + 1, picks
+    if (standing.trips[depth] or 0) > 1:
+        yield from _handed_on(caller.instruction, number, depth + 1, picks)
+
+
+def _handed_on(loop: Instruction, number: int, depth: int, picks: tuple[int, ...]) -> Iterator[Step]:
+    """What the trip before gives to a parameter: of a scan to a carry alone."""
+    root = loop.called[-1].root
+    if loop.opcode == "while":
+        yield root, depth, picks
+    elif loop.opcode == "scan" and number >= len(loop.operands) - loop.attributes.num_carries:
+        from_end = number - len(loop.operands)
+        where = (len(root.shape.elements) + from_end,) if isinstance(root.shape, TupleShape) else ()
+        yield root, depth, (*where, *picks)

@@ -383,6 +383,12 @@ CASES += [
         "more-outputs", (FIVE, np.float32(10)), lambda x, t: (t, x, xb.ops.add(x, t)), ([10, 10, 11, 13, 16], FIVE, 20)
     ),
     along("no-input", (np.float32(1),), lambda t: (xb.ops.add(t, t), xb.ops.add(t, t)), ([2, 4, 8], 8), length=3),
+    along(
+        "that-meets",
+        (FIVE, np.float32(10)),
+        lambda x, t: (xb.ops.all_reduce(xb.ops.add(x, t), to_apply=xb.add, replica_groups=[[0]]), xb.ops.add(x, t)),
+        ([10, 11, 13, 16, 20], 20),
+    ),
     along("no-slices", (FIVE[:0], np.float32(10)), sum_and_square, (FIVE[:0], 10), oracle=False),
     along(
         "two-carries-change-places",

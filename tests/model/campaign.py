@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .compare import compared
-from .generator import LARGE, SMALL, WIDE, Size, random_program
+from .generator import LARGE, SCANS, SMALL, WIDE, Size, random_program
 from .programs import Program
 
 RUN_ONE_IN = 8  # a run takes longer than all interleavings
@@ -42,7 +42,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
     chosen = parser.parse_args(arguments)
     failed = 0
-    for title, size, share in (("small", SMALL, 0.4), ("wide", WIDE, 0.4), ("large", LARGE, 0.2)):
+    for title, size, share in (
+        ("small", SMALL, 0.3),
+        ("wide", WIDE, 0.2),
+        ("scans", SCANS, 0.3),
+        ("large", LARGE, 0.2),
+    ):
         end, is_small = time.monotonic() + chosen.seconds * share, size is not LARGE
         seeds = itertools.takewhile(lambda _, end=end: time.monotonic() < end, itertools.count(chosen.seed))  # type: ignore[misc]
         counts, wrong = compare(seeds, is_small=is_small, size=size)

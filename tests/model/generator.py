@@ -26,10 +26,12 @@ class Size:
     depth: int = 2
     most_data: int = MOST_DATA
     is_wide: bool = False  # more trips, one number that decides in several places, turns, programs that agree
+    units: tuple[str, ...] = ("loop", "loop", "choice", "choice", "call")
 
 
 SMALL = Size()
 WIDE = Size(devices=(2, 5), most_data=125, is_wide=True)
+SCANS = evolve(WIDE, units=("scan", "scan", "scan", "loop", "choice", "choice", "call"))
 LARGE = Size(devices=(2, 8), events=5, most_ops=60, depth=3, most_data=10**9)
 
 
@@ -143,7 +145,7 @@ class _Draw:
 
     def _unit(self, depth: int) -> list[list[tuple[Op, ...]]]:
         """A loop, a choice or a call around a region; each device may decide in its own way."""
-        word = self.rng.choice(("loop", "loop", "choice", "choice", "call"))
+        word = self.rng.choice(self.size.units)
         name = f"{word}{self._next()}"
         inside = self._inside(word, depth - 1)
         decisions = self._decisions(word)
@@ -169,7 +171,7 @@ class _Draw:
 
     def _inside(self, word: str, depth: int) -> list[list[Ops]]:
         nothing: list[Ops] = [()] * self.devices
-        if word == "call":
+        if word in ("call", "scan"):
             return [self._region(depth)]
         both = self.rng.random() < 0.2
         if word == "loop":
@@ -180,14 +182,14 @@ class _Draw:
     def _decisions(self, word: str) -> Sequence[Decision | None]:
         if word == "call":
             return [None] * self.devices
-        most, rng = (2 if word == "loop" else 1), self.rng
-        kind = rng.choice(("known", "known", "own", "agreed" if self.agrees else "own"))
-        common = rng.choice((0, 1, 1, 2) if word == "loop" else (0, 1))
-        differs = rng.random() < 0.2
+        most, rng = (1 if word == "choice" else 2), self.rng
+        kind = "known" if word == "scan" else rng.choice(("known", "known", "own", "agreed" if self.agrees else "own"))
+        common = rng.choice((0, 1) if word == "choice" else (0, 1, 1, 2))
+        differs = rng.random() < 0.2 and not (word == "scan" and self.is_one)
         known = tuple(rng.randint(0, most) if differs else common for _ in range(self.devices))
         slot, turns = len(self.domains) - 1, False
         if self.size.is_wide:
-            common = rng.choice((common, common, common, 3)) if word == "loop" else common
+            common = common if word == "choice" else rng.choice((common, common, common, 3))
             known = known if differs else (common,) * self.devices
             turns = word == "choice" and rng.random() < 0.3
         if kind != "known":

@@ -40,8 +40,9 @@ class Decision:
 class Op:
     """One op of a list; `after` are the names of the ops of its list that it comes after.
 
-    `word`: send, send_done, recv, recv_done, meet (a collective), start, done, infeed, agree, loop, choice or call.
-    `number` is the channel. A loop has two lists inside (condition, body), a choice its branches, a call one.
+    `word`: send, send_done, recv, recv_done, meet (a collective), start, done, infeed, agree, loop, scan, choice or
+    call. `number` is the channel. A loop has two lists inside (condition, body), a choice its branches, a scan, whose
+    trips are known, and a call have one.
     """
 
     word: str

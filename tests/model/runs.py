@@ -194,11 +194,11 @@ def _entered(op: Op, device: int, data: Data, trip: int) -> Iterator[tuple[Ops, 
     if op.word == "choice":
         yield op.inside[number], trip
         return
-    condition, body = op.inside
+    *condition, body = op.inside
     for each in range(number):
-        yield condition, each
+        yield from ((test, each) for test in condition)
         yield body, each
-    yield condition, number
+    yield from ((test, number) for test in condition)
 
 
 def _orders(program: Program) -> list[Program] | None:

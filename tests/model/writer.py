@@ -134,8 +134,9 @@ class _Writer:
         first = self._first(decision)
         if not decision.turns:
             return first
-        if decision.kind == "known":
-            return xb.ops.remainder(xb.ops.add(first, self.trip), self._constant(2))
+        if decision.kind == "known":  # by what op differs, so that only who computes it sees that it is the same
+            number, is_even = xb.ops.add(first, self.trip), self.device % 2 == 0
+            return xb.ops.remainder(number, self._constant(2)) if is_even else xb.ops.and_(number, self._constant(1))
         return xb.ops.and_(xb.ops.shift_right_logical(first, self.trip), self._constant(1))
 
     def _first(self, decision: Decision) -> Any:
@@ -196,6 +197,23 @@ class _Writer:
             )
 
         result = xb.ops.while_(state, condition=holds, body=following, name=op.name)
+        self.parts.append(xb.ops.get_tuple_element(result, index=4))
+        return result
+
+    def _scan(self, op: Op) -> Any:
+        """A slice a trip; a carried counter tells which it is, or the slice itself, from either end."""
+        assert op.decision is not None
+        count, how = op.decision.known[self.device], sum(map(ord, op.name)) % 3
+        numbers = np.arange(count, dtype=np.int32)[:: -1 if how == 1 else 1]
+        slices = xb.ops.constant(self.x.builder, literal=numbers)
+
+        def body(number: Any, counter: Any, data: Any, agreed: Any, x: Any) -> Any:
+            after = self._inner(op.inside[0])(data, agreed, x, counter if how == 2 else number)
+            one = xb.ops.constant(x.builder, literal=np.int32(1))
+            return xb.ops.tuple_([after, xb.ops.add(counter, one), data, agreed, after])
+
+        operands = (slices, self._constant(0), self.data, self.agreed, self.x)
+        result = xb.ops.scan(operands, dimension=0, num_carries=4, is_reverse=how == 1, to_apply=body, name=op.name)
         self.parts.append(xb.ops.get_tuple_element(result, index=4))
         return result
 

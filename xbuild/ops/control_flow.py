@@ -139,7 +139,8 @@ def scan(
     Shapes: the inputs, of one extent in `dimension`, then `num_carries` values that the first slice is given; to_apply:
     (slices without that dimension, carries) -> (outputs, carries), a tuple or the one value. Result: the outputs, each
     with all slices along `dimension`, and the last carries. `length` counts the slices where there is no input.
-    `is_associative` lets a compiler regroup; the result here is that of the plain order.
+    `is_associative` lets a compiler regroup; the result here is that of the plain order. `to_apply` may communicate, as
+    the body of a loop of that many trips.
     Raises: arity_mismatch; not_array; rank_too_small; dimension_out_of_range; dimension_mismatch; signature_mismatch;
     invalid_attribute.
 

@@ -16,6 +16,7 @@ from shape_inference import AnyShape, RuleTable, TupleShape
 from ..graph import Computation, Instruction
 from .effects import Path, steps
 from .program import linear
+from .scans import parted, results_of, whole
 
 Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tuple
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
@@ -39,6 +40,10 @@ class Analysis(ABC):
     @abstractmethod
     def join(self, a: Leaf, b: Leaf) -> Leaf:
         """What holds of a value that may be the one or the other."""
+
+    @abstractmethod
+    def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
+        """What holds of the number of trips of a scan."""
 
     @abstractmethod
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
@@ -85,6 +90,21 @@ class Analysis(ABC):
         self.decide(instruction, path, holds)
         return self.mapped(state, lambda leaf: self.join(leaf, holds))
 
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The results after any number of trips, joined with what says how many."""
+        (body,) = steps(instruction)
+        count = self.counted(instruction, operands)
+        self.decide(instruction, path, count)
+        slices, carries = parted(instruction, operands)
+        while True:
+            root = self.run(body.computation, [*slices, *carries], (*path, body))
+            outputs, following = results_of(instruction, root)
+            joined = [*map(self.joined, carries, following)]
+            if joined == carries:
+                break
+            carries = joined
+        return self.mapped(whole(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
+
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         """The result of any branch, joined with what decides between them."""
         index = operands[0]
@@ -117,6 +137,7 @@ _FOLLOWED: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Read
     "call": lambda analysis, *of: analysis.call(*of),
     "fusion": lambda analysis, *of: analysis.call(*of),
     "while": lambda analysis, *of: analysis.loop(*of),
+    "scan": lambda analysis, *of: analysis.scan(*of),
     "conditional": lambda analysis, *of: analysis.branches(*of),
 }
 

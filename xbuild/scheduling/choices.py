@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
@@ -11,7 +12,9 @@ from ..graph import Computation, Instruction
 from .analysis import key_of
 from .control import Control
 from .effects import Path, Site, communicates, notable, steps
+from .entering import UNITS
 from .program import Class, Program, devices_text
+from .scans import slices_of
 
 Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
 
@@ -30,6 +33,11 @@ class Choice:
     @property
     def devices(self) -> set[int]:
         return {device for device, _ in self.places}
+
+    @property
+    def most(self) -> float:
+        """The largest number that it can be."""
+        return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
 
     def text(self, value: Value) -> str:
         """`loop2 runs 1 trip on device 0`"""
@@ -66,7 +74,7 @@ class Choices:
             if not any(map(communicates, instruction.called)) or instruction.opcode == "async_start":
                 continue
             every = [*steps(instruction)]
-            if instruction.opcode in ("while", "conditional"):
+            if instruction.opcode in UNITS:
                 turns = self.turns_at(device, instruction, path)
                 if turns is None:
                     self._add(device, each, Site(path, instruction), known)
@@ -74,7 +82,7 @@ class Choices:
                     every = [step for n, step in enumerate(every) if n in turns]
                 else:
                     self.trips |= {*turns} - {0}
-                    every = every if any(turns) else every[:1]
+                    every = every if any(turns) else every[:-1]
             for step in every:
                 self._find(device, each, step.computation, (*path, step), known)
 

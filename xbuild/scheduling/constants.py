@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
-from shape_inference import RuleTable, Shape
+from shape_inference import Shape, TupleShape
 
 from ..graph import Computation, Instruction
-from .analysis import Analysis, Key, Leaf, Reading, key_of, spread
-from .effects import Path, steps
-
-known = RuleTable("known")
+from .analysis import Analysis, Key, Leaf, Reading, flat, key_of, spread
+from .effects import Path, communicates, steps
+from .folding import element, known, stacked
+from .scans import parted, results_of, slices_of, whole
 
 BUDGET = 200_000
+SILENT = 5_000  # instructions of a scan in which nothing communicates, so that only its results may matter
 
 
 @define(eq=False)
 class Constants(Analysis):
-    """The walk of one device; a leaf is a NumPy scalar, or None where only the run can tell.
+    """The walk of one device; a leaf is a NumPy scalar, a Vector of them, or None where only the run can tell.
 
     `turns` has what is decided at a place, each time that a run comes there; None where it may come there otherwise.
     """
@@ -77,6 +77,41 @@ class Constants(Analysis):
                 return state
             state = following
 
+    def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
+        count, is_bound = slices_of(scan)
+        return None if is_bound else count
+
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """Trip by trip, where that is worth it; how many there are is known at once."""
+        (body,) = steps(instruction)
+        count, (inputs, state) = self.counted(instruction, operands), parted(instruction, operands)
+        self.decide(instruction, path, count)
+        if not communicates(body.computation) and not any(leaf is not None for leaf in flat((*operands,))):
+            return spread(None, instruction.shape)
+        most = self.budget if communicates(body.computation) else min(self.budget, SILENT)
+        if count is None or count * len(body.computation.instructions) > most:
+            return self._any_slices(instruction, state, path)
+        given = []
+        for trip in range(count):
+            self.budget -= len(body.computation.instructions)
+            place = count - 1 - trip if instruction.attributes.is_reverse else trip
+            slices = [element(each, place) for each in inputs]
+            outputs, state = results_of(instruction, self.run(body.computation, [*slices, *state], (*path, body)))
+            given.append(outputs)
+        return whole(instruction, [*_stacked(instruction, given), *state])
+
+    def _any_slices(self, instruction: Instruction, state: list[Reading], path: Path) -> Reading:
+        (body,) = steps(instruction)
+        unknown = [None] * (len(instruction.operands) - len(state))
+        self._doubts += 1
+        while True:
+            root = self.run(body.computation, [*unknown, *state], (*path, body))
+            following = [*map(self.joined, state, results_of(instruction, root)[1])]
+            if following == state:
+                self._doubts -= 1
+                return whole(instruction, [*_stacked(instruction, []), *state])
+            state = following
+
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         """The branch that is taken where that is known; what is said of the conditional is its number."""
         taken = [*steps(instruction)]
@@ -101,99 +136,21 @@ def branch_number(conditional: Instruction, index: Any, count: int) -> int:
     return int(index) if 0 <= index < count else count - 1
 
 
+def _stacked(scan: Instruction, given: Sequence[Sequence[Leaf]]) -> list[Leaf]:
+    """The outputs of all trips, in the order of the slices; nothing is known of them where no trip was gone through."""
+    shapes = scan.shape.elements if isinstance(scan.shape, TupleShape) else (scan.shape,)
+    columns = [*zip(*(given[::-1] if scan.attributes.is_reverse else given), strict=True)]
+    outputs = parted(scan, shapes)[0]
+    return (
+        [stacked(shape, column) for shape, column in zip(outputs, columns, strict=True)]
+        if given
+        else [None] * len(outputs)
+    )
+
+
 def constants(computation: Computation, device: int, num_partitions: int) -> Constants:
     """What is known on a device before it runs."""
     walk = Constants(known, device, num_partitions)
     with np.errstate(all="ignore"):
         walk.run(computation, [spread(None, p.shape) for p in computation.parameters])
     return walk
-
-
-def _is_small(instruction: Instruction) -> bool:
-    shape = instruction.shape
-    return isinstance(shape, Shape) and not shape.dims and shape.dtype.kind in ("signed", "unsigned", "pred")
-
-
-def _folding(function: Callable[..., Any]) -> Callable[..., Leaf]:
-    def fold(of: Constants, instruction: Instruction, *operands: Leaf) -> Leaf:
-        if not _is_small(instruction) or any(operand is None for operand in operands):
-            return None
-        return instruction.shape.dtype.dtype.type(function(*operands))  # type: ignore[union-attr]
-
-    return fold
-
-
-_FOLDED: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
-    "negate": lambda x: x * -1,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "convert": lambda x: x,
-}
-for _opcode, _function in _FOLDED.items():
-    known.enter(_opcode, _folding(_function))
-
-_COMPARISONS = {
-    "EQ": operator.eq,
-    "NE": operator.ne,
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
-}
-
-
-def _dividing(function: Callable[..., Any]) -> Callable[..., Leaf]:
-    """Of whole numbers, toward zero; what a zero divides only the run can tell."""
-    fold = _folding(lambda lhs, rhs: function(int(lhs), int(rhs)))
-
-    def divide(of: Constants, instruction: Instruction, lhs: Leaf, rhs: Leaf) -> Leaf:
-        is_told = lhs is not None and rhs is not None and rhs != 0 and not (rhs == -1 and lhs < 0)
-        return fold(of, instruction, lhs, rhs) if is_told else None
-
-    return divide
-
-
-def _quotient(lhs: int, rhs: int) -> int:
-    whole = abs(lhs) // abs(rhs)
-    return whole if (lhs < 0) == (rhs < 0) else -whole
-
-
-known.enter("divide", _dividing(_quotient))
-known.enter("remainder", _dividing(lambda lhs, rhs: lhs - rhs * _quotient(lhs, rhs)))
-
-
-@known
-def constant(of: Constants, instruction: Instruction) -> Leaf:
-    return instruction.attributes.literal[()] if _is_small(instruction) else None
-
-
-@known
-def replica_id(of: Constants, instruction: Instruction) -> Leaf:
-    return np.uint32(of.device // of.num_partitions)
-
-
-@known
-def partition_id(of: Constants, instruction: Instruction) -> Leaf:
-    return np.uint32(of.device % of.num_partitions)
-
-
-@known
-def compare(of: Constants, instruction: Instruction, lhs: Leaf, rhs: Leaf) -> Leaf:
-    if lhs is None or rhs is None:
-        return None
-    return np.bool_(_COMPARISONS[instruction.attributes.direction](lhs, rhs))
-
-
-@known
-def select(of: Constants, instruction: Instruction, pred: Leaf, on_true: Reading, on_false: Reading) -> Reading:
-    if pred is None:
-        return of.joined(on_true, on_false)
-    return on_true if pred else on_false

@@ -14,7 +14,7 @@ from .analysis import key_of
 from .branches import decider_row
 from .constants import Constants, constants
 from .describe import finding, named
-from .effects import Path, Site
+from .effects import LOOPS, Path, Site
 from .program import Program, devices_text
 from .uniformity import Agreement, uniformity
 from .values import Values
@@ -93,7 +93,7 @@ class Control:
         """What there is to say of units that run together: nothing where they go alike."""
         if len(members) == 1 or self.agree(members):
             return None
-        if members[0][1].instruction.opcode == "while":
+        if members[0][1].instruction.opcode in LOOPS:
             return self._of_loops(members)
         return _depends(members, "takes another branch")
 
@@ -121,9 +121,11 @@ class Control:
 
 def form(unit: Instruction) -> Hashable:
     """How an index becomes a branch."""
-    index = unit.operands[0].shape
-    kind = index.dtype.kind == "pred" if isinstance(index, Shape) else False
-    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), kind)
+    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), _is_pred(unit.operands[0]))
+
+
+def _is_pred(value: Instruction) -> bool:
+    return isinstance(value.shape, Shape) and value.shape.dtype.kind == "pred"
 
 
 def _trips(count: int) -> str:
@@ -141,9 +143,9 @@ def _depends(members: Sequence[Member], what: str) -> Finding:
     for device, site in members:
         sites.setdefault(alike.setdefault(site.key, site), []).append(device)
     unit = members[0][1].instruction
-    index = unit.operands[0]
-    is_pred = isinstance(index.shape, Shape) and index.shape.dtype.kind == "pred"
-    decider = "predicate" if unit.opcode == "while" or is_pred else "index"
+    decider = "number of slices" if unit.opcode == "scan" else "predicate"
+    if unit.opcode == "conditional" and not _is_pred(unit.operands[0]):
+        decider = "index"
     if len(sites) == 1:
         (site,) = sites
         condition = f"if the {decider} of {site} differs between {devices_text(sites[site])}"

@@ -148,14 +148,15 @@ class Step:
         return f"{part}{spelling(self.instruction.opcode)} {self.instruction.name}"
 
 
-_FOLLOWED = ("call", "fusion", "while", "conditional")
+LOOPS = ("while", "scan")
+_FOLLOWED = ("call", "fusion", "conditional", *LOOPS)
 
 
 def steps(instruction: Instruction) -> Iterator[Step]:
-    """The calls that an instruction makes, with the role that nesting is compared by."""
+    """The calls that an instruction makes, with the role that nesting is compared by: a scan is a loop without test."""
     for number, (role, computation) in enumerate(instruction.regions()):
-        if instruction.opcode == "while":
-            yield Step(instruction, f"while {role}", computation)
+        if instruction.opcode in LOOPS:
+            yield Step(instruction, f"while {role if instruction.opcode == 'while' else 'body'}", computation)
         elif instruction.opcode == "conditional":
             yield Step(instruction, f"branch {number}", computation)
         else:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ..graph import Computation, Instruction
-from .effects import Path, Step, acts, communicates, steps
+from .effects import LOOPS, Path, Step, acts, communicates, steps
 from .verdict import Order
 
 Choose: TypeAlias = Callable[[Instruction, Path], int | None]
 OrderOf: TypeAlias = Callable[[Computation], Order]
 
-UNITS = ("while", "conditional")
-_ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, which is silent, of one trip by its body
+UNITS = ("conditional", *LOOPS)
+_ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if any, which is silent; of one by its body
 
 
 def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
@@ -23,8 +23,9 @@ def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None
     branch = choose(instruction, path) if instruction.opcode in UNITS else 0
     if branch is None:
         return None
-    step = [*steps(instruction)][branch]
-    return step if communicates(step.computation) else None
+    every = [*[None] * (instruction.opcode == "scan"), *steps(instruction)]
+    step = every[branch]
+    return step if step is not None and communicates(step.computation) else None
 
 
 def waits(instruction: Instruction, path: Path, choose: Choose) -> bool:

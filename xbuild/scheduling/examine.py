@@ -12,7 +12,7 @@ from ..graph import Computation, Instruction
 from .analysis import Key, key_of
 from .companions import companions, conflict
 from .control import Control
-from .effects import Path, Site, Step, communicates, steps
+from .effects import LOOPS, Path, Site, Step, communicates, steps
 from .orders import Recorder
 from .run import Level, Place, Run, World
 from .skeleton import Skeleton, skeleton
@@ -113,7 +113,7 @@ class Examination:
         left = Counter[tuple[int, ...]]()
         for device, each in level.skeletons.items():
             for item in each.items:
-                if item.kind in ("send", "recv") and any(step.instruction.opcode == "while" for step in item.path):
+                if item.kind in ("send", "recv") and any(step.instruction.opcode in LOOPS for step in item.path):
                     peer = self.world.transfers.peer(item.instruction, device)
                     if peer is not None:
                         is_send = item.kind == "send"
@@ -167,13 +167,14 @@ def _is_entered(unit: Site, number: int) -> bool:
     """Whether what is inside of a unit counts as standing around it: it runs once, or not at all."""
     if unit.instruction.opcode == "conditional":
         return True
-    return number <= 1 and not communicates(unit.instruction.attributes.condition)
+    *condition, _ = steps(unit.instruction)
+    return number <= 1 and not any(communicates(step.computation) for step in condition)
 
 
 def _first_inside(unit: Site) -> tuple[Step, Path]:
     """What of a unit communicates: of a loop the body if it does, of a conditional the first branch that does."""
     inner = [step for step in steps(unit.instruction) if communicates(step.computation)]
-    step = inner[-1] if unit.instruction.opcode == "while" else inner[0]
+    step = inner[-1] if unit.instruction.opcode in LOOPS else inner[0]
     return step, (*unit.path, step)
 
 

@@ -117,7 +117,7 @@ def _disallowed(each: Class, places: Sequence[Site]) -> Iterator[Finding]:
                 f"{named(site.instruction)}{'' if channel is None else f' of channel {channel}'} stands in "
                 f"{step.computation.name}, which {named(step.instruction)} applies to elements",
                 (each.devices, site),
-                cause_text="it runs any number of times; only entry, call, while and conditional may communicate",
+                cause_text="it runs any number of times; only entry, call, while, scan and conditional may communicate",
                 repair_text=f"move {site.instruction.name} out of {step.computation.name}",
             )
 

@@ -82,7 +82,11 @@ class Scenarios:
         except TooLongError:
             more, self._is_rough = [[] for _ in domains], True
         turns = [() if choice.is_steady else BY_TURNS for choice in self.choices]
-        return [[*dict.fromkeys((*basic, *new, *pair))] for basic, new, pair in zip(domains, more, turns, strict=True)]
+        found = [dict.fromkeys((*basic, *new, *pair)) for basic, new, pair in zip(domains, more, turns, strict=True)]
+        return [
+            [value for value in values if isinstance(value, tuple) or value <= choice.most]
+            for values, choice in zip(found, self.choices, strict=True)
+        ]
 
     def _basic(self, choice: Choice) -> list[Value]:
         if choice.site.instruction.opcode == "conditional":

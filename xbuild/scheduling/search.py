@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 
 from ..graph import Computation, Instruction
 from .analysis import Key, key_of
-from .effects import FEEDS, Path, acts, communicates, notable, reached, remembered, sites, steps, talks
+from .effects import FEEDS, LOOPS, Path, acts, communicates, notable, reached, remembered, sites, steps, talks
 from .orders import arranged
 from .program import linear
 from .run import World
@@ -130,7 +130,7 @@ class Search:
         return program.class_of[device].module if program.spmd else device
 
     def is_run_once(self, path: Path, computation: Computation) -> bool:
-        repeated = any(step.instruction.opcode == "while" for step in path)
+        repeated = any(step.instruction.opcode in LOOPS for step in path)
         return not repeated and not self.world.program.spmd and len(self._once[computation]) == 1
 
     def _orders(self, chosen: Chosen) -> Mapping[int, Orders]:

@@ -15,6 +15,7 @@ from .run import World
 from .scenarios import Outcomes, Row, Scenarios
 from .search import Search
 from .simulate import Event
+from .totals import lacks
 from .verdict import Finding, Orders, VerdictKind
 
 MOST_ORDERS = 8
@@ -83,7 +84,7 @@ class Settlement:
         """What is to say where it is too much to try all."""
         if not self._is_refused and not self.examination.fills and (best is None or best.outcomes.rank):
             return None  # the levels have told under which conditions it stops
-        if self._is_certain:
+        if self._is_certain or (self._is_refused and lacks(self.world, self.examination.control)):
             return None
         left = [f for f in self.examination.found if f.kind == "data_dependent"]
         orders = {} if best is None else best.orders

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from ..graph import Computation, Instruction
 from .analysis import key_of
 from .effects import Path, Site, Step, acts, collective_in, start_of, steps, talks
+from .entering import UNITS
 from .outside import reads
 from .program import Class
 from .run import World
@@ -147,19 +148,19 @@ class Tracer:
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
         """The calls that it makes, one after the other."""
         every = [*steps(instruction)]
-        if instruction.opcode not in ("while", "conditional"):
+        if instruction.opcode not in UNITS:
             yield from every
             return
         number = self.decide(instruction, path, self._counted("unit", *key_of(instruction, path)) - 1)
         if instruction.opcode == "conditional":
             yield every[number]
             return
-        condition, body = every
-        yield condition
+        *condition, body = every
+        yield from condition
         for _ in range(number):
             self._step()
             yield body
-            yield condition
+            yield from condition
 
     def at(self, instruction: Instruction, path: Path) -> Iterator[Event]:
         """What the device does and needs when it comes to an instruction."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from shape_inference import AnyShape, compatible
+from shape_inference.types import leaves
+
 from ..graph import Computation, Instruction
-from .describe import finding
+from .describe import finding, named
 from .effects import Site, reached
 from .halves import halves
 from .program import Class, Program, linear, predecessors
@@ -15,7 +18,9 @@ from .verdict import Finding
 
 def structure(program: Program) -> list[Finding]:
     """Every fault of a program by itself, each program once."""
-    found: list[Finding] = []
+    found: list[Finding] = [fault for each in program.classes for fault in _global(each)]
+    if found:
+        return found
     for each in program.classes:
         found += _orders(each)
     for each in program.freed().classes:
@@ -24,6 +29,33 @@ def structure(program: Program) -> list[Finding]:
         if not broken:
             found += halves(each)
     return found
+
+
+# What cuts the arrays of all devices into the parts of each, and puts them together.
+_CUTS = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "SPMDFullToShardShape", "SPMDShardToFullShape")
+
+
+def _global(each: Class) -> Iterator[Finding]:
+    """The first place of a program of all devices together that only XLA's partitioner could make one of each."""
+    for computation in reached(each.module.entry):
+        for instruction in computation.instructions:
+            if instruction.opcode == "custom_call" and instruction.attributes.custom_call_target in _CUTS:
+                wholes = (leaf for operand in instruction.operands for leaf in leaves(operand.shape))
+                pairs = zip(wholes, leaves(instruction.shape), strict=False)
+                cut = next((pair for pair in pairs if not compatible(*pair)), None)
+                if cut is not None:
+                    yield _not_partitioned(each, instruction, *cut)
+                    return
+
+
+def _not_partitioned(each: Class, instruction: Instruction, before: AnyShape, after: AnyShape) -> Finding:
+    return finding(
+        "not_partitioned",
+        f"{named(instruction)} makes {after.plain()} of {before.plain()}: the program is still that of all devices",
+        (each.devices, Site((), instruction)),
+        cause_text=f"XLA's partitioner replaces {instruction.attributes.custom_call_target}, and has not run",
+        repair_text="xb.from_jax gives the program of one device; XLA dumps it after its pass spmd-partitioning",
+    )
 
 
 def _cycles(each: Class) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from ..graph import Computation, Instruction
 from .analysis import Analysis, Leaf, Reading, flat, spread
 from .effects import COLLECTIVES, STARTS, base_of, collective_in, has_side_effect, remembered
 from .groups import group_of
+from .scans import parted, slices_of
 
 varies = RuleTable("varies")
 
@@ -58,6 +59,13 @@ class Uniformity(Analysis):
 
     def join(self, a: Leaf, b: Leaf) -> Leaf:
         return a if a is b else both(a, b)
+
+    def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
+        result = self.everywhere
+        if slices_of(scan)[1]:
+            for leaf in flat((*parted(scan, operands)[0],)):
+                result = self.join(result, leaf)
+        return result
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """A function of its operands, but for regions that ask who the device is."""
@@ -106,8 +114,22 @@ def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> R
         return spread(of.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
     if base_of(collective) not in SHARED:
         return _own(of, instruction)
-    groups = tuple(group_of(collective, device, of.num_replicas, of.num_partitions) for device in of.devices)
-    return spread(labelled(groups), instruction.shape)
+    brought = of.everywhere
+    for leaf in (leaf for operand in operands for leaf in flat(operand)):
+        brought = of.join(brought, leaf)
+    return spread(_met(of, collective, brought), instruction.shape)
+
+
+def _met(of: Uniformity, collective: Instruction, brought: Agreement) -> Agreement:
+    """The members of a group agree, and so do groups to which the same is brought, member by member."""
+    groups = [group_of(collective, device, of.num_replicas, of.num_partitions) for device in of.devices]
+    distinct = {id(group): group for group in groups}
+    marks: list[Any] = list(distinct.values())
+    if base_of(collective) != "collective_broadcast":  # those in no group get zeros
+        labels = dict(zip(of.devices, brought.labels, strict=True))
+        marks = [tuple(labels.get(member, (member,)) for member in group) for group in marks]
+    numbers = dict(zip(distinct, labelled(tuple(marks)).labels, strict=True))
+    return labelled(tuple(numbers[id(group)] for group in groups))
 
 
 @varies

@@ -7,36 +7,39 @@ loop carries gets its numbers by refinement: all are alike at first, and parted 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction, Module
 from .analysis import Analysis, Key, Leaf, Reading, flat, key_of
-from .effects import Path, Site, base_of, collective_in, collectives_of, has_side_effect, reached, start_of, steps
+from .effects import (
+    LOOPS,
+    Path,
+    Site,
+    base_of,
+    collective_in,
+    collectives_of,
+    has_side_effect,
+    reached,
+    start_of,
+    steps,
+)
+from .entering import UNITS
 from .meetings import Identities, identities
+from .numbering import Carried, Kind, Numbers
 from .program import Program
+from .scans import parted, results_of, slices_of, whole
 from .uniformity import SHARED, asks, varies
-
-Carried: TypeAlias = tuple[int, Key, int]  # a device, a loop, a place in the state of it
 
 MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
-MOST_ROWS = 200  # of what a loop's condition is made of
-FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "conditional")
+FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
 SAME = ("copy", "opt_barrier", "add_dependency")
 OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
-
-
-@frozen
-class Kind:
-    """Carried values of one number; `trips` are the depths of the loops in whose trips they differ."""
-
-    number: int
-    trips: frozenset[int]
 
 
 @define(eq=False, slots=False)
@@ -86,7 +89,7 @@ class Values:
         key, places = self.identity.of(module, site), self._places(module)
         same = places[key]
         repeated = len(same) > 1 and any(
-            step.instruction.opcode in ("while", "conditional") for each in same.values() for step in each.path
+            step.instruction.opcode in UNITS for each in same.values() for step in each.path
         )
         return None if repeated else (key, [*same].index(site.key))
 
@@ -99,72 +102,7 @@ class Values:
 
 
 def _depth(path: Path) -> int:
-    return sum(step.instruction.opcode == "while" for step in path)
-
-
-@define(eq=False)
-class Numbers:
-    """One round: numbers by what values are made of, with the loops in whose trips each differs."""
-
-    kinds: dict[Carried, Kind]
-    trips: list[frozenset[int]] = field(factory=list)
-    made: list[tuple[Hashable, ...]] = field(factory=list)  # of each number the head and the parts
-    decides: dict[tuple[int, Key], int] = field(factory=dict)
-    carried: dict[Carried, tuple[int, int, int, int]] = field(factory=dict)
-    _known: dict[Hashable, int] = field(factory=dict)
-
-    def of(self, head: Hashable, parts: Sequence[int] = (), trips: Iterable[int] = ()) -> int:
-        """The number of what is made in this way, of these."""
-        made = head, *parts
-        number = self._known.setdefault(made, len(self.trips))
-        differs = frozenset(trips).union(*(self.trips[part] for part in parts))
-        if number == len(self.trips):
-            self.trips.append(differs)
-            self.made.append(made)
-        else:
-            self.trips[number] |= differs
-        return number
-
-    def trips_of(self, holds: int, own: Mapping[int, tuple[int, int]], depth: int) -> int:
-        """The number of how often a loop goes round: loops that count alike have one, at whatever depth.
-
-        `own` has what the loop carries, by number: what came in, and what the next trip gets.
-        """
-        rows: list[Hashable] = []
-        at: dict[int, int] = {}
-        outside: dict[int, None] = {}
-
-        def visit(number: int) -> int:
-            if number not in at:
-                at[number] = len(rows)
-                rows.append(None)
-                rows[at[number]] = row(number)
-            return at[number]
-
-        def row(number: int) -> Hashable:
-            if number in own:
-                came, following = own[number]
-                outside[came] = None
-                return "own", came, visit(following)
-            head, *parts = self.made[number]
-            if depth in self.trips[number] and parts and len(rows) < MOST_ROWS:
-                return head, *map(visit, parts)  # type: ignore[arg-type]
-            outside[number] = None
-            return number
-
-        visit(holds)
-        differs = frozenset().union(*(self.trips[number] for number in outside)) - {depth}
-        return self.of(("trips", *rows), (), differs)
-
-    def refined(self) -> dict[Carried, Kind]:
-        """The kinds of the next round: parted where they begin or go on differently."""
-        kinds: dict[tuple[int, int, int, int], int] = {}
-        trips: dict[int, frozenset[int]] = {}
-        for signature in self.carried.values():
-            number = kinds.setdefault(signature, len(kinds))
-            _, depth, *values = signature
-            trips[number] = trips.get(number, frozenset({depth})).union(*(self.trips[value] for value in values))
-        return {at: Kind(kinds[signature], trips[kinds[signature]]) for at, signature in self.carried.items()}
+    return sum(step.instruction.opcode in LOOPS for step in path)
 
 
 @define(eq=False)
@@ -239,17 +177,48 @@ class _Walk(Analysis):
         after = flat(self.run(body.computation, [shaped], (*path, body)))
         own = {now: (came, following) for came, now, following in zip(first, state, after, strict=True) if came != now}
         self.decide(instruction, path, numbers.trips_of(holds, own, depth))
-        result = []
-        for n, (came, now, following) in enumerate(zip(first, state, after, strict=True)):
+        return _shaped(self._after(place, depth, holds, [*zip(first, state, after, strict=True)]), operands[0])
+
+    def _after(self, place: Key, depth: int, holds: int, state: Sequence[tuple[int, int, int]]) -> list[int]:
+        """What a loop leaves of each that came in, is so now, and goes on as: that, where no trip changes it."""
+        numbers, result = self.numbers, []
+        for n, (came, now, following) in enumerate(state):
             at = self.device, place, n
             if at in numbers.kinds or now != following:
                 kind = numbers.kinds[at].number if at in numbers.kinds else -1
                 numbers.carried[at] = (kind, depth, came, following)
-                differs = (numbers.trips[now] | numbers.trips[holds]) - {depth}
-                result.append(numbers.of(("after", now, holds), (), differs))
+                result.append(self._ended("after", now, holds, depth))
             else:
                 result.append(came)
-        return _shaped(result, operands[0])
+        return result
+
+    def _ended(self, head: Hashable, now: int, holds: int, depth: int) -> int:
+        """What there is after a loop of what differed from trip to trip inside."""
+        differs = (self.numbers.trips[now] | self.numbers.trips[holds]) - {depth}
+        return self.numbers.of((head, now, holds), (), differs)
+
+    def counted(self, scan: Instruction, operands: list[Reading]) -> int:
+        count, is_bound = slices_of(scan)
+        return self.numbers.of(("count", count), flat((*parted(scan, operands)[0],)) if is_bound else ())
+
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The outputs of all trips, and what the last hands on; slices of one input at one trip are the same."""
+        (body,) = steps(instruction)
+        place, depth, numbers = key_of(instruction, path), _depth(path), self.numbers
+        count, how = (
+            self.counted(instruction, operands),
+            (instruction.attributes.dimension, instruction.attributes.is_reverse),
+        )
+        self.decide(instruction, path, count)
+        inputs, carries = parted(instruction, operands)
+        slices = [numbers.of(("slice", *how, count), (each,), (depth,)) for each in inputs]
+        first = flat((*carries,))
+        state = [self._carried((self.device, place, n), leaf) for n, leaf in enumerate(first)]
+        root = self.run(body.computation, [*slices, *_shaped(state, (*carries,))], (*path, body))
+        outputs, following = results_of(instruction, root)
+        after = self._after(place, depth, count, [*zip(first, state, flat((*following,)), strict=True)])
+        stacked = [self._ended(("stacked", *how), each, count, depth) for each in outputs]
+        return whole(instruction, [*stacked, *_shaped(after, (*carries,))])
 
     def _carried(self, at: Carried, came: int) -> int:
         kind = self.numbers.kinds.get(at)

@@ -32,6 +32,8 @@ _SHARDING = frozenset({
     "last_tile_dims", "shard_as", "shard_like", "metadata", "mesh", "device_ids", "T", *METADATA,
 })  # fmt: skip
 _IN_QUOTES = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+# XLA numbers the parts of a long tuple: /*index=5*/.
+_COMMENT = re.compile(r"(\"[^\"]*+\"|'[^']*+')|/\*.*?\*/", re.DOTALL)
 
 
 class Raw(str):
@@ -163,7 +165,7 @@ def _read_metadata(reader: Reader) -> dict[str, Any]:
 
 def _read_sharding(reader: Reader) -> str:
     place = reader.skip()
-    text = reader.braces()
+    text = _COMMENT.sub(lambda found: found[1] or "", reader.braces())
     words = re.findall(NAME, _IN_QUOTES.sub("", text))
     wrong = [word for word in words if word not in _SHARDING]
     if wrong or (not words and "[" not in text and text.count("{") < 2):

@@ -25,6 +25,8 @@ _NEXT = re.compile(r"\n(?=(?:[ \t]*+ENTRY[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \
 
 _SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)", re.ASCII)
 
+_MLIR = re.compile(r"\s*+(?:#[^\n]*+\n\s*+)*+module\s*+(?:@|attributes\b|\{\s*+(?:func\.func|sdy\.mesh)\s++[@\w])")
+
 
 def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = False) -> Module:
     """The module that HLO text spells, each shape inferred again and compared with the one that is written.
@@ -101,6 +103,9 @@ class Reader(Scanner):
         self.is_terse = len(self.faults) == MOST_FAULTS
 
     def _read(self) -> Computation | None:
+        if _MLIR.match(self.text):
+            hint = "lowered.as_text(dialect='hlo') of JAX is HLO text, and xb.from_jax takes what was lowered"
+            self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
         if not self._recovers(self._header):
             return None
         entry: str | None = None

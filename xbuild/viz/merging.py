@@ -153,7 +153,8 @@ def fold_scopes(picture: Picture, most: int) -> Picture:
         folded = _scopes_folded(picture, depth)
         if folded.size < most // _OPAQUE:
             # That hides nearly all: rather too many boxes.
-            return _scopes_folded(picture, depth + 1) if depth == first < deepest else best
+            deeper = _scopes_folded(picture, depth + 1) if depth == first < deepest else best
+            return deeper if deeper.size >= most // _OPAQUE else best
         if folded.size < best.size:
             best = folded
         if folded.size <= most:

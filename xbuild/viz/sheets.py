@@ -34,7 +34,7 @@ def sheets(picture: Picture) -> Iterator[Sheet]:
         part = evolve(paged(smaller(unfolded(box), MOST, 1)), scale=picture.scale)
         ids = {each.id for each in part.all_boxes()}
         # A computation that several boxes call is drawn once.
-        if part.size > room or not ids or ids & seen:
+        if part.size > room or len(ids) < 2 or ids & seen:
             continue
         room -= part.size
         seen |= ids

@@ -1,4 +1,4 @@
-"""Draws of calls, loops, branches and maps."""
+"""Draws of calls, loops, branches, maps and scans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from shape_inference import PrimitiveType, pred
 
 from ..chance import Chance
 from ..instance import Instance
+from .collectives import DEVICES, groups
 from .draw import Draw
 from .reduction import COMBINERS, combiner, neutral, summands
+
+MEETING = ("add", "multiply"), ("and", "or")  # what XLA:CPU combines over devices of any other type, and of pred
 
 
 def call(chance: Chance, dtype: PrimitiveType) -> Instance:
@@ -77,6 +80,8 @@ def fusion(chance: Chance, dtype: PrimitiveType) -> Instance:
 def scan(chance: Chance, dtype: PrimitiveType) -> Instance:
     """The running combination along one dimension, and the last one."""
     dims, word = chance.dims(rank=chance.between(1, 4), least=1), combiner(chance, dtype)
+    if dtype.is_native and word in MEETING[dtype.kind == "pred"] and chance.odds(0.3):
+        return _meeting(chance, word, dtype, dims)
     dimension = chance.between(0, len(dims) - 1)
     operand, is_exact = summands(chance, word, dtype, dims)
     init = np.full([*dims[:dimension], *dims[dimension + 1 :]], neutral(word, dtype))
@@ -87,6 +92,21 @@ def scan(chance: Chance, dtype: PrimitiveType) -> Instance:
 
     attributes = {"dimension": dimension, "num_carries": 1, "is_reverse": chance.odds(0.5), "to_apply": step}
     return Instance("scan", dtype, ((operand, init),), attributes, is_exact)
+
+
+def _meeting(chance: Chance, word: str, dtype: PrimitiveType, dims: tuple[int, ...]) -> Instance:
+    """On several devices: what is carried goes round, and each trip gives what the devices have together."""
+    dimension, chosen, order = chance.between(0, len(dims) - 1), groups(chance), chance.shuffled(range(DEVICES))
+    operand, is_exact = summands(chance, word, dtype, (DEVICES, *dims))
+    init = np.full([DEVICES, *dims[:dimension], *dims[dimension + 1 :]], neutral(word, dtype))
+    pairs = [(source, order[(n + 1) % DEVICES]) for n, source in enumerate(order)]
+
+    def step(each: xb.Value, before: xb.Value) -> Any:
+        after = COMBINERS[word](xb.ops.collective_permute(before, source_target_pairs=pairs), each)
+        return xb.tuple_([xb.ops.all_reduce(after, to_apply=COMBINERS[word], replica_groups=chosen), after])
+
+    attributes = {"dimension": dimension, "num_carries": 1, "is_reverse": chance.odds(0.5), "to_apply": step}
+    return Instance("scan", dtype, ((operand, init),), attributes, is_exact, num_replicas=DEVICES)
 
 
 DRAWS: dict[str, Draw] = {

@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 
 from ...graph import Instruction
 from ...scheduling.describe import fact, payload
-from ...scheduling.effects import Site, where
+from ...scheduling.effects import LOOPS, Site, where
 from ...scheduling.run import Place, Run
 from ...scheduling.stuck import Stuck
 from ...scheduling.verdict import Verdict
@@ -205,4 +205,4 @@ class _Drawn:
 
 
 def _kind(instruction: Instruction) -> Kind:
-    return FLOW if instruction.opcode == "while" else kind_of(instruction.opcode)
+    return FLOW if instruction.opcode in LOOPS else kind_of(instruction.opcode)

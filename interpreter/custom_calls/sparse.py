@@ -1,0 +1,20 @@
+"""The target for products of a sparse matrix, kept row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xbuild.attributes import Array
+from xbuild.graph import Instruction
+
+from .table import target
+
+
+@target("cpu_csr_sparse_dense_ffi")
+def csr_times_dense(instruction: Instruction, elements: Array, ends: Array, columns: Array, dense: Array) -> Array:
+    """The product with another matrix; a row has the elements from its end of the row before to its own."""
+    product = np.zeros((len(ends) - 1, *dense.shape[1:]), dense.dtype)
+    count = int(ends[-1])
+    rows = np.repeat(np.arange(len(product)), np.diff(ends))
+    np.add.at(product, rows, (elements[:count] * dense[columns[:count]].T).T)
+    return product
