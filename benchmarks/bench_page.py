@@ -62,6 +62,13 @@ def _presses(page: Any, key: str) -> None:
         page.wait_for_timeout(PAUSE)
 
 
+def _ends(page: Any) -> None:
+    """The last step, whose tuple has hundreds of elements, and the first."""
+    for number in range(STEPS):
+        page.keyboard.press("Home" if number % 2 else "End")
+        page.wait_for_timeout(PAUSE)
+
+
 def _held(page: Any) -> None:
     for _ in range(STEPS):
         page.keyboard.down("j")
@@ -81,6 +88,7 @@ WAYS: dict[str, Callable[[Any], None]] = {
     "a step on": lambda page: _presses(page, "j"),
     "a step back": lambda page: _presses(page, "k"),
     "a held key": _held,
+    "to the end and back": _ends,
     "far away, by the strip": lambda page: _clicks(page, "#strip"),
     "far away, by the slider": lambda page: _clicks(page, "#slider"),
     "to another device": lambda page: _clicks(page, "#lanes"),

@@ -163,6 +163,16 @@ def large(length: int = 2_000, devices: int = 8) -> Trace:
     return trace(xb.Module("large", program, num_replicas=devices), list(inputs), origins=True)
 
 
+def numerous() -> Trace:
+    """A tuple of 40 arrays."""
+
+    @xb.computation(xb.f32[3])
+    def program(x: xb.Value) -> xb.Value:
+        return xb.tuple_([x + float(number) for number in range(40)], name="all")
+
+    return trace(xb.Module("numerous", program, num_replicas=2), [[np.zeros(3, np.float32)]] * 2, origins=True)
+
+
 def many() -> Trace:
     """256 devices."""
 
@@ -178,7 +188,7 @@ def many() -> Trace:
 
 PAGES = {
     "ring": of_ring, "scattered": scattered, "loop": loop, "deadlock": deadlock, "large": large, "many": many,
-    "moved": moved, "strict": strict, "starved": starved, "parted": parted,
+    "moved": moved, "strict": strict, "starved": starved, "parted": parted, "numerous": numerous,
     "digits": digits,
     "pipeline": in_stages,
     "ring_of_ten": lambda: refused(exchange(10, "send recv done")),

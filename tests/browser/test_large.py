@@ -64,3 +64,21 @@ def test_many_devices(opened: Open) -> None:
     assert page.locator("#lanes .ev").count() < 256 * 5
     page.keyboard.press("ArrowDown")
     assert page.is_visible("text=replica 201 >> nth=0")
+
+
+def test_of_a_long_tuple_some_elements_are_shown_at_a_time(opened: Open) -> None:
+    page = opened("numerous", "at=all")
+    assert page.locator("#side .devices >> nth=0 >> .grid").count() == 6
+    assert "element 2: f32[3]" in page.inner_text("#side")
+    assert "37 more operands" in page.inner_text("#side")
+    assert "the same on all" in page.inner_text("#side .bar")
+    page.fill("#side input[aria-label='first element shown'] >> nth=0", "37")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=element 39: f32[3] >> nth=0")
+    assert "39" in page.locator("#side .cell").all_inner_texts()
+    page.evaluate("go({part: 20, index: 1})")
+    assert "element 20: f32[3]" in page.inner_text("#side")
+    assert page.locator("#side .chosen").count() == 1
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    assert "element 0: f32[3]" in page.inner_text("#side")

@@ -20,6 +20,7 @@ const Values = {
   sizes: D.values.kinds.map(kind => kind.of != null ? 4 * kind.of : kind.c ? 40 + product(kind.c)
     : product(kind.d) * FORMATS[kind.f].BYTES_PER_ELEMENT * (kind.f[0] === "c" ? 2 : 1)),
   start() {
+    D.values.bytes = null;
     this.at = new Float64Array(this.kind.length);
     for (let n = 0, at = 0; n < this.kind.length; n++) { this.at[n] = at; at += this.sizes[this.kind[n]]; }
     return this;

@@ -36,7 +36,8 @@ const Far = {
     return few.flatMap(device => {
       const event = bringers.get(device), lane = lanes[device];
       const sends = lane.spot(event).o === "send", count = sends ? 1 : lane.spot(event).in.length;
-      return [...Array(count).keys()].map(operand => this.value(device, event, operand)).filter(each => each && each.value);
+      const used = rows && count > MANY ? new Set(rows.map(row => row.operand)) : null;
+      return [...Array(count).keys()].filter(operand => !used || used.has(operand)).slice(0, MANY).map(operand => this.value(device, event, operand)).filter(each => each && each.value);
     });
   },
   story(lane, i, spot, rows, bringers) {

@@ -111,8 +111,8 @@ const Graph = {
     if (this.mode === "around") { this.markAround(lane, i); return; }
     if (i < 0) { this.culled.mark([]); return; }
     const now = this.boxesOf(lane.spots[i], state.device);
-    for (const operand of lane.spot(i).in) for (const box of this.givers(operand, now)) { box.classList.add("input"); this.marked.push(box); }
-    for (const box of now) { box.classList.add("now"); this.marked.push(box); }
+    this.marked = [...new Set(lane.spot(i).in.flatMap(operand => this.givers(operand, now))), ...now];
+    for (const box of this.marked) box.classList.add(now.includes(box) ? "now" : "input");
     this.culled.mark(this.marked.map(box => ({box, role: now.includes(box) ? "now" : "input"})));
     this.keepInView();
   },

@@ -1,9 +1,12 @@
 // The panel beside: the instruction of the current device and step, its values on every device, where an element came from.
 const Side = {
+  first: 0,
+
   draw() {
     const host = byId("side"), lane = lanes[state.device], i = currentEvent();
     // Why it is stuck comes first where a device stands, and last while the way there is replayed.
     const stands = D.stop || (D.verdict && D.verdict.refused) ? this.stuck || (this.stuck = Stuck.show()) : null, ahead = !D.stop || i < 0 || i === lane.stuck || state.time >= D.end;
+    this.stay(i < 0 ? -1 : lane.spots[i]);
     const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
     this.ahead = ahead;
     if (stands) ahead ? parts.unshift(stands) : parts.push(stands);
@@ -16,6 +19,12 @@ const Side = {
     const chosen = [lane.device, i, state.part, state.index].join(), lit = chosen !== this.chosen && host.querySelector(".lit");
     this.chosen = chosen;
     if (lit) lit.scrollIntoView({block: "nearest"});
+  },
+  // Which elements of a long tuple are shown stays while the instruction does; a chosen one is among them.
+  stay(spot) {
+    if (spot !== this.spot) this.first = 0;
+    this.spot = spot;
+    if (state.part != null && (state.part < this.first || state.part >= this.first + FEW)) this.first = state.part;
   },
   instruction(lane, i) {
     const spot = lane.spot(i), found = [];
@@ -52,11 +61,12 @@ const Side = {
   },
   facts(lane, i, spot) {
     const rows = spot.a.map(([name, text]) => [name, html("span", {class: "m"}, text)]);
-    spot.in.forEach((operand, n) => {
+    spot.in.slice(0, MANY).forEach((operand, n) => {
       if (operand < 0) return;
       const other = D.spots[operand];
       rows.push([`operand ${n}`, html("span", {}, html("button", {type: "button", class: "link m", on: () => this.follow(lane, operand, i)}, other.n), html("span", {class: "m"}, `  ${other.s}`))]);
     });
+    if (spot.in.length > MANY) rows.push(["", `${spot.in.length - MANY} more operands`]);
     if (lane.waited.has(i)) {
       const partner = partners.get(`${lane.device}:${i}`);
       rows.push(["waited", `${lane.waited.get(i)} step${lane.waited.get(i) > 1 ? "s" : ""}${partner ? ` for ${partner.text}` : ""}`]);
@@ -90,8 +100,13 @@ const Side = {
     if (lanes.length < 2 || lanes.length > 16) return "";
     const events = lanes.map(lane => this.counterpart(lane, spot, turn)), has = lanes.every((lane, n) => events[n] >= 0 && lane.times[events[n]] <= state.time && lane.values[events[n]] >= 0);
     if (!has) return "";
-    const found = [...new Set(lanes.map((lane, n) => lane.values[events[n]]))].map(each => Values.get(each)), texts = new Set(found.map(each => lettersOf(each)));
-    return found.length === 1 ? "the same on all" : texts.has(null) ? "" : texts.size === 1 ? "the same on all" : `${texts.size} different`;
+    const apart = [];
+    for (const value of new Set(lanes.map((lane, n) => lane.value(events[n])))) {
+      const found = apart.map(each => same(each, value));
+      if (found.includes(null)) return "";
+      if (!found.includes(true)) apart.push(value);
+    }
+    return apart.length === 1 ? "the same on all" : `${apart.length} different`;
   },
   // The devices to show where there are many: those around the chosen one.
   near(most) {
@@ -111,11 +126,13 @@ const Side = {
   },
   // The operands' values; of a chosen element those that it was computed from light up.
   operands(lane, i, spot) {
-    const shown = spot.in.map((operand, n) => ({operand, n, event: operand < 0 ? -1 : lane.before(operand, i)})).filter(each => each.event >= 0 && lane.value(each.event));
-    if (!shown.length) return [];
+    const known = spot.in.map((operand, n) => ({operand, n, event: operand < 0 ? -1 : lane.before(operand, i)})).filter(each => each.event >= 0 && lane.value(each.event));
+    if (!known.length) return [];
     const tables = lane.origins(i);
     if (tables && tables.length && "part" in tables[0]) return Far.show(lane, i, spot, tables);
     const picked = state.index != null && state.part == null && tables ? tables.map(table => rowOf(table, state.index)) : null, result = lane.value(i);
+    // Of very many operands those that the chosen element came from, or the first.
+    const shown = known.length <= MANY ? known : (picked ? known.filter(each => picked[each.n] && picked[each.n].length) : known).slice(0, picked ? MANY : FEW);
     const found = [html("h2", {}, picked && result ? `Where ${spot.n}${indexOf(state.index, result.d)} comes from` : "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
     else if (tables && elementsOf(result)) found.push(html("p", {class: "more"}, "Choose an element of the result to see what it was computed from."));
@@ -128,6 +145,7 @@ const Side = {
       host.append(html("div", {class: `dev${isWide(value) ? " wide" : ""}`}, html("button", {type: "button", class: "m", on: () => this.follow(lane, operand, i)}, D.spots[operand].n), showValue(value, {lit: picked && picked[n] ? new Set(picked[n]) : null})));
     }
     found.push(host);
+    if (shown.length < known.length) found.push(html("p", {class: "more"}, `${known.length - shown.length} more operands`));
     return found;
   },
   story(lane, spot, shown, picked, result) {

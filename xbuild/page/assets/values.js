@@ -14,10 +14,13 @@ function elementsOf(value) {
   return decoded.get(value);
 }
 
-// The elements of a value in letters, to compare it with others; null where the page has not all of them.
-function lettersOf(value) {
-  if (Array.isArray(value)) { const each = value.map(lettersOf); return each.includes(null) ? null : each.join(";"); }
-  return value && value.f ? new Uint8Array(value.raw.buffer).join() : null;
+// Whether two values have the same bits; null where the page has not all of them.
+function same(one, other) {
+  if (one === other) return true;
+  if (Array.isArray(one)) { const each = one.map((part, n) => same(part, other[n])); return each.includes(false) ? false : each.includes(null) ? null : true; }
+  if (!one || !other || !one.f || !other.f) return null;
+  const a = new Uint8Array(one.raw.buffer), b = new Uint8Array(other.raw.buffer);
+  return a.every((each, n) => each === b[n]);
 }
 
 // The shortest text that reads back as the same number.
@@ -72,13 +75,25 @@ function indexOf(flat, dims) {
   return `[${found.join(",")}]`;
 }
 
+// Of more elements of a tuple or operands than are many, a few are shown at a time.
+const MANY = 12, FEW = 3;
+
+// The first element of a tuple that is shown.
+const firstOf = value => value.length > MANY ? Math.min(Side.first, value.length - FEW) : 0;
+
+function moreOf(value, first) {
+  const box = html("input", {type: "number", min: 0, max: value.length - FEW, value: first, "aria-label": "first element shown"});
+  box.addEventListener("change", () => { if (box.value !== "") { Side.first = Math.max(0, Math.round(Number(box.value)) || 0); Side.draw(); } });
+  return html("p", {class: "more"}, `${FEW} of ${value.length} elements, from element `, box);
+}
+
 // A value as an element of the page; `lit` are numbers of elements to mark, `chosen` is one by part and index,
 // `choose` is called with the index of one that is clicked, and of a tuple with its part.
 function showValue(value, {lit = null, chosen = null, choose = null} = {}) {
   if (value == null) return html("p", {class: "more"}, "not kept");
   if (Array.isArray(value)) {
-    const parts = value.map((each, n) => each ? html("div", {}, html("p", {class: "more"}, `element ${n}: ${shapeOf(each)}`), showValue(each, {chosen: chosen && chosen.part === n ? {part: null, index: chosen.index} : null, choose: choose && (index => choose(index, n))})) : null);
-    return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean)) : html("p", {class: "more"}, "no numbers: a token, or a value under way");
+    const first = firstOf(value), parts = value.slice(first, value.length > MANY ? first + FEW : MANY).map((each, place) => { const n = first + place; return each ? html("div", {}, html("p", {class: "more"}, `element ${n}: ${shapeOf(each)}`), showValue(each, {chosen: chosen && chosen.part === n ? {part: null, index: chosen.index} : null, choose: choose && (index => choose(index, n))})) : null; });
+    return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean), value.length > MANY ? moreOf(value, first) : null) : html("p", {class: "more"}, "no numbers: a token, or a value under way");
   }
   const elements = elementsOf(value);
   return elements ? grid(value, elements, lit, chosen && chosen.part == null ? chosen.index : null, choose) : summarised(value);
