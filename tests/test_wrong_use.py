@@ -52,6 +52,25 @@ def test_a_folder_whose_name_ends_in_hlo_is_a_folder(tmp_path: Path) -> None:
     assert xbuild("check", folder).exit_code == 0
 
 
+def test_a_file_may_import_from_its_package(tmp_path: Path) -> None:
+    inner = tmp_path / "outer_package" / "inner"
+    inner.mkdir(parents=True)
+    for folder in (inner, inner.parent):
+        (folder / "__init__.py").write_text("")
+    (inner.parent / "sizes.py").write_text("COUNT = 3\n")
+    (inner / "programs.py").write_text(
+        "import xbuild as xb\nfrom ..sizes import COUNT\n"
+        "double = xb.Module('double', xb.computation(xb.f32[COUNT])(lambda x: x + x))\n"
+    )
+    shown = xbuild("show", inner / "programs.py:double")
+    assert shown.exit_code == 0, shown.output
+    assert "f32[3]" in shown.stdout
+    (inner / "lost.py").write_text("from ..absent import COUNT\n")
+    lost = xbuild("show", inner / "lost.py:double")
+    assert lost.exit_code == 1
+    assert lost.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'outer_package.absent'"
+
+
 def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text("import sys\nsys.exit(3)\n")
     (tmp_path / "later.py").write_text("import sys\ndef program(): sys.exit('no')\n")

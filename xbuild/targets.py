@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import importlib
 import importlib.util
 import inspect
 import os
@@ -70,7 +72,9 @@ def _read_folder(path: Path) -> ModuleGroup:
 
 
 def _run(path: Path) -> ModuleType:
-    """The file as a module, with its folder importable, as `python FILE` has it."""
+    """The file as a module, with its folder importable, as `python FILE` has it, or in the package it imports from."""
+    if (path.parent / "__init__.py").is_file() and _imports_relatively(path):
+        return _run_in_package(path.resolve())
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     loader = spec.loader
@@ -80,6 +84,24 @@ def _run(path: Path) -> ModuleType:
     sys.modules.setdefault(path.stem, module)
     _guarded(lambda: loader.exec_module(module), str(path))
     return module
+
+
+def _imports_relatively(path: Path) -> bool:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+
+
+def _run_in_package(path: Path) -> ModuleType:
+    """The file as `python -m` has it from the folder that its outermost package is in."""
+    folder, names = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    sys.path.insert(0, str(folder))
+    found: ModuleType = _guarded(lambda: importlib.import_module(".".join(names)), str(path))
+    return found
 
 
 def _guarded(runs: Callable[[], Any], what: str) -> Any:
