@@ -212,3 +212,12 @@ def test_what_a_box_unfolds_to_is_more_than_one_box() -> None:
     assert found
     assert len(found) < 40
     assert all(sheet.picture.size > 1 for sheet in found)
+
+
+def test_a_program_without_scopes_unfolds_whole() -> None:
+    """In a form that does not unfold, it is cut off where it is far from the root."""
+    program = chain(600)
+    page = str(xb.viz(program, "html"))
+    there = {box["name"] for sheet in insides(page) for box in sheet["boxes"].values()}
+    assert {each.name for each in program.entry.instructions if each.opcode == "tanh"} <= there
+    assert "nearest to the root" in str(xb.viz(program, "svg"))

@@ -142,7 +142,8 @@ def viz(
     form = None if path_or_format is None else form_of(path_or_format)
     if theme not in THEMES:
         raise ValueError(f"theme={theme!r}: {', '.join(THEMES)} are what there is")
-    view = View(around, radius, paths, only, tuple(fold), most_boxes(form) if max_nodes is None else max_nodes)
+    most = most_boxes(form) if max_nodes is None else max_nodes
+    view = View(around, radius, paths, only, tuple(fold), most, unfolds=form == "html")
     drawing = Drawing(shown(program, view, data, data_name), seconds, theme)
     if path_or_format is None or form is None:
         return drawing

@@ -28,7 +28,7 @@ class View:
     """`around` an instruction up to a radius, all `paths` from one to another, `only` collectives, names to `fold`.
 
     More than `max_nodes` boxes are folded, by scopes and computations first, then away from the root; of programs that
-    are larger by far, there is an overview.
+    are larger by far, there is an overview; in a form that `unfolds`, of all that are larger.
     """
 
     around: str | None = None
@@ -37,6 +37,7 @@ class View:
     only: str | None = field(default=None, validator=_only)
     fold: tuple[str, ...] = ()
     max_nodes: int = MOST
+    unfolds: bool = False
 
     def of(self, whole: Picture) -> Picture:
         """The part of a picture that this view shows; raises ViewError where a name is not in it."""
@@ -49,7 +50,8 @@ class View:
         if self.around:
             start = _found(picture, self.around, whole)
             picture = kept(picture, near(picture, start.id, self.radius), f"within {self.radius} of {start.name}")
-        return evolve(paged(smaller(picture, max(self.max_nodes, 1))), lines=whole.edges)
+        part = smaller(picture, max(self.max_nodes, 1), 1 if self.unfolds else _TIMES)
+        return evolve(paged(part), lines=whole.edges)
 
 
 def _found(picture: Picture, name: str, whole: Picture) -> Box:
