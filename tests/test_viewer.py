@@ -149,7 +149,7 @@ def test_a_page_has_its_limits_and_says_how_to_see_the_rest() -> None:
     sheets, root = insides(page), json.loads(DATA.search(page)[1])  # type: ignore[index]
     boxes = {id: box for each in (root, *sheets) for id, box in each["boxes"].items()}
     closed = {id: box["lacking"] for id, box in boxes.items() if "lacking" in box}
-    assert 10_000 < len(boxes) <= 12_300
+    assert 3_000 < len(boxes) <= 4_300
     assert len(page) < 4_000_000
     assert closed
     assert not closed.keys() & {sheet["of"] for sheet in sheets}

@@ -14,6 +14,8 @@ from .views import smaller
 
 MOST = 300  # boxes of a sheet
 _ALL = 12_000  # boxes of all sheets but the first: what a page carries stays within a few megabytes
+_SOME = 4_000  # of programs with so many lines that all of it has no room anyway: the page comes within seconds
+_LINES = 2 * _ALL
 
 
 @frozen
@@ -27,14 +29,17 @@ class Sheet:
 
 def sheets(picture: Picture) -> Iterator[Sheet]:
     """What boxes unfold to, outer ones first, as far as there is room for all."""
-    room, seen = _ALL, {box.id for box in picture.all_boxes()}
+    room = _ALL if len(picture.lines) <= _LINES else _SOME
+    seen = {box.id for box in picture.all_boxes()}
     waiting = deque(_closed(picture, 0))
     while waiting:
         box, depth = waiting.popleft()
         part = evolve(paged(smaller(unfolded(box), MOST, 1)), scale=picture.scale)
         ids = {each.id for each in part.all_boxes()}
         # A computation that several boxes call is drawn once.
-        if part.size > room or len(ids) < 2 or ids & seen:
+        if part.size > room:
+            break
+        if len(ids) < 2 or ids & seen:
             continue
         room -= part.size
         seen |= ids
