@@ -56,16 +56,11 @@ def _plain(leaf: Leaf) -> Any:
     return leaf.elements if isinstance(leaf, Vector) else leaf
 
 
-def _exact(leaf: Leaf) -> Any:
-    """As Python's whole numbers, which do not overflow."""
-    return leaf.elements.astype(object) if isinstance(leaf, Vector) else int(leaf)
-
-
-def _folding(function: Callable[..., Any], plain: Callable[[Leaf], Any] = _plain) -> Callable[..., Leaf]:
+def _folding(function: Callable[..., Any]) -> Callable[..., Leaf]:
     def fold(of: Constants, instruction: Instruction, *operands: Leaf) -> Leaf:
         if not _is_small(instruction.shape) or any(operand is None for operand in operands):
             return None
-        return _leaf(instruction.shape, function(*map(plain, operands)))
+        return _leaf(instruction.shape, function(*map(_plain, operands)))
 
     return fold
 
@@ -98,26 +93,21 @@ _COMPARISONS = {
 
 
 def _dividing(function: Callable[..., Any]) -> Callable[..., Leaf]:
-    """Of whole numbers, toward zero; what a zero divides only the run can tell."""
-    fold = _folding(function, _exact)
+    """Of whole numbers, toward zero; what a zero divides, and what would overflow, only the run can tell."""
+    fold = _folding(function)
 
     def divide(of: Constants, instruction: Instruction, lhs: Leaf, rhs: Leaf) -> Leaf:
         if lhs is None or rhs is None:
             return None
-        dividend, divisor = np.asarray(_exact(lhs)), np.asarray(_exact(rhs))
+        dividend, divisor = _plain(lhs), _plain(rhs)
         is_told = not np.any((divisor == 0) | ((divisor == -1) & (dividend < 0)))
         return fold(of, instruction, lhs, rhs) if is_told else None
 
     return divide
 
 
-def _quotient(lhs: Any, rhs: Any) -> Any:
-    whole = abs(lhs) // abs(rhs)
-    return whole - 2 * whole * ((lhs < 0) != (rhs < 0))
-
-
-known.enter("divide", _dividing(_quotient))
-known.enter("remainder", _dividing(lambda lhs, rhs: lhs - rhs * _quotient(lhs, rhs)))
+known.enter("divide", _dividing(lambda lhs, rhs: (lhs - np.fmod(lhs, rhs)) // rhs))
+known.enter("remainder", _dividing(np.fmod))
 
 
 @known

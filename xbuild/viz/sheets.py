@@ -14,8 +14,8 @@ from .views import smaller
 
 MOST = 300  # boxes of a sheet
 _ALL = 12_000  # boxes of all sheets but the first: what a page carries stays within a few megabytes
-_SOME = 4_000  # of programs with so many lines that all of it has no room anyway: the page comes within seconds
-_LINES = 2 * _ALL
+_SOME = 4_000  # of programs that are larger by far: the page comes within seconds
+_LINES = 2 * _ALL  # of a program that is larger by far
 
 
 @frozen
@@ -36,9 +36,9 @@ def sheets(picture: Picture) -> Iterator[Sheet]:
         box, depth = waiting.popleft()
         part = evolve(paged(smaller(unfolded(box), MOST, 1)), scale=picture.scale)
         ids = {each.id for each in part.all_boxes()}
-        # A computation that several boxes call is drawn once.
         if part.size > room:
             break
+        # One box says no more than what it unfolds; a computation that several boxes call is drawn once.
         if len(ids) < 2 or ids & seen:
             continue
         room -= part.size
