@@ -11,8 +11,8 @@ SHAPE_KINDS = frozenset({
 })  # fmt: skip
 
 BUILD_KINDS = frozenset({
-    "builder_finished", "foreign_value", "invalid_name", "invalid_operand", "missing_parameter",
-    "duplicate_parameter", "nested_too_deep", "no_builder", "not_a_computation",
+    "builder_finished", "foreign_value", "immutable", "invalid_name", "invalid_operand", "missing_parameter",
+    "duplicate_parameter", "nested_too_deep", "no_builder", "not_a_computation", "not_concrete", "not_copied",
 })  # fmt: skip
 
 SCHEDULE_KINDS = frozenset({

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -121,7 +122,7 @@ class Layout:
 
 
 def _extents(values: Iterable[int]) -> Dims:
-    return tuple(values)
+    return tuple(map(operator.index, values))
 
 
 def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:

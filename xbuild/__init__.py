@@ -13,6 +13,7 @@ from .callbacks import custom_call_target as custom_call_target
 from .context import control as control
 from .context import scope as scope
 from .diagnostics import BuildError as BuildError
+from .diagnostics import ValueUseError as ValueUseError
 from .graph import Computation as Computation
 from .graph import Instruction as Instruction
 from .graph import Module as Module

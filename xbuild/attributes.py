@@ -51,7 +51,7 @@ def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
         try:
             return read(value)
         except (TypeError, ValueError, OverflowError) as error:
-            refuse("invalid_attribute", f"{name}={value!r}: {error}")
+            refuse("invalid_attribute", f"{name}={value!r}: {getattr(error, 'message', error)}")
 
     return checked
 
@@ -64,7 +64,7 @@ def _choice(annotation: Any) -> Callable[[Any], Any]:
     allowed = (*get_args(words), *(each for each in get_args(annotation) if each is type(None)))
 
     def read(value: Any) -> Any:
-        if value not in allowed and type(value) not in allowed:
+        if not (isinstance(value, str) and value in allowed) and type(value) not in allowed:
             raise ValueError(f"one of {', '.join(map(repr, get_args(words)))} is wanted")
         return value
 

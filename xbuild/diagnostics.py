@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import shape_inference
+import xbuild
 from shape_inference import XbuildError
 
 from .graph import Computation, Instruction, Source, resolve, short_path
@@ -15,9 +20,15 @@ if TYPE_CHECKING:
     from .builder import Value
     from .op import Schema
 
+_PACKAGES = tuple(os.path.join(os.path.abspath(path), "") for path in (*xbuild.__path__, *shape_inference.__path__))
+
 
 class BuildError(XbuildError):
     """A builder is used wrongly: a value of another builder, an op after build, a second build; raised at the call."""
+
+
+class ValueUseError(BuildError, TypeError):
+    """A value is used as if it was computed already, or beside what is no operand; raised at the user's line."""
 
 
 def explain(
@@ -36,16 +47,21 @@ def explain(
         return error
     given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
     rows = [*_operand_rows(schema, operands, segments), *given]
-    width = max((len(label) for label, _ in rows), default=0)
-    lines = [
-        f"{schema.spelling}: {error.message} [{error.kind}]",
-        *(f"  {label:<{width}}  {text}" for label, text in rows),
-    ]
-    lines += _source_rows(resolve(*where) if where else None)
-    lines += [f"  hint: {hint}" for hint in error.hints]
-    dressed = type(error)(error.kind, "\n".join(lines), error.hints)
+    head = f"{schema.spelling}: {error.message} [{error.kind}]"
+    dressed = type(error)(error.kind, dressed_text(head, rows, where, error.hints), error.hints)
     dressed.message, dressed.explained = error.message, True
     return dressed
+
+
+def dressed_text(
+    head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
+) -> str:
+    """A first line, what was given below it by labels, the user's line, the hints."""
+    rows = list(rows)
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    lines += _source_rows(resolve(*where) if where else None)
+    return "\n".join([*lines, *(f"  hint: {hint}" for hint in hints)])
 
 
 def _is_unset(value: Any) -> bool:
@@ -100,3 +116,18 @@ def _source_rows(source: Source | None) -> list[str]:
         return []
     line = linecache.getline(source.file, source.line).strip()
     return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]
+
+
+@functools.cache
+def _is_ours(file: str) -> bool:
+    return file.startswith((*_PACKAGES, "<attrs generated "))
+
+
+def caller() -> tuple[CodeType, int] | None:
+    """The user's frame: the first outside this package and that of shapes."""
+    frame = sys._getframe(2)
+    while _is_ours(frame.f_code.co_filename):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from shape_inference import AnyShape, ProgramShape
 
+from .copying import Unchanged
 from .showable import Showable
 from .text.identifiers import check_name
 
@@ -54,8 +55,8 @@ def resolve(code: CodeType, offset: int) -> Source:
 
 
 @define(eq=False, repr=False)
-class _Draft:
-    """The fields of an instruction; filling a frozen class takes three times as long, and recording must be fast."""
+class Draft(Unchanged):
+    """The fields of an instruction, as a builder fills them: what is recorded becomes an Instruction then."""
 
     opcode: str
     name: str
@@ -69,19 +70,12 @@ class _Draft:
 
 
 @frozen(eq=False, repr=False)
-class Instruction(_Draft):
+class Instruction(Draft):
     """One op at one place of a program; equal by identity.
 
     `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
     `annotations` (sharding, frontend_attributes, metadata, backend_config) mean nothing here and are printed back.
     """
-
-    @classmethod
-    def recorded(cls, *fields: Any) -> Instruction:
-        """The same as the class called with these fields, in a third of the time."""
-        draft = _Draft(*fields)
-        draft.__class__ = cls
-        return draft  # type: ignore[return-value]
 
     @property
     def source(self) -> Source | None:
@@ -128,7 +122,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Computation(Showable):
+class Computation(Showable, Unchanged):
     """Instructions in their recorded order and the root among them; may be made raw, for `check` to refuse."""
 
     name: str
@@ -193,7 +187,7 @@ class Computation(Showable):
 
 
 @frozen(eq=False, repr=False, slots=False)
-class Module(Showable):
+class Module(Showable, Unchanged):
     """One program for every device (SPMD): device = replica * num_partitions + partition.
 
     `annotations`, as HLO spells them in a module's header, mean nothing here and are printed back.
@@ -257,7 +251,7 @@ def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
 
 
 @frozen(eq=False, repr=False, slots=False)
-class ModuleGroup(Showable):
+class ModuleGroup(Showable, Unchanged):
     """One program for each device (MPMD); Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)

@@ -5,19 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import xbuild
-from shape_inference import TupleShape
+from shape_inference import Shape
+
+from .protocols import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .builder import Value
 
 
 class Operators:
-    """The operators of a Value; == and != stay identity, since a value is also a key (`xb.eq`, `xb.ne` record)."""
+    """The operators of a Value, which record ops as the values of a program are computed, element by element.
+
+    `==` and `!=` record compare, as `<` does. A value is hashed by identity, so that it can be a key: no two that are
+    alive have one hash, and dicts and sets, which compare keys of one hash alone, never record anything. `x is y` tells
+    whether two names stand for one value. `/` and `%` are XLA's divide and remainder (integers are cut towards zero, a
+    remainder has the sign of the dividend), `//` is NumPy's and JAX's floor_divide, `>>` shifts signed integers
+    arithmetically and unsigned ones logically. `+=` and its like give the name a new value. What Python asks beyond
+    that, such as a truth value, `xbuild.protocols` refuses.
+    """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy arrays leave `array + value` to us
+    __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Value:
         return xbuild.add(self, other)
@@ -43,13 +51,21 @@ class Operators:
     def __rtruediv__(self, other: Any) -> Value:
         return xbuild.divide(other, self)
 
+    def __floordiv__(self, other: Any) -> Value:
+        return xbuild.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Value:
+        return xbuild.floor_divide(other, self)
+
     def __mod__(self, other: Any) -> Value:
         return xbuild.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Value:
         return xbuild.remainder(other, self)
 
-    def __pow__(self, other: Any) -> Value:
+    def __pow__(self, other: Any, modulus: Any = None) -> Value:
+        if modulus is not None:
+            raise refusal("pow", self, "invalid_operand", "no op has a modulus", "xb.remainder(x ** y, m) records both")
         return xbuild.power(self, other)
 
     def __rpow__(self, other: Any) -> Value:
@@ -79,6 +95,24 @@ class Operators:
     def __rxor__(self, other: Any) -> Value:
         return xbuild.xor(other, self)
 
+    def __lshift__(self, other: Any) -> Value:
+        return xbuild.shift_left(self, other)
+
+    def __rlshift__(self, other: Any) -> Value:
+        return xbuild.shift_left(other, self)
+
+    def __rshift__(self, other: Any) -> Value:
+        return _right_shift(self)(self, other)
+
+    def __rrshift__(self, other: Any) -> Value:
+        return _right_shift(self)(other, self)
+
+    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+        return xbuild.eq(self, other)
+
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+        return xbuild.ne(self, other)
+
     def __lt__(self, other: Any) -> Value:
         return xbuild.lt(self, other)
 
@@ -94,6 +128,11 @@ class Operators:
     def __neg__(self: Any) -> Value:
         return xbuild.negate(self)
 
+    def __pos__(self: Any) -> Value:
+        if not isinstance(self.shape, Shape):
+            raise refusal("+", self, "not_array", f"the operand is {self.shape}, and an array is wanted")
+        return self  # type: ignore[no-any-return]
+
     def __abs__(self: Any) -> Value:
         return xbuild.abs(self)
 
@@ -103,12 +142,7 @@ class Operators:
     def __getitem__(self: Any, index: Any) -> Value:
         return xbuild.index(self, index)
 
-    def __iter__(self: Any) -> Iterator[Value]:
-        if not isinstance(self.shape, TupleShape):
-            raise TypeError(f"{self} is no tuple; its elements are not values of their own")
-        return (xbuild.get_tuple_element(self, index=n) for n in range(len(self.shape)))
 
-    def __bool__(self) -> bool:
-        raise TypeError(
-            f"{self!r} has no truth value while the program is built; xb.select and xb.conditional decide at run time"
-        )
+def _right_shift(value: Any) -> Any:
+    dtype = getattr(value.shape, "dtype", None)
+    return xbuild.shift_right_arithmetic if dtype and dtype.kind == "signed" else xbuild.shift_right_logical

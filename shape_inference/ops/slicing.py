@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 from ..dims import array, integer, length, same_type, sizes
 from ..rules import infer, refuse
@@ -125,11 +127,19 @@ def check_index(operand: Shape, dim: int, index: int) -> int:
     return index % size
 
 
+def _is_int(bound: Any) -> bool:
+    try:
+        operator.index(bound)
+    except TypeError:
+        return False
+    return True
+
+
 def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int, int]:
     """A Python slice of a dimension as start, limit and stride; bounds outside are cut off, as Python does."""
     given = f"slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
     for bound in (span.start, span.stop, span.step):
-        if bound is not None and not hasattr(bound, "__index__"):
+        if bound is not None and not _is_int(bound):
             refuse("invalid_attribute", f"{given}: {bound!r} is no int", "xb.dynamic_slice starts at a value")
     if span.step is not None and span.step < 1:
         refuse("non_positive", f"{given}: step {span.step}, and at least 1 is wanted", "xb.reverse runs backwards")

@@ -9,8 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from shape_inference import XbuildError
 
-from ..builder import Value, _caller
-from ..diagnostics import explain
+from ..builder import Value
+from ..diagnostics import caller, explain
 from ..op import Schema
 
 Parameters = ParamSpec("Parameters")
@@ -53,7 +53,7 @@ def _explained(
     )
     flat = tuple(value for values in operands.values() for value in values)
     attributes = {name: argument for name, argument in given.items() if name not in operands and argument is not None}
-    return explain(error, schema, flat, tuple(map(len, operands.values())), attributes, _caller())
+    return explain(error, schema, flat, tuple(map(len, operands.values())), attributes, caller())
 
 
 def _holds_values(argument: Any) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
+from shape_inference import refuse
+
 from .. import ops
 from ..builder import Value
 from ..op import OPS
@@ -14,10 +16,11 @@ from .extents import aligned, like
 from .operands import as_value
 
 __all__ = [
-    "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp", "expm1",
-    "ge", "gt", "le", "log1p", "lt", "max", "maximum", "min", "minimum", "mul", "mulhi", "multiply", "ne", "neg", "or_",
-    "population_count", "pow", "power", "reciprocal", "rem", "remainder", "round", "select", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sin", "square", "sub", "subtract", "xor",
+    "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp",
+    "expm1", "floor_divide", "ge", "gt", "le", "log1p", "lt", "max", "maximum", "min", "minimum", "mul", "mulhi",
+    "multiply", "ne", "neg", "or_", "population_count", "pow", "power", "reciprocal", "rem", "remainder", "round",
+    "select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sin", "square", "sub", "subtract",
+    "xor",
 ]  # fmt: skip
 
 Operand: TypeAlias = Any
@@ -189,6 +192,43 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
     dtype = dtype_of(on_true) or dtype_of(on_false)
     arms = [like(as_value(builder, arm, dtype), model, arm) for arm in (on_true, on_false)]
     return ops.select(as_value(builder, pred), *arms, name=name)
+
+
+@dressed
+def floor_divide(lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    """lhs / rhs rounded down, as JAX's floor_divide and Python's `//`; operands broadcast as those of xb.add.
+
+    By zero: of signed integers -2, and -1 of zero; of unsigned ones the largest; of floats an infinity or NaN.
+    Raises: element_type_unsupported for complex numbers and pred; and as xb.add.
+
+    >>> import xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.s32[3])
+    >>> xb.floor_divide(x, 2).shape
+    s32[3]
+
+    Source: jax.numpy.floor_divide; CPython, float_divmod.
+    """
+    left, right = aligned(lhs, rhs, None)
+    kind = getattr(dtype_of(left), "kind", None)
+    if kind in ("complex", "pred"):
+        refuse("element_type_unsupported", f"lhs is {left.shape}, whose elements have no quotient that is rounded down")
+    rest = None if kind == "unsigned" else ops.remainder(left, right)
+    if rest is None:
+        return ops.divide(left, right, name=name)
+    return _floored_floats(left, right, rest, name) if kind == "float" else _floored_integers(left, right, rest, name)
+
+
+def _floored_integers(lhs: Value, rhs: Value, rest: Value, name: str | None) -> Value:
+    quotient = ops.divide(lhs, rhs)
+    is_above = and_(ne(ops.sign(lhs), ops.sign(rhs)), ne(rest, 0))
+    return select(is_above, quotient - 1, quotient, name=name)
+
+
+def _floored_floats(lhs: Value, rhs: Value, rest: Value, name: str | None) -> Value:
+    """As CPython's float_divmod: what is left out of the dividend makes the quotient whole but for a rounding."""
+    quotient = ops.divide(select(eq(rhs, 0), lhs, ops.subtract(lhs, rest)), rhs)
+    is_above = and_(ne(rest, 0), ne(ops.sign(rhs), ops.sign(rest)))
+    return ops.round_nearest_afz(select(is_above, quotient - 1, quotient), name=name)
 
 
 def square(operand: Value, *, name: str | None = None) -> Value:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from shape_inference import PrimitiveType, c64, f32, pred, primitive_type, refuse, s32
+from shape_inference import AnyShape, PrimitiveType, c64, f32, pred, primitive_type, refuse, s32
 from shape_inference.dims import limits
 
 from .. import ops
 from ..attributes import Array
 from ..builder import Builder, Value
-from ..diagnostics import BuildError
+from ..diagnostics import ValueUseError
 
 _DEFAULT = {"pred": pred, "signed": s32, "unsigned": s32, "float": f32, "complex": c64}
 _SMALL = 65504.0
@@ -24,7 +24,7 @@ _HOLDS = {"pred": ("pred",), "signed": _NUMBERS, "unsigned": _NUMBERS, "float": 
 def as_value(builder: Builder, operand: Any, dtype: PrimitiveType | None = None) -> Value:
     """A value as it is; anything else as a constant: a Python number or list in this element type, an array in its own.
 
-    Raises: invalid_operand (BuildError) for what is no number; element_type_mismatch for one that the type cannot hold.
+    Raises: invalid_operand (ValueUseError) for what is no number; element_type_mismatch where the type cannot hold it.
 
     >>> import xbuild as xb
     >>> as_value(xb.Builder("b"), 2, xb.f32)
@@ -72,4 +72,15 @@ def _array(operand: Any) -> Array:
         shown = repr(operand)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         refuse("element_type_mismatch", f"{shown} is outside of every integer type")
-    raise BuildError("invalid_operand", f"operand {operand!r} is neither a value nor a number nor an array")
+    raise ValueUseError(
+        "invalid_operand", f"operand {operand!r} is neither a value nor a number nor an array", _way_out(operand)
+    )
+
+
+def _way_out(operand: Any) -> str:
+    """What somebody may have meant who has put this beside a value."""
+    if isinstance(operand, AnyShape | PrimitiveType):
+        return "x.shape is the shape of a value, x.shape.dtype its element type"
+    if isinstance(operand, tuple | list):
+        return "xb.concatenate makes one value of several"
+    return "`x is None` and `x is y` tell what a name stands for; numbers and arrays can stand beside values"

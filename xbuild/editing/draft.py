@@ -183,7 +183,7 @@ class Draft:
                 if self._users is not None:
                     self._enter(key)
                 if key in self._values:
-                    self._values[key].instruction = version
+                    object.__setattr__(self._values[key], "instruction", version)  # which a value refuses to others
 
     def rename(self, key: Instruction, name: str) -> None:
         self.names.pop(self.now(key).name, None)

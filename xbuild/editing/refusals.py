@@ -9,8 +9,8 @@ from attrs import evolve
 
 from shape_inference import AnyShape, XbuildError
 
-from ..builder import _caller, infer_shape
-from ..diagnostics import BuildError, explain, operand_labels
+from ..builder import infer_shape
+from ..diagnostics import BuildError, caller, explain, operand_labels
 from ..graph import Instruction, resolve, short_path
 from ..op import OPS
 
@@ -19,7 +19,7 @@ SHOWN = 4
 
 def refusal(kind: str, message: str, *hints: str) -> BuildError:
     """A refusal of the edit itself, with the user's line."""
-    where = _caller()
+    where = caller()
     source = resolve(*where) if where else None
     at = f"\n  at {short_path(source.file)}:{source.line} in {source.function}" if source else ""
     error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
@@ -36,7 +36,7 @@ def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: st
     except XbuildError as error:
         given = type(error)(error.kind, error.message, (*error.hints, f"%{instruction.name}: {edit}"))
         values = instruction.attribute_values()
-        raise explain(given, schema, tuple(operands), instruction.segments, values, _caller()) from None
+        raise explain(given, schema, tuple(operands), instruction.segments, values, caller()) from None
 
 
 def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruction:
@@ -45,7 +45,7 @@ def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruct
     try:
         record = schema.record({**instruction.attribute_values(), **given})
     except XbuildError as error:
-        raise explain(error, schema, instruction.operands, instruction.segments, given, _caller()) from None
+        raise explain(error, schema, instruction.operands, instruction.segments, given, caller()) from None
     return evolve(instruction, attributes=record)
 
 
