@@ -20,7 +20,7 @@ from attrs import define, field
 from shape_inference import Shape, leaves
 from xbuild.callbacks import PENDING
 
-from .custom_calls import function_of
+from .custom_calls import check_target, function_of
 from .limits import check_time, seconds_left
 from .requests import Request
 from .values import read, zeros
@@ -126,7 +126,8 @@ class Callbacks:
         return threading.Event()
 
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """What the function gives; PENDING where that will come from `wait`."""
+        """What the function gives; PENDING where that will come from `wait`. Refuses a target without a function."""
+        check_target(request.instruction)
         call = Call(device, request, values, self._bell)
         answer = call.ask(GRACE)
         if answer is PENDING:

@@ -12,10 +12,11 @@ from xbuild.scheduling import Verdict
 
 from . import limits as limit
 from .callbacks import CallbackFailed
+from .custom_calls import CustomCallError
 from .grid import Grid
 from .history import Mismatch
 from .limits import LimitReached, Limits
-from .report import Report, Stopped, interrupted, mismatched, raised, stuck
+from .report import Report, Stopped, interrupted, mismatched, raised, stuck, unregistered
 
 
 def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
@@ -54,6 +55,8 @@ def _report(grid: Grid, error: BaseException, verdict: Verdict | None) -> Report
         return interrupted(grid, error.kind, error.message, error.__traceback__, verdict)
     if isinstance(error, Mismatch):
         return mismatched(grid, error)
+    if isinstance(error, CustomCallError):
+        return unregistered(grid, error)
     if isinstance(error, KeyboardInterrupt):
         return interrupted(grid, "interrupted", "interrupted from outside", error.__traceback__, verdict)
     if isinstance(error, MemoryError):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xbuild.scheduling import Verdict
 
     from .callbacks import CallbackFailed
+    from .custom_calls import CustomCallError
     from .grid import Grid
 
 DONES = START_OF.keys() - TRANSFERS.values()
@@ -196,6 +197,19 @@ def raised(grid: Grid, failed: CallbackFailed) -> Report:
     where = "".join(f" at {short_path(f.filename)}:{f.lineno} in {f.name}" for f in _own_frames(error)[:1])
     message = f"the function of {target!r}, which {instruction.name} calls on device {number}, raised {text}{where}"
     return Report("raised", message, _standing(grid, None, {number}), f"{instruction.name} on device {number}: {text}")
+
+
+def unregistered(grid: Grid, error: CustomCallError) -> Report:
+    """A run that came to a custom call without a function, under a conditional, a loop or a scan."""
+    device = grid.running
+    assert device is not None
+    assert device.waiting is not None
+    instruction = device.waiting.instruction
+    name, source = instruction.name, f" at {instruction.source}" if instruction.source else ""
+    message = f"custom-call %{name} is to run on device {device.number}, and {error.message}{source}"
+    states = _standing(grid, None, {device.number})
+    why = f"{name} on device {device.number}: {error.message}"
+    return Report(error.kind, message, states, why, repair="; ".join(error.hints))
 
 
 def _own_frames(error: BaseException) -> list[FrameSummary]:

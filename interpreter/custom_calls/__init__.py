@@ -12,7 +12,7 @@ from xbuild.callbacks import CALLBACKS
 from xbuild.graph import Computation, Instruction, Module
 from xbuild.scheduling.effects import remembered
 
-from ..facts import asks_grid
+from ..facts import asks_grid, live
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
 from . import lapack as _lapack  # noqa: F401
 from . import placement as _placement  # noqa: F401
@@ -21,10 +21,14 @@ from . import schur as _schur  # noqa: F401
 from . import sparse as _sparse  # noqa: F401
 from .table import BUILT_IN
 
-__all__ = ["CustomCallError", "check_targets", "function_of"]
+__all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of"]
 
 # What runs a computation as a part of the program; every other op applies it to elements.
 _FOLLOWED = frozenset({"async_start", "call", "conditional", "custom_call", "fusion", "scan", "while"})
+
+
+_ALWAYS = frozenset({"async_start", "call", "fusion"})
+"""Of these, what runs its computation whenever it runs itself."""
 
 
 class CustomCallError(XbuildError):
@@ -41,22 +45,41 @@ def function_of(instruction: Instruction) -> Callable[..., Any]:
 
 
 def check_targets(modules: Iterable[Module]) -> None:
-    """Refuse, before anything runs, a target that is not registered, and a call in a computation of elements."""
+    """Refuse, before anything runs, an unregistered target that every run calls, and a call among elements.
+
+    One in a branch, a loop or a scan is refused by `check_target` when the run comes to it.
+    """
     for module in dict.fromkeys(modules):
-        for instruction in _concerned(module.entry):
-            if instruction.opcode == "custom_call":
-                _check_target(instruction)
-            else:
-                _check_called(instruction)
+        calls, appliers = _concerned(module.entry)
+        for instruction in calls:
+            check_target(instruction)
+        for instruction in appliers:
+            _check_called(instruction)
 
 
 @remembered
-def _concerned(entry: Computation) -> tuple[Instruction, ...]:
-    """The custom calls, and what applies computations to elements, of a program that has a custom call at all."""
+def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
+    """The custom calls of every run, and what applies computations to elements where there is a custom call at all."""
     every = [i for c in entry.reachable() for i in c.instructions]
     if all(i.opcode != "custom_call" for i in every):
-        return ()
-    return tuple(i for i in every if i.opcode == "custom_call" or (i.opcode not in _FOLLOWED and i.called))
+        return (), ()
+    return certain(entry), tuple(i for i in every if i.opcode not in _FOLLOWED and i.called)
+
+
+def certain(entry: Computation) -> tuple[Instruction, ...]:
+    """The custom calls that every run comes to: needed, and under no conditional, loop or scan."""
+    found: list[Instruction] = []
+    seen, stack = {entry}, [entry]
+    while stack:
+        computation = stack.pop()
+        needed = live(computation)
+        for instruction in computation.instructions:
+            if instruction in needed and instruction.opcode == "custom_call":
+                found.append(instruction)
+            elif instruction in needed and instruction.opcode in _ALWAYS:
+                stack += [called for called in instruction.called if called not in seen]
+                seen |= {*instruction.called}
+    return tuple(found)
 
 
 _PYTHON = "it calls Python of the process that lowered the text (jax.pure_callback, jax.debug.print), known by a number"
@@ -69,7 +92,8 @@ _KNOWN = {
 """What stands behind targets that nothing here could run, by how their names begin."""
 
 
-def _check_target(instruction: Instruction) -> None:
+def check_target(instruction: Instruction) -> None:
+    """Refuse a custom call whose target is not registered."""
     target = instruction.attributes.custom_call_target
     if target in CALLBACKS or target in BUILT_IN:
         return
@@ -106,4 +130,6 @@ def _refusal(kind: str, instruction: Instruction, message: str, *hints: str) -> 
         *([f"  at {instruction.source}"] if instruction.source else []),
         *(f"  hint: {hint}" for hint in hints),
     ]
-    return CustomCallError(kind, "\n".join(lines), hints)
+    error = CustomCallError(kind, "\n".join(lines), hints)
+    error.message = message
+    return error
