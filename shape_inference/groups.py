@@ -36,6 +36,8 @@ def check_groups(
     if global_ids and not is_across:
         given = "without channel_id" if channel_id is None else f"with channel_id={channel_id}, which is none"
         refuse("invalid_attribute", f"use_global_device_ids=True {given}; the ids of the groups would be replicas")
+    if global_ids and not groups:
+        refuse("invalid_group", "use_global_device_ids=True with no replica_groups; the ids of all devices are wanted")
     shown = [list(group) for group in groups]
     seen: set[int] = set()
     for number, group in enumerate(groups):

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shape_inference import KINDS, PRIMITIVES, PrimitiveType
-from xbuild import archive
+from xbuild import archive, inputs
 from xbuild.cli import main
 from xbuild.explanations import EXPLANATIONS
 from xbuild.op import OPS
@@ -365,7 +365,7 @@ def test_every_type_goes_through_a_file(dtype: PrimitiveType, tmp_path: Path) ->
     with np.load(tmp_path / "out.npz") as out:
         (key,) = out.files
         np.savez(tmp_path / "in.npz", **{key.replace("out", "arg"): out[key]})
-    ((back,),) = archive.read_arguments(tmp_path / "in.npz", [[shape]])
+    ((back,),) = inputs.read_arguments(tmp_path / "in.npz", [[shape]])
     assert back.dtype == value.dtype
     assert back.tobytes() == value.tobytes()
 

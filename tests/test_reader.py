@@ -214,7 +214,7 @@ def test_computations_may_stand_where_they_are_called() -> None:
 )
 def test_replica_groups(text: str, groups: Any) -> None:
     line = f"  ROOT y = f32[4] all-reduce(x), replica_groups={text}, to_apply=add"
-    module = entry(line, f"HloModule m, replica_count=8\n{ADD}")
+    module = entry(line, f"HloModule m\n{ADD}")
     assert module.entry.root.attributes.replica_groups == groups
     assert f"replica_groups={text}, to_apply" in module.to_hlo()
 
@@ -516,7 +516,7 @@ def test_faults_of_several_computations_are_told_at_once() -> None:
          "add", "bf16 and f32"),
         ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x), metadata={op_nam=\"a\"} }", "unknown_attribute",
          "op_nam=", "did you mean 'op_name'"),
-        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x), sharding={replicate} }", "syntax", "{replicate}",
+        ("ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x), sharding={replicate} }", "syntax", "replicate} }",
          "did you mean 'replicated'"),
         ("ENTRY e { x = pred[2] parameter(0) y = pred[2] compare(x, x), direction=EQUAL }", "invalid_attribute",
          "compare", "'EQ'"),

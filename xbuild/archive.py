@@ -1,33 +1,31 @@
-"""Arrays of a run in npz files: `d<device>_arg<i>` or `arg<i>`, `..infeed<i>` in, `d<device>_out<i>` out."""
+"""Results of a run in npz files, `d<device>_out<i>`; types that NumPy lacks as their bits; random arguments."""
 
 from __future__ import annotations
 
+import errno
+import math
 import os
-import re
 import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
+from shape_inference import AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
 
 from .attributes import Array
+from .npz import ArchiveError, regular
 
 
-class ArchiveError(Exception):
-    """A file does not hold what the program wants."""
-
-
-def read_arguments(path: str | os.PathLike[str], parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
-    """The arguments of each device, shaped as its parameters are; ArchiveError names what is missing or odd."""
-    stored = {key.partition(":")[0]: array for key, array in _read(path).items()}
-    return [_device(stored, device, shapes) for device, shapes in enumerate(parameters)]
+def check_size(wanted: int, most: int | None, what: str) -> None:
+    """ArchiveError where arrays would take more bytes than there may be."""
+    if most is not None and wanted > most:
+        raise ArchiveError(f"{what} would take {wanted:,} bytes, and {most:,} may be taken")
 
 
 _UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -38,7 +36,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, z
 def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     """An npz file to read from; ArchiveError in plain words where it is none."""
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with regular(path) as raw, np.load(raw, allow_pickle=False) as file:
             yield file
     except OSError as error:
         raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
@@ -46,86 +44,24 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise ArchiveError(f"{os.fspath(path)!r} is no npz file of arrays, as numpy.savez writes them") from None
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """All arrays of an npz file by name."""
-    with opened(path) as file:
-        return {key: file[key] for key in file.files}
+def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]], most: int | None = None) -> list[list[Any]]:
+    """Arguments for each device from a seed: normal floats, integers of 0..9 (or as many as the type holds), coins.
 
-
-def _device(stored: Mapping[str, Array], device: int, shapes: Sequence[AnyShape]) -> list[Any]:
-    counter = iter(range(2**31))
-    return [_filled(stored, device, shape, counter) for shape in shapes]
-
-
-def _filled(stored: Mapping[str, Array], device: int, shape: AnyShape, counter: Iterator[int]) -> Any:
-    if isinstance(shape, TupleShape):
-        return tuple(_filled(stored, device, element, counter) for element in shape.elements)
-    if isinstance(shape, TokenShape):
-        return None
-    number = next(counter)
-    for key in (f"d{device}_arg{number}", f"arg{number}"):
-        if key in stored:
-            return from_bits(stored[key], shape.dtype)
-    raise ArchiveError(
-        f"argument {number} of device {device}, {shape}, is missing: neither d{device}_arg{number} nor arg{number} is "
-        f"among {', '.join(sorted(stored)) or 'no arrays'}"
-    )
-
-
-_ITEM = re.compile(r"(?:d(?P<device>\d+)_)?infeed(?P<item>\d+)(?P<path>(?:_\d+)*)(?::(?P<type>\w+))?")
-
-
-def read_infeed(path: str | os.PathLike[str], devices: int) -> list[list[Any]]:
-    """The infeed items of each device: `d<device>_infeed<i>`, or `infeed<i>` where a device has none of its own.
-
-    Element k of an item that is a tuple is `infeed<i>_<k>`, and so on inside it. Items are counted from 0.
+    `most` is how many bytes they may take in all; ArchiveError where they take more.
     """
-    found: dict[int | None, dict[int, dict[tuple[int, ...], Array]]] = {}
-    for key, array in _read(path).items():
-        device, item, place, dtype = _item_of(key)
-        if device is not None and device >= devices:
-            raise ArchiveError(f"{key} is for device {device}, and the program has {devices}")
-        value = array if dtype is None else from_bits(array, dtype)
-        found.setdefault(device, {}).setdefault(item, {})[place] = value
-    common = found.get(None, {})
-    return [_counted(common | found.get(device, {}), device) for device in range(devices)]
-
-
-def _item_of(key: str) -> tuple[int | None, int, tuple[int, ...], PrimitiveType | None]:
-    """The device that a name is for (None: every one), the item, the place in its tuple, the type that is named."""
-    match = _ITEM.fullmatch(key)
-    if match is None or (match["type"] and match["type"] not in PRIMITIVES):
-        raise ArchiveError(f"{key!r} is no item of an infeed: d<device>_infeed<i> or infeed<i> is wanted")
-    place = tuple(map(int, match["path"].split("_")[1:]))
-    device = None if match["device"] is None else int(match["device"])
-    return device, int(match["item"]), place, PRIMITIVES[match["type"]] if match["type"] else None
-
-
-def _counted(items: Mapping[int, Mapping[tuple[int, ...], Array]], device: int) -> list[Any]:
-    for number in range(len(items)):
-        if number not in items:
-            raise ArchiveError(f"infeed item {number} of device {device} is missing, and {max(items)} is there")
-    return [_joined(items[number], f"infeed{number}") for number in range(len(items))]
-
-
-def _joined(parts: Mapping[tuple[int, ...], Array], name: str) -> Any:
-    """An array, or the tuple of what stands at 0, 1, ... of it."""
-    if () in parts:
-        if len(parts) > 1:
-            raise ArchiveError(f"{name} is an array, and is a tuple, too")
-        return parts[()]
-    count = 1 + max(place[0] for place in parts)
-    inside = [{place[1:]: part for place, part in parts.items() if place[0] == number} for number in range(count)]
-    for number, each in enumerate(inside):
-        if not each:
-            raise ArchiveError(f"element {number} of {name} is missing, and {count - 1} is there")
-    return tuple(_joined(each, f"{name}_{number}") for number, each in enumerate(inside))
-
-
-def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]]) -> list[list[Any]]:
-    """Arguments for each device from a seed: normal floats, integers of 0..9 (or as many as the type holds), coins."""
+    drawn = max((_DRAWN.get(leaf.dtype.kind, 8) * math.prod(leaf.dims) for leaf in _arrays(parameters)), default=0)
+    wanted = drawn + sum(math.prod(leaf.dims) * leaf.dtype.dtype.itemsize for leaf in _arrays(parameters))
+    check_size(wanted, most, "random arguments")
     generator = np.random.default_rng(seed)
     return [[_random(generator, shape) for shape in shapes] for shapes in parameters]
+
+
+_DRAWN = {"complex": 48, "float": 16}
+"""Bytes that an element takes while it is drawn, where they are more than 8."""
+
+
+def _arrays(parameters: Sequence[Sequence[AnyShape]]) -> Iterator[Shape]:
+    return (leaf for shapes in parameters for shape in shapes for leaf in leaves(shape) if isinstance(leaf, Shape))
 
 
 def _random(generator: np.random.Generator, shape: AnyShape) -> Any:
@@ -169,6 +105,19 @@ def _umask() -> int:
     return mask
 
 
+def _written_to(target: Path) -> int:
+    """A device or a pipe, open; OSError where nobody reads the pipe, for whom one would wait."""
+    try:
+        handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise OSError(error.errno, "nobody reads this pipe", str(target)) from None
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    return handle
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write into that takes the target's place at the end; where that fails the target is as it was.
@@ -176,7 +125,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     What is no file, such as /dev/null, keeps its place and is written to, and so is what a link points at.
     """
     if target.exists() and not target.is_file():
-        with target.open("wb") as file:
+        with os.fdopen(_written_to(target), "wb") as file:
             yield file
         return
     target = target.resolve()

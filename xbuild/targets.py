@@ -17,6 +17,10 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from .graph import Computation, Module, ModuleGroup, short_path
+from .npz import ArchiveError, kind_of, read_text
+
+MOST_TEXT = 4 << 30
+"""Bytes of HLO text that are read; a sparse file may claim any size."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 _OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
@@ -49,8 +53,16 @@ def load(target: str) -> Program:
     return _program(module, path, name)
 
 
+def file_of(target: str) -> str:
+    """The file or folder that a target names."""
+    path, colon, _ = target.rpartition(":")
+    return path if colon and path.endswith(".py") else target
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
+        if path.exists():
+            raise TargetError(f"{str(path)!r} is {kind_of(path)}, and a file is wanted")
         siblings = [each.name for each in path.parent.glob(f"*{path.suffix}")] if path.parent.is_dir() else []
         raise TargetError(f"there is no file {str(path)!r}{_did_you_mean(path.name, siblings)}")
     return path
@@ -59,7 +71,11 @@ def _existing(path: Path) -> Path:
 def _read_hlo(path: Path) -> Module:
     from .text.reader import parse_hlo
 
-    return parse_hlo(_existing(path).read_bytes(), short_path(str(path)))
+    try:
+        text = read_text(_existing(path), MOST_TEXT)
+    except ArchiveError as error:
+        raise TargetError(str(error)) from None
+    return parse_hlo(text, short_path(str(path)))
 
 
 def _read_folder(path: Path) -> ModuleGroup:

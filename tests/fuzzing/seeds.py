@@ -5,8 +5,9 @@ from __future__ import annotations
 from tests.fuzzing.vast import ADD
 
 _GROUPS = (
-    "mesh['a'=2,'b'=2] {'b'}", "mesh['a'=4] {'a':(2)2}", "mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b','a'}",
-    "mesh['a'=8] {'a':(1)2,'a':(4)2}", "[4,2]<=[2,2,2]T(1,2,0)",
+    ("mesh['a'=2,'b'=2] {'b'}", 4), ("mesh['a'=4] {'a':(2)2}", 4),
+    ("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b','a'}", 4), ("mesh['a'=8] {'a':(1)2,'a':(4)2}", 8),
+    ("[4,2]<=[2,2,2]T(1,2,0)", 8), ("{{0,1},{2,3}}", 4),
 )  # fmt: skip
 _TABLES = (
     'FileNames\n1 "a.py"\nFunctionNames\n1 "f"\nFileLocations\n'
@@ -21,10 +22,10 @@ _CALL = (
 
 SEEDS = (
     *(
-        f"HloModule m, replica_count=8\n\n{ADD}\nENTRY e {{\n  x = f32[4] parameter(0)\n"
+        f"HloModule m, replica_count={count}\n\n{ADD}\nENTRY e {{\n  x = f32[4] parameter(0)\n"
         f"  ROOT y = f32[4] all-reduce(x), channel_id=1, replica_groups={groups}, use_global_device_ids=true, "
         "to_apply=add\n}\n"
-        for groups in _GROUPS
+        for groups, count in _GROUPS
     ),
     f"HloModule m, is_scheduled=true\n{_TABLES}\nENTRY e {{\n  x = f32[4] parameter(0), metadata={{stack_frame_id=1}}\n"
     '  ROOT y = f32[4] negate(x), metadata={op_name="a/b" source_file="f.py" source_line=3}\n}\n',

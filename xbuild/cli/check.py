@@ -12,6 +12,7 @@ import xbuild
 
 from .group import REFUSED, load, main, module_of, needs, takes_target
 from .keeping import Asked, refused_trace
+from .paths import distinct, target_of
 from .run import SEED, arguments_of
 from .viz import form_of, write
 
@@ -44,6 +45,7 @@ def check(
     needs("--picture", picture, "theme")
     needs("--page", page, "seed")
     form, asked = _form(picture), Asked(page)
+    distinct(target_of(target), {"--picture": picture, "--page": page, "--repair": repair})
     program = module_of(load(target))
     if repair is not None:
         _check_place(program, Path(repair))

@@ -13,6 +13,7 @@ import xbuild
 from ..diagnostics import BuildError
 from ..graph import Module, ModuleGroup
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
+from .paths import distinct, target_of
 from .viz import write
 
 _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
@@ -30,6 +31,7 @@ def extract(target: str, around: str | None, radius: int, computation: str | Non
     Operands that are cut off become parameters; the root is what is used outside.
     """
     needs("--around NAME", around, "radius")
+    distinct(target_of(target), {"-o": output})
     program = _one(target)
     try:
         part = xbuild.extract(program, around, radius, computation=computation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -11,9 +12,11 @@ import numpy as np
 from shape_inference import Shape
 
 from .. import archive
+from .. import inputs as npz_inputs
 from ..graph import Module, ModuleGroup
 from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, executed, in_a_folder
+from .paths import distinct, target_of
 
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
@@ -79,11 +82,13 @@ def run(
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
     if outputs:
         in_a_folder(outputs)
+    read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
+    distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
     given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
-    arguments = arguments_of(program, inputs, seed)
-    items = _infeed(infeed, engine, len(entries(program)))
+    arguments = arguments_of(program, inputs, seed, max_bytes)
+    items = _infeed(infeed, engine, len(entries(program)), max_bytes)
     if strict and engine == "xla":
         raise click.UsageError("--strict is for the interpreter, and --engine xla is given")
     if (page or folder) and engine == "xla":
@@ -116,29 +121,45 @@ def _write(path: str, results: list[Any], shapes: list[Any]) -> None:
         raise click.UsageError(f"{path}: {error.strerror}") from None
 
 
-def _infeed(path: str | None, engine: str, devices: int) -> list[list[Any]] | None:
+def _infeed(path: str | None, engine: str, devices: int, most: int | None) -> list[list[Any]] | None:
     if path is None:
         return None
     if engine != "interpreter":
         raise click.UsageError(f"--infeed is for the interpreter, and --engine {engine} is given")
-    try:
-        return archive.read_infeed(path, devices)
-    except archive.ArchiveError as error:
-        raise click.UsageError(str(error)) from None
+    with _told():
+        return npz_inputs.read_infeed(path, devices, most_bytes(most))
 
 
-def arguments_of(program: Module | ModuleGroup, inputs: str | None, seed: int | None) -> list[list[Any]]:
+def most_bytes(given: int | None) -> int | None:
+    """How many bytes all arguments may take: what a single value may, or half of the memory where that is more."""
+    from interpreter import Limits
+
+    half = Limits().bytes
+    return half if given is None or half is None else max(given, half)
+
+
+def arguments_of(
+    program: Module | ModuleGroup, inputs: str | None, seed: int | None, most: int | None = None
+) -> list[list[Any]]:
+    """Those of the file, or from the seed, which may take half of the memory, or `most` where that is more."""
     parameters = [[p.shape for p in entry.parameters] for entry in entries(program)]
     if inputs and seed is not None:
         raise click.UsageError("--inputs and --random are both given; one is wanted")
     if inputs:
-        try:
-            return archive.read_arguments(inputs, parameters)
-        except archive.ArchiveError as error:
-            raise click.UsageError(str(error)) from None
+        with _told():
+            return npz_inputs.read_arguments(inputs, parameters, most_bytes(most))
     if seed is None and any(map(archive.count_leaves, parameters)):
         raise click.UsageError("the program has parameters: --inputs FILE.npz or --random SEED is wanted")
-    return archive.random_arguments(seed or 0, parameters)
+    with _told():
+        return archive.random_arguments(seed or 0, parameters, most_bytes(most))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except archive.ArchiveError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _summary(results: list[Any], shapes: list[Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ..trace.births import births, chain
 from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
 from .group import REFUSED, Amount, main
+from .paths import distinct
 
 
 @main.command()
@@ -45,6 +46,7 @@ def trace(
         raise click.UsageError("one trace is asked, or two are compared")
     compares = len(folders) == 2 or bool(devices)
     _agree(name, compares, {"--device": device, "--turn": turn}, {"--eps": eps})
+    distinct({f"DIR, {folder}": folder for folder in folders}, {"--page": page})
     traces = [opened(folder) for folder in folders]
     if page is not None:
         _page(traces[0], page)

@@ -11,6 +11,7 @@ import click
 
 from ..archive import replacing
 from .group import Amount, load, main, needs, stop, takes_target
+from .paths import distinct, target_of, text_of
 
 _DATA = "FILE.json: numbers or texts by instruction's name, shown in its box and as its colour."
 _SECONDS = "How long graphviz may take, for png and pdf."
@@ -43,6 +44,7 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     needs("--data FILE.json", view["data"], "data_name")
     needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
+    distinct({**target_of(target), "--data": view["data"]}, {"-o": output})
     view |= _data(view["data"], view["data_name"])
     try:
         content, notes = _drawn(target, output, view)
@@ -74,9 +76,7 @@ def _data(file: str | None, name: str | None) -> dict[str, Any]:
     if file is None:
         return {"data": None, "data_name": "data"}
     try:
-        found = json.loads(Path(file).read_text(encoding="utf-8"), object_pairs_hook=_once)
-    except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}") from None
+        found = json.loads(text_of(file), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{file}: no data: {error}") from None
     if not isinstance(found, dict):

@@ -11,7 +11,9 @@ from ..builder import infer_shape
 from ..diagnostics import explain
 from ..graph import NOTHING, Computation, Instruction, TextSource
 from ..op import OPS, Schema
+from ..scheduling.effects import MEETS
 from .attribute_reader import by_operands, read_attributes, record_of
+from .counted import check_ids
 from .faults import Fault, Poisoned
 from .lines import Known, line_at, take
 from .literal_reader import read_literal
@@ -251,10 +253,13 @@ class Body:
             self.known = self._like(schema, said, record, declared)
         name = self._made_up(schema.spelling) if name is None else name
         where = self.reader.origin(said.notes.get("metadata")) or self.where
-        return self.add(Instruction(
+        instruction = Instruction(
             schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, where,
             said.control, said.annotations,
-        ), shape)  # fmt: skip
+        )  # fmt: skip
+        if schema.opcode in MEETS:
+            check_ids(self, instruction, schema, place)
+        return self.add(instruction, shape)
 
     def _like(self, schema: Schema, said: Said, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""

@@ -70,7 +70,7 @@ def _read_literal(reader: Reader) -> Any:
         reader.fail(fault.kind, fault.message, place=place)
 
 
-_ONE = re.compile(r"\([^()]*+\)|[^\s,(){}=]++")
+_ONE = re.compile(r"\((?:[^()]*+(?:\([^()]*+\))?+)*+\)|-?nan\([^()]*+\)|[^\s,(){}=]++")
 
 LITERAL = Joined(
     ("literal",), _literal, lambda said: {"literal": said.written.get("literal")}, {"literal": _read_literal}

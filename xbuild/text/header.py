@@ -6,8 +6,9 @@ from typing import Any
 
 from attrs import Factory, define
 
+from .aliases import Alias, read_buffer_donor, read_input_output_alias
 from .groups import MOST_DEVICES
-from .notes import raw
+from .notes import Raw, raw
 from .scanner import NAME, Scanner
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -21,17 +22,22 @@ BEFORE_COUNTS = (
 )  # fmt: skip
 AFTER_COUNTS = ("frontend_attributes", "origin_recovery_table")
 _KNOWN = ("is_scheduled", "replica_count", "num_partitions", *BEFORE_COUNTS, *AFTER_COUNTS)
+_READ = {"input_output_alias": read_input_output_alias, "buffer_donor": read_buffer_donor}
 
 
 @define
 class Header:
-    """`annotations` hold the attributes that mean nothing here, and the tables, as they are written."""
+    """`aliases` are those of input_output_alias; `annotations` hold the attributes that mean nothing here, as they are
+    written, and the tables.
+    """
 
     name: str = ""
     num_replicas: int = 1
     num_partitions: int = 1
     is_scheduled: bool = False
+    states_counts: bool = False
     annotations: dict[str, Any] = Factory(dict)
+    aliases: list[Alias] = Factory(list)
 
 
 def read_header(scanner: Scanner) -> Header:
@@ -59,6 +65,10 @@ def _attribute(scanner: Scanner, header: Header, seen: set[str]) -> None:
         header.is_scheduled = scanner.flag()
     elif key in ("replica_count", "num_partitions"):
         _count(scanner, header, key)
+    elif key in _READ:
+        place = scanner.skip()
+        header.aliases += _READ[key](scanner)
+        header.annotations[key] = Raw(scanner.text[place : scanner.place])
     else:
         header.annotations[key] = raw(scanner)
 
@@ -71,6 +81,7 @@ def _count(scanner: Scanner, header: Header, key: str) -> None:
     devices = count * (header.num_partitions if key == "replica_count" else header.num_replicas)
     if devices > MOST_DEVICES:
         scanner.fail("syntax", f"{key}={count} makes {devices} devices, and {MOST_DEVICES} are the most", place=place)
+    header.states_counts = True
     setattr(header, "num_replicas" if key == "replica_count" else key, count)
 
 

@@ -10,19 +10,26 @@ import numpy as np
 from shape_inference import COMPONENT, AnyShape, Dims, PrimitiveType, Shape
 
 from ..attributes import Array
+from .literals import MANTISSA, nan_of
 from .scanner import Scanner
 
-_BODY = re.compile(r"[^()]*+(?:\([^()]*+\)[^()]*+)*+")
 _COMMENT = re.compile(r"//[^\n]*+|/\*(?s:.*?)\*/")
+_PLAIN = rf"(?:[^()/]++|(?>{_COMMENT.pattern})|/)*+"
+# Pairs (real, imaginary), whose parts may be nan(0x1).
+_BODY = re.compile(rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+")
+_BRACKET = re.compile(rf"(?>{_COMMENT.pattern})|[()]")
 _SPACE = re.compile(r"[ \t\r\n]++")
-_WORD = re.compile(r"-?nan\(0x[0-9a-fA-F]{1,16}\)|[^ \t\r\n{},()]++")
+_WORD = re.compile(r"-?nan\(0x[0-9a-fA-F]++\)|[^ \t\r\n{},()]++")
 _MARK = re.compile(r"[{},()]|" + _WORD.pattern)
 _TRAILING = re.compile(r",(?=\})")
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-_FLOAT = re.compile(r"-?[0-9]++(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]{1,6})?|-?inf|-?nan")
+_FLOAT = re.compile(r"(?:-?[0-9]++(?:\.[0-9]*+)?|-\.[0-9]++)(?:[eE][+-]?[0-9]{1,6})?|-?inf|-?nan")
 _FLOATS = re.compile(rf"(?:(?:{_FLOAT.pattern})(?: |$))*+")
 _INTEGERS = re.compile(rf"(?:{_INTEGER.pattern}(?: |$))*+")
+
+_LEAST = 2.0**-127
+"""Of f8e8m0fnu, which has no 0 to round to."""
 
 _ELISION = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
 
@@ -34,12 +41,24 @@ def read_literal(scanner: Scanner, shape: AnyShape | None) -> tuple[Array, str]:
     assert match is not None  # it may be empty
     text = match[0]
     if not scanner.text.startswith(")", match.end()):
-        scanner.fail("syntax", "this bracket is never closed", place=begin - 1)
+        _unbalanced(scanner, begin)
     if shape is None or not isinstance(shape, Shape):
         scanner.fail("syntax", f"constants are arrays, and {shape or 'no shape'} is written for this one", place=begin)
     array = _Literal(scanner, begin, text, shape).array()
     scanner.place = match.end()
     return array, text.strip()
+
+
+def _unbalanced(scanner: Scanner, begin: int) -> NoReturn:
+    """Which bracket is wrong: the first that stands too deep or, where all would have to be closed, the outermost."""
+    depth, deepest = 1, -1
+    for found in _BRACKET.finditer(scanner.text, begin):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth > 3 and deepest < 0:
+            deepest = found.start()
+        if not depth:
+            scanner.fail("syntax", "no bracket of a constant stands deeper than (nan(0x1), 0)", place=deepest)
+    scanner.fail("syntax", "this bracket is never closed", place=begin - 1)
 
 
 class _Literal:
@@ -161,13 +180,15 @@ class _Literal:
         """Where the word of this number stands."""
         return next(match.start() for n, match in enumerate(_WORD.finditer(self.text)) if n == number)
 
-    def _wrong(self, number: int, word: str, dtype: PrimitiveType, why: str = "is no element of") -> NoReturn:
-        self.fail("invalid_literal", f"{word[:40]} {why} {dtype}", at=self._place(number))
+    def _wrong(
+        self, number: int, word: str, dtype: PrimitiveType, why: str = "is no element of", also: str = ""
+    ) -> NoReturn:
+        self.fail("invalid_literal", f"{word[:40]} {why} {dtype}{also and f', {also}'}", at=self._place(number))
 
     def _pred(self, word: str, number: int) -> bool:
         if word in ("true", "false"):
             return word == "true"
-        if not _INTEGER.fullmatch(word):
+        if not _INTEGER.fullmatch(word) or not -(2**63) <= int(word) < 2**64:
             self._wrong(number, word, self.shape.dtype)
         return int(word) != 0
 
@@ -177,8 +198,8 @@ class _Literal:
         values = list(map(int, words))
         low = -(2 ** (dtype.bits - 1)) if dtype.kind == "signed" else 0
         high = low + 2**dtype.bits - 1
-        if dtype.name == "s64":  # the upper half of 64 bits is the negative numbers, as XLA reads it
-            values = [v - 2**64 if 2**63 <= v < 2**64 else v for v in values]
+        if values and (min(values) < low or max(values) > high):
+            values = [_of_64_bits(value, dtype) for value in values]
         if values and (min(values) < low or max(values) > high):
             number = next(n for n, value in enumerate(values) if not low <= value <= high)
             self._wrong(number, words[number], dtype, f"is out of the range {low}..{high} of")
@@ -187,17 +208,28 @@ class _Literal:
     def _floats(self, words: list[str], dtype: PrimitiveType) -> Array:
         odd = [n for n, word in enumerate(words) if "(" in word] if "nan(" in self.text else []
         plain = [word.partition("(")[0] for word in words] if odd else words
-        joined = " ".join(plain)
-        if not _FLOATS.fullmatch(joined):
+        if not _FLOATS.fullmatch(" ".join(plain)):
             bad = next(n for n, w in enumerate(plain) if not _FLOAT.fullmatch(w))
             self._wrong(bad, words[bad], dtype)
         wide = np.array(list(map(float, plain)), np.float64)
         with np.errstate(all="ignore"):
-            values = wide.astype(dtype.dtype)
+            values = (np.where(wide > 0, np.maximum(wide, _LEAST), wide) if dtype.name == "f8e8m0fnu" else wide).astype(
+                dtype.dtype
+            )
         self._check_range(words, wide, values, dtype)
         for number in odd:
-            values[number] = _payload(words[number], dtype, values[number])
+            values[number] = self._nan(number, words[number], dtype, values[number])
         return values
+
+    def _nan(self, number: int, word: str, dtype: PrimitiveType, plain: Any) -> Any:
+        """A NaN with these bits in its mantissa; of what a type has no room for, only what an f64 has by default."""
+        bits, bound = int(word.partition("(0x")[2][:-1], 16), 1 << MANTISSA.get(dtype.name, 0)
+        if bits == 1 << 51:
+            return plain
+        if not 0 < bits < bound:
+            room = f"which has payloads of 0x1 to {bound - 1:#x}" if bound > 1 else "whose NaN has no payload"
+            self._wrong(number, word, dtype, "is no element of", room)
+        return nan_of(dtype, bits, word.startswith("-"))
 
     def _check_range(self, words: list[str], wide: Any, values: Any, dtype: PrimitiveType) -> None:
         with np.errstate(all="ignore"):
@@ -210,15 +242,11 @@ class _Literal:
             self._wrong(number, words[number], dtype, "is out of the range of")
 
 
-def _payload(word: str, dtype: PrimitiveType, plain: Any) -> Any:
-    """A NaN with these low bits, in the types that have room for any."""
-    mantissa = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}.get(dtype.name)
-    bits = int(word.partition("(0x")[2][:-1], 16)
-    if mantissa is None or not 0 < bits < 1 << mantissa:
-        return plain
-    sign = (1 << (dtype.bits - 1)) if word.startswith("-") else 0
-    exponent = ((1 << (dtype.bits - 1 - mantissa)) - 1) << mantissa
-    return np.array(sign | exponent | bits, f"u{dtype.dtype.itemsize}").view(dtype.dtype)[()]
+def _of_64_bits(value: int, dtype: PrimitiveType) -> int:
+    """An integer as XLA reads it: -1 is the largest of u64, and the upper half of 64 bits the negative numbers."""
+    if dtype.kind == "signed":
+        return value - 2**64 if 2**63 <= value < 2**64 else value
+    return value + 2**64 if dtype.bits == 64 and -(2**63) <= value < 0 else value
 
 
 def _structure(shape: Shape) -> str:

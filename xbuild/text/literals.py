@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -15,6 +16,9 @@ from ..attributes import Array
 from ..graph import Instruction
 
 # 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
+MANTISSA = {"f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4, "bf16": 7, "f16": 10, "f32": 23, "f64": 52}
+"""Bits of the payload of a NaN, of the types that have one."""
+
 _WHOLE = re.compile(r"(?<!-0)\.0(?=[],)]|$)")
 
 # Real XLA reads the parts of complex numbers in f64, and refuses what is past the largest f32, as its few digits are.
@@ -79,8 +83,28 @@ def _floats(array: Array, dtype: PrimitiveType) -> Array:
     if dtype.bits < 32:
         return _small_floats(array, dtype)
     texts = array.astype(np.str_ if dtype.bits == 32 else object)
-    negative = np.isnan(array) & np.signbit(array)
-    return np.where(negative, "-nan", texts) if negative.any() else texts
+    nans = np.isnan(array)
+    if not nans.any():
+        return texts
+    texts = texts.astype(object)
+    texts[nans] = [_nan_text(dtype, pattern) for pattern in array[nans].view(f"u{array.itemsize}").tolist()]
+    return texts
+
+
+def nan_of(dtype: PrimitiveType, payload: int, is_negative: bool) -> Any:
+    """The NaN whose mantissa is this payload."""
+    mantissa = MANTISSA[dtype.name]
+    exponent = ((1 << (dtype.bits - 1 - mantissa)) - 1) << mantissa
+    pattern = is_negative << (dtype.bits - 1) | exponent | payload
+    return np.array(pattern, f"u{dtype.dtype.itemsize}").view(dtype.dtype)[()]
+
+
+def _nan_text(dtype: PrimitiveType, pattern: int) -> str:
+    """`nan`, or `nan(0x1)` of one whose mantissa is not what NaNs have by default."""
+    sign = "-" * (pattern >> (dtype.bits - 1))
+    mantissa = MANTISSA.get(dtype.name, 0)
+    payload = pattern & ((1 << mantissa) - 1)
+    return f"{sign}nan" if not mantissa or payload == 1 << (mantissa - 1) else f"{sign}nan({payload:#x})"
 
 
 def _small_floats(array: Array, dtype: PrimitiveType) -> Array:
@@ -96,7 +120,7 @@ def _small_float(dtype: PrimitiveType, pattern: int) -> str:
     value = np.array(pattern, f"u{dtype.dtype.itemsize}").view(dtype.dtype)
     wide = float(value.astype(np.float32))
     if math.isnan(wide):
-        return "-nan" if math.copysign(1.0, wide) < 0 else "nan"
+        return _nan_text(dtype, pattern)
     candidates = (f"{wide:.{digits}g}" for digits in range(1, 17))
     with np.errstate(over="ignore"):  # too few digits may round past the largest
         shortest = next(t for t in candidates if np.float64(t).astype(dtype.dtype).tobytes() == value.tobytes())

@@ -10,7 +10,8 @@ from shape_inference import refuse
 
 from ..graph import Instruction
 from .faults import Fault
-from .scanner import NAME, Scanner
+from .scanner import Scanner
+from .shardings import read_sharding
 from .words import nested, quoted, read_pairs
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ METADATA = (
     "profile_type", "deduplicated_name", "scheduling_name", "stack_frame_id", "metadata_payload", "preserve_layout",
 )  # fmt: skip
 
-_SHARDING = frozenset({
-    "replicated", "manual", "maximal", "unreduced", "unknown", "devices", "device", "last_tile_dim_replicate",
-    "last_tile_dims", "shard_as", "shard_like", "metadata", "mesh", "device_ids", "T", *METADATA,
-})  # fmt: skip
-_IN_QUOTES = re.compile(r"\"[^\"]*+\"|'[^']*+'")
 # XLA numbers the parts of a long tuple: /*index=5*/.
 _COMMENT = re.compile(r"(\"[^\"]*+\"|'[^']*+')|/\*.*?\*/", re.DOTALL)
 
@@ -165,17 +161,8 @@ def _read_metadata(reader: Reader) -> dict[str, Any]:
 
 def _read_sharding(reader: Reader) -> str:
     place = reader.skip()
-    text = _COMMENT.sub(lambda found: found[1] or "", reader.braces())
-    words = re.findall(NAME, _IN_QUOTES.sub("", text))
-    wrong = [word for word in words if word not in _SHARDING]
-    if wrong or (not words and "[" not in text and text.count("{") < 2):
-        reader.fail(
-            "syntax",
-            f"{(wrong or [text])[0]!r} is no sharding",
-            *reader.near((wrong or [""])[0], _SHARDING),
-            place=place,
-        )
-    return text
+    read_sharding(reader)
+    return _COMMENT.sub(lambda found: found[1] or "", reader.text[place : reader.place])
 
 
 def _read_config(reader: Reader) -> str:

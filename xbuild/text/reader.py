@@ -10,6 +10,7 @@ from shape_inference import AnyShape, ProgramShape, compatible
 
 from ..collection import no_collection
 from ..graph import Computation, Module, TextSource
+from .aliases import check_aliases
 from .body import Body
 from .faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
 from .frames import Frames, origin, read_frames
@@ -119,7 +120,12 @@ class Reader(Scanner):
             entry = self.last if is_entry else entry
         if not self.last and not self.count:
             self.expected("a computation")
-        return None if self.count else self.computations[self.last if entry is None else entry]
+        if self.count:
+            return None
+        found = self.computations[self.last if entry is None else entry]
+        assert found is not None  # else there is a fault
+        check_aliases(self, self.header.aliases, found)
+        return found
 
     def _recovers(self, part: Callable[[], None]) -> bool:
         """Read a part; after a fault go on at the next computation, False where there is none."""

@@ -21,6 +21,7 @@ _INTEGER = re.compile(r"-?\d++(?![.eE])", re.ASCII)
 _NUMBER = re.compile(r"-?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|-?inf|-?nan", re.ASCII)
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"|\'((?:[^\'\\]++|\\.)*+)\'', re.DOTALL)
 _NEXT_BRACE = re.compile(r'(?:[^{}"]++|"(?:[^"\\]++|\\.)*+")*+([{}])', re.DOTALL)
+_IN_BRACES = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
@@ -138,11 +139,18 @@ class Scanner:
         while depth:
             match = _NEXT_BRACE.match(self.text, place)
             if not match:
-                self.fail("syntax", "this '{' is never closed", place=begin)
+                self._unclosed(begin)
             depth += 1 if match[1] == "{" else -1
             place = match.end()
         self.place = place
         return self.text[begin:place]
+
+    def _unclosed(self, begin: int) -> NoReturn:
+        """A string within the braces, or the brace itself, has no end."""
+        quotes = _IN_BRACES.match(self.text, begin)
+        place = begin if quotes is None else quotes.end()
+        what = "string" if self.text.startswith('"', place) else "'{'"
+        self.fail("syntax", f"this {what} is never closed", place=place if what == "string" else begin)
 
     def listed(self, item: Callable[[], Item], begin: str = "{", end: str = "}") -> list[Item]:
         """Items between brackets, with commas."""

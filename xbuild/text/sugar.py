@@ -13,6 +13,7 @@ from ..builder import infer_shape
 from ..graph import Computation, Instruction
 from ..op import OPS, Schema
 from ..starts import origin, wrapped_in
+from .counted import check_ids
 from .expansion import expansion
 from .notes import BY_GROUPS, KEPT
 from .said import Said
@@ -178,6 +179,7 @@ def _computation(body: Body, wrapped: Schema, said: Said, declared: AnyShape, pl
         (),
         said.annotations,
     )
+    check_ids(body, root, wrapped, place)
     computation = Computation(f"wrapped_{wrapped.opcode}", (*parameters, root), root)
     body.reader.add(computation)
     return computation

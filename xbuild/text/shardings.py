@@ -1,0 +1,131 @@
+"""Shardings of HLO text: their grammar as XLA reads it; what they mean is kept as it is written."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from attrs import define
+
+from .scanner import NAME, Scanner
+
+_KINDS = ("replicated", "maximal", "manual", "unknown", "unreduced")
+_NUMBERED = ("device", "shard_as", "shard_like")
+_WORDS = (*_KINDS, *_NUMBERED, "devices", "last_tile_dim_replicate", "last_tile_dims", "metadata")
+_BRACED = re.compile(r"\{\s*\{")
+
+
+@define
+class _Tiling:
+    """What one sharding says so far; `devices` is how many it names, None where it names none."""
+
+    kind: str = ""
+    devices: int | None = None
+    has_tiles: bool = False
+
+
+def read_sharding(scanner: Scanner) -> None:
+    """Go past a sharding, or the shardings of a tuple, in braces; a Fault where XLA reads none."""
+    if not scanner.sees("{"):
+        scanner.expected("a sharding in braces, such as {replicated} or {devices=[2,1]<=[2]},")
+    if _BRACED.match(scanner.text, scanner.place):
+        scanner.listed(lambda: _one(scanner))
+    elif not (scanner.text.startswith("{}", scanner.place) and scanner.take("{}")):  # of a tuple without elements
+        _one(scanner)
+
+
+def _one(scanner: Scanner) -> None:
+    place = scanner.skip()
+    scanner.expect("{")
+    if scanner.take_word("mesh"):
+        scanner.place = place
+        scanner.braces()
+        return
+    said = _Tiling()
+    while not scanner.take("}"):
+        _part(scanner, said)
+    _check(scanner, said, place)
+
+
+def _part(scanner: Scanner, said: _Tiling) -> None:
+    place = scanner.skip()
+    match = NAME.match(scanner.text, place)
+    word = match[0] if match else ""
+    if word not in _WORDS:
+        scanner.expected("a word of a sharding, or '}',", *scanner.near(word, _WORDS))
+    scanner.place = place + len(word)
+    if word in _KINDS:
+        said.kind = said.kind or word
+    elif word != "last_tile_dim_replicate":
+        _value(scanner, said, word)
+
+
+def _value(scanner: Scanner, said: _Tiling, word: str) -> None:
+    if not scanner.text.startswith("=", scanner.place) and word not in ("shard_as", "shard_like"):
+        scanner.fail("syntax", f"'=' is wanted right after {word!r}", place=scanner.place)
+    scanner.take("=")
+    if word == "devices":
+        _devices(scanner, said)
+    elif word == "last_tile_dims":
+        scanner.listed(lambda: _kind(scanner))
+    elif word == "metadata":
+        scanner.braces()
+    else:
+        scanner.integer()
+        said.devices = 1 if word == "device" else said.devices
+
+
+def _kind(scanner: Scanner) -> None:
+    if scanner.word() not in _KINDS:
+        scanner.fail("syntax", f"the last dimensions of tiles are {', '.join(_KINDS)}")
+
+
+def _devices(scanner: Scanner, said: _Tiling) -> None:
+    """`[2,1]<=[2]`, transposed where several dimensions follow, or `[2,1]0,1`."""
+    if said.has_tiles:
+        scanner.fail("syntax", "devices= is given twice")
+    said.has_tiles = True
+    _sizes(scanner)
+    if scanner.take("<="):
+        sizes = _sizes(scanner)
+        said.devices = math.prod(sizes)
+        _transposed(scanner, len(sizes))
+        return
+    said.devices = 1
+    scanner.integer()
+    while scanner.take(","):
+        scanner.integer()
+        said.devices += 1
+
+
+def _sizes(scanner: Scanner) -> list[int]:
+    place = scanner.skip()
+    found = scanner.listed(scanner.integer, "[", "]")
+    if not found:
+        scanner.fail("syntax", "sizes are wanted, as in [2,1]", place=place)
+    return found
+
+
+def _transposed(scanner: Scanner, rank: int) -> None:
+    place = scanner.skip()
+    if not scanner.take("T("):
+        return
+    scanner.place -= 1
+    order = scanner.listed(scanner.integer, "(", ")")
+    if rank < 2 or len(order) != rank or not all(0 <= each < rank for each in order):
+        scanner.fail(
+            "syntax", f"T({','.join(map(str, order[:20]))}) is no order of several dimensions: {rank}", place=place
+        )
+
+
+def _check(scanner: Scanner, said: _Tiling, place: int) -> None:
+    """How many devices each kind names: XLA's rules for a single sharding."""
+    if said.kind == "maximal" and said.devices != 1:
+        scanner.fail("syntax", f"a maximal sharding names one device, and {said.devices or 'none'} here", place=place)
+    if said.kind in ("", "tiled") and not said.has_tiles:
+        scanner.fail("syntax", "a sharding says devices=[...], or replicated, maximal, manual or unknown", place=place)
+    if said.kind and said.kind != "maximal" and said.devices is not None and not said.has_tiles:
+        scanner.fail("syntax", f"a {said.kind} sharding names no device", place=place)
+    listed = said.has_tiles and not said.kind and "<=" not in scanner.text[place : scanner.place]
+    if listed and said.devices == 1:
+        scanner.fail("syntax", "a sharding of one device is {maximal device=0} or {devices=[1]<=[1]}", place=place)
