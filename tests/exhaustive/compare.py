@@ -13,6 +13,7 @@ from .judge import Judgement, all_data, interleavings, judged, outcomes, run
 from .machine import Data, Orders
 from .program import Computation, Program
 from .text import parsed
+from .values import Code, compiled
 
 LIMITS = Limits(seconds=20)
 MOST_RUNS = 3
@@ -73,11 +74,11 @@ def _schedule(program: Program, verdict: Any) -> str | None:
 
 def _order(entry: Computation, told: Any) -> Orders:
     names = {computation.name: [each.name for each in order] for computation, order in told}
-    found: dict[Computation, Any] = {}
+    found: dict[Computation, Code] = {}
     for computation in entry.reached():
         if computation.name in names:
             by_name = {each.name: each for each in computation.instructions}
-            found[computation] = [by_name[name] for name in names[computation.name]]
+            found[computation] = compiled(computation, [by_name[name] for name in names[computation.name]])
     return found
 
 

@@ -53,7 +53,7 @@ def _known(scene: Scene, count: int, *, is_predicate: bool) -> Decision:
 
 
 def _drawn(b: Builder, drawing: Drawing, count: int, *, is_predicate: bool) -> Instruction:
-    depth = drawing.rng.choice((1, 2, 2, 3))
+    depth = drawing.rng.choice((1, 1, 2, 2, 3))
     if is_predicate:
         return predicate(b, depth)
     return index_of(b, integer(b, "s32", depth), count)

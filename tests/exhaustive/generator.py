@@ -51,7 +51,7 @@ def _entries(drawing: Drawing) -> list[Computation]:
         b = Builder(module, Computation("main"))
         parts.append(Part(b, b.parameter(0, f"s32[{SLOTS}]"), b.parameter(1, PAYLOAD)))
     scene = Scene(drawing, parts, (drawing.devices,), 0)
-    _fill(scene, drawing.rng.choice((2, 3, 3, 4)))
+    _fill(scene, drawing.rng.choice((1, 2, 2, 3, 3)))
     return [part.builder.build(part.finish(drawing)) for part in parts]
 
 
@@ -388,6 +388,7 @@ def _moved_up(computation: Computation, later: Instruction, before: Instruction)
     order = {each: n for n, each in enumerate(computation.instructions)}
     computation.instructions[:] = [*sorted((*first, *kept), key=order.__getitem__), *moved, *rest]
     computation.renumber()
+    computation.code = None
 
 
 def _items(drawing: Drawing, program: Program) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from .machine import Data, Machine, Orders, Outcome
 from .orders import choices
 from .program import Program
 
-MOST_RUNS = 300  # of one program
+MOST_RUNS = 200  # of one program
 
 
 @frozen

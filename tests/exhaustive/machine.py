@@ -15,10 +15,10 @@ from attrs import define, field, frozen
 
 from .arithmetic import folded
 from .program import Collective, Computation, Instruction, Program
-from .values import MOST_TRIPS, Endless, chosen, value
+from .values import MOST_TRIPS, Code, Endless, chosen, compiled
 
 Path = tuple[tuple[Instruction, str], ...]
-Orders = Mapping[Computation, list[Instruction]]
+Orders = Mapping[Computation, Code]  # where it is another than the one in which they stand
 Data = tuple[tuple[int, ...], ...]  # for each device the numbers that it is given
 Request = tuple[Instruction, Path, list[Any]]
 
@@ -204,22 +204,20 @@ class Walker:
         self.orders, self.place = orders, place
 
     def walk(self, computation: Computation, arguments: list[Any], path: Path) -> Generator[Request, Any, Any]:
-        env: list[Any] = [None] * len(computation.instructions)
-        for instruction in self.orders.get(computation, computation.instructions):
-            opcode = instruction.opcode
-            if opcode == "parameter":
-                result = arguments[instruction.given]
+        code = self.orders.get(computation) or compiled(computation)
+        env: list[Any] = [None] * code.size
+        for index, number in code.parameters:
+            env[index] = arguments[number]
+        for step in code.steps:
+            operands = [env[each] for each in step.operands]
+            if step.ready is not None:
+                env[step.index] = step.ready(operands, self.place)
+            elif step.instruction.inner and step.instruction.opcode != "async-start":
+                follow = getattr(self, f"_{step.instruction.opcode}")
+                env[step.index] = yield from follow(step.instruction, operands, path)
             else:
-                operands = [env[each.index] for each in instruction.operands]
-                if not instruction.effects:
-                    result = value(instruction, operands, self.place)
-                elif instruction.inner and opcode != "async-start":
-                    result = yield from getattr(self, f"_{opcode}")(instruction, operands, path)
-                else:
-                    result = yield instruction, path, operands
-            env[instruction.index] = result
-        assert computation.root is not None
-        return env[computation.root.index]
+                env[step.index] = yield step.instruction, path, operands
+        return env[code.root]
 
     def _call(self, instruction: Instruction, operands: list[Any], path: Path) -> Generator[Request, Any, Any]:
         return self.walk(instruction.inner[0], operands, (*path, (instruction, "call")))

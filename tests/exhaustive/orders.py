@@ -9,6 +9,7 @@ from attrs import frozen
 
 from .machine import Orders
 from .program import Computation, Instruction, Program
+from .values import compiled
 
 POSTS = frozenset({"recv", "all-reduce-start", "all-gather-start", "collective-permute-start", "async-start"})
 
@@ -46,7 +47,10 @@ def _product(program: Program, most: int, *, is_early: bool) -> list[tuple[Order
 
 def _of_entry(entry: Computation, most: int, *, is_early: bool) -> list[Orders]:
     computations = [each for each in entry.reached() if each.effects]
-    lists = [[*itertools.islice(linear(each, is_early=is_early), most + 1)] for each in computations]
+    lists = [
+        [compiled(each, order) for order in itertools.islice(linear(each, is_early=is_early), most + 1)]
+        for each in computations
+    ]
     rows = itertools.islice(itertools.product(*lists), most + 1)
     return [dict(zip(computations, row, strict=True)) for row in rows]
 

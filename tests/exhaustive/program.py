@@ -72,11 +72,11 @@ class Instruction:
     index: int = 0
     values: Values | None = None
     uniform: bool = False
+    effects: bool = field(init=False)
 
-    @property
-    def effects(self) -> bool:
-        """Whether other devices or the host see that it runs."""
-        return self.opcode in COMMUNICATES or any(each.effects for each in self.inner)
+    def __attrs_post_init__(self) -> None:
+        """`effects`: whether other devices or the host see that it runs; computations are finished before they are used."""
+        self.effects = self.opcode in COMMUNICATES or any(each.effects for each in self.inner)
 
     @property
     def type(self) -> str:
@@ -91,6 +91,7 @@ class Computation:
     name: str
     instructions: list[Instruction] = field(factory=list)
     root: Instruction | None = None
+    code: Any = None  # as the machine runs it in this order
 
     def add(self, instruction: Instruction) -> Instruction:
         instruction.index = len(self.instructions)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from attrs import define
 
 from .arithmetic import BINARY, COMPARE, UNARY, bits, clamped, converted, each, folded
 from .program import Computation, Instruction
@@ -91,23 +93,70 @@ RULES: dict[str, Rule] = {
     "while": _while,
     "conditional": _conditional,
 }
+Ready = Callable[[list[Any], Place], Any]
 WHOLE = frozenset({"tuple", "get-tuple-element", "fusion", "call", "while", "conditional", "constant"})
 
 
-def value(instruction: Instruction, operands: list[Any], place: Place) -> Any:
+@define(eq=False)
+class Step:
+    """An instruction made ready to run: where its operands and its result stand, and what it does if it only computes."""
+
+    instruction: Instruction
+    index: int
+    operands: tuple[int, ...]
+    ready: Ready | None
+
+
+@define(eq=False)
+class Code:
+    """A computation in one order; `parameters` are the places of its arguments by number."""
+
+    size: int
+    parameters: list[tuple[int, int]]
+    steps: list[Step]
+    root: int
+
+
+def compiled(computation: Computation, order: Sequence[Instruction] | None = None) -> Code:
+    """The steps of a computation in an order, or in its own, which is kept."""
+    if order is None:
+        if computation.code is None:
+            computation.code = compiled(computation, computation.instructions)
+        return computation.code  # type: ignore[no-any-return]
+    assert computation.root is not None
+    parameters = [(each.index, each.given) for each in order if each.opcode == "parameter"]
+    return Code(len(order), parameters, [_step(i) for i in order if i.opcode != "parameter"], computation.root.index)
+
+
+def _step(instruction: Instruction) -> Step:
+    ready = None if instruction.effects else _ready(instruction)
+    return Step(instruction, instruction.index, tuple(each.index for each in instruction.operands), ready)
+
+
+def _ready(instruction: Instruction) -> Ready:
     """What it gives; nothing is known of what is made from numbers that decide nothing."""
-    if instruction.opcode not in WHOLE and None in operands:
-        return None
-    return RULES[instruction.opcode](instruction, operands, place)
+    opcode = instruction.opcode
+    if opcode in BINARY and instruction.shape.endswith("[]"):
+        binary, of = BINARY[opcode], instruction.type
+        return lambda a, place: None if None in a else binary(a[0], a[1], of)
+    rule = RULES[opcode]
+    if opcode in WHOLE:
+        return lambda a, place: rule(instruction, a, place)
+    return lambda a, place: None if None in a else rule(instruction, a, place)
+
+
+def value(instruction: Instruction, operands: list[Any], place: Place) -> Any:
+    """What an instruction gives that does not communicate."""
+    return _ready(instruction)(operands, place)
 
 
 def evaluate(computation: Computation, arguments: list[Any], place: Place) -> Any:
     """A computation that does not communicate."""
-    env: list[Any] = []
-    for instruction in computation.instructions:
-        if instruction.opcode == "parameter":
-            env.append(arguments[instruction.given])
-        else:
-            env.append(value(instruction, [env[each.index] for each in instruction.operands], place))
-    assert computation.root is not None
-    return env[computation.root.index]
+    code = compiled(computation)
+    env: list[Any] = [None] * code.size
+    for index, number in code.parameters:
+        env[index] = arguments[number]
+    for step in code.steps:
+        assert step.ready is not None
+        env[step.index] = step.ready([env[each] for each in step.operands], place)
+    return env[code.root]
