@@ -1,0 +1,10 @@
+"""All rows of the table."""
+
+from __future__ import annotations
+
+from . import collectives, hazards, transfers
+from .case import Case
+
+
+def rows() -> list[Case]:
+    return [*collectives.rows(), *transfers.rows(), *hazards.rows()]
