@@ -69,9 +69,9 @@ def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
     """The expression that yields a request."""
     from .emit import spell
 
-    sequential = emitter.options.sequential
+    sequential, flushed = emitter.options.sequential, emitter.options.flushed
     attributes = {
-        key: Region.of(value, sequential) if isinstance(value, Computation) else value
+        key: Region.of(value, sequential, flushed=flushed) if isinstance(value, Computation) else value
         for key, value in (collective_in(instruction) or instruction).attribute_values().items()
     }
     request = emitter.bind("q", Request(instruction, path, attributes))
