@@ -18,9 +18,10 @@ import numpy as np
 from attrs import define, field
 
 from shape_inference import Shape, leaves
-from xbuild.callbacks import PENDING
+from xbuild.callbacks import CALLBACKS, PENDING
 
 from .custom_calls import check_target, function_of
+from .denormals import as_user
 from .limits import check_time, seconds_left
 from .requests import Request
 from .values import read, zeros
@@ -98,7 +99,12 @@ class Call:
             return None, error
 
     def _invoke(self) -> Any:
-        return function_of(self.request.instruction)(*map(_lent, self.values))
+        """A user's function computes in the user's own mode of denormal numbers, others in the program's."""
+        function, values = function_of(self.request.instruction), map(_lent, self.values)
+        if self.request.instruction.attributes.custom_call_target not in CALLBACKS:
+            return function(*values)
+        with as_user():
+            return function(*values)
 
     def _answer(self, result: Any, error: BaseException | None) -> Any:
         if error is not None:
@@ -112,7 +118,8 @@ class Call:
         if not any(isinstance(leaf, Shape) for leaf in leaves(shape)):
             return zeros(shape)
         name = f"what {target!r} gives for %{instruction.name} = {shape} on device {self.device.number}"
-        return _owned(read(result, shape, name))
+        with as_user():
+            return _owned(read(result, shape, name))
 
 
 @define(eq=False, slots=False)

@@ -15,7 +15,7 @@ from shape_inference.windows import Window, WindowDimension
 from xbuild.attributes import Array
 
 from .lifting import common
-from .products import DType, finished, working_type
+from .products import DType, finished, matmul, working_type
 from .windowing import elements, taps
 
 BLOCK = 1 << 19
@@ -135,7 +135,7 @@ def _product(flat: Array, kernel: Array, pieces: list[tuple[slice, Array]]) -> A
     total: Array | None = None
     for piece, numbers in pieces:
         rows = np.take(flat, numbers, axis=2, mode="clip").reshape(groups, -1, numbers.shape[1] * inputs)
-        part = np.matmul(rows, kernel[:, piece.start * inputs : piece.stop * inputs])
+        part = matmul(rows, kernel[:, piece.start * inputs : piece.stop * inputs])
         total = part if total is None else np.add(total, part, out=total)
     assert total is not None
     return total

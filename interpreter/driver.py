@@ -13,26 +13,41 @@ from xbuild.scheduling import Verdict
 from . import limits as limit
 from .callbacks import CallbackFailed
 from .custom_calls import CustomCallError
+from .denormals import environment, fesetenv, of_user, with_mode
 from .grid import Grid
 from .history import Mismatch
 from .limits import LimitReached, Limits
 from .report import Report, Stopped, interrupted, mismatched, raised, stuck, unregistered
 
 
-def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None) -> None:
+def drive(
+    grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None, flush: bool
+) -> None:
     """Run the grid to its end; Stopped where nobody can go on, a limit is reached or the user interrupts.
 
-    Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once.
+    Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once. `flush`: denormal
+    numbers are zeros.
     """
     with np.errstate(all="ignore"), limit.running(limits):
         try:
-            grid.run(arguments)
+            _run(grid, arguments, flush)
         except BaseException as error:
             raise_end(grid, error, verdict)
         finally:
             grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
         raise Stopped(stuck(grid, verdict))
+
+
+def _run(grid: Grid, arguments: Sequence[tuple[Any, ...]], flush: bool) -> None:
+    own = environment()
+    reset = of_user.set(own)
+    try:
+        fesetenv(with_mode(own, flush))
+        grid.run(arguments)
+    finally:
+        fesetenv(own)
+        of_user.reset(reset)
 
 
 def raise_end(grid: Grid, error: BaseException, verdict: Verdict | None) -> NoReturn:

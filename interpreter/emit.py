@@ -18,6 +18,7 @@ from xbuild.scheduling.effects import is_under_way
 from .blocks import emit_shared, is_costly
 from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
+from .flushing import flush_lines, is_flushing
 from .limits import trips
 from .lines import Lines, Path, Place
 from .marking import MARK, SET_UP
@@ -38,7 +39,7 @@ DEEPEST = 8
 class Options:
     """How a plan is made: reporting each value; marking what it comes to; on whole arrays; every fold one element
     after the other; in these orders; with these places computed once for all devices; each value checked for what it
-    lost.
+    lost; denormal numbers flushed by array operations.
     """
 
     observed: bool = False
@@ -48,6 +49,7 @@ class Options:
     orders: tuple[Order, ...] = ()
     shared: frozenset[Site] = frozenset()
     strict: bool = False
+    flushed: bool = False
 
     @property
     def watched(self) -> bool:
@@ -173,7 +175,7 @@ class Emitter:
         if value is None or value is True or value is False or type(value) is int:
             return repr(value)
         if isinstance(value, Computation):
-            region = Region.of(value, self.options.sequential, self.options.strict)
+            region = Region.of(value, self.options.sequential, self.options.strict, self.options.flushed)
             name = self.bind("g", region)
             return f"{name}.on(device)" if asks_device(value) or region.strict else name
         return self.bind("k", value)
@@ -217,6 +219,8 @@ class Emitter:
 def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """An op that its value rule evaluates, or a Python operator where that is the same."""
     operands = fitted(emitter, instruction, operands, path)
+    if emitter.options.flushed and is_flushing(instruction):
+        return _flushed_rule(emitter, instruction, operands, path)
     expression = spelled(instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.evaluated(instruction.shape, expression, path)
@@ -225,6 +229,15 @@ def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
     if emitter.options.lifted:
         return emitter.evaluated(instruction.shape, call, path)
     return with_scalars(emitter, instruction.shape, call, path)
+
+
+def _flushed_rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """An op whose operands and result are flushed by array operations."""
+    operands = flush_lines(emitter, operands)
+    (call,) = flush_lines(emitter, [call_text(emitter, compute[instruction.opcode], instruction, operands)])
+    if emitter.options.lifted:
+        return emitter.evaluated(instruction.shape, spell(call), path)
+    return with_scalars(emitter, instruction.shape, spell(call), path)
 
 
 def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:

@@ -16,6 +16,7 @@ from xbuild.scheduling.groups import group_of, is_member
 from xbuild.scheduling.program import grid_of_group
 
 from .callbacks import Callbacks
+from .denormals import as_user
 from .history import compare, log
 from .identity import Identities
 from .limits import check_time
@@ -182,15 +183,17 @@ class Grid:
         shape = request.attributes["shape"]
         if shape == TupleShape():
             return (), None
-        try:
-            item = next(self.infeeds[device.number])
-        except StopIteration:
-            return PARKED
-        return read(item, shape, f"infeed item of device {device.number}"), None
+        with as_user():
+            try:
+                item = next(self.infeeds[device.number])
+            except StopIteration:
+                return PARKED
+            return read(item, shape, f"infeed item of device {device.number}"), None
 
     def _outfeed(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         if self.outfeed is not None:
-            self.outfeed(device.number, values[0])
+            with as_user():
+                self.outfeed(device.number, values[0])
         return None
 
     def _call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:

@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 
 from xbuild.graph import Instruction
 
+from .denormals import as_user
 from .lines import Path
 from .marking import Stretch
 
@@ -41,7 +42,8 @@ class Watch(PathObserver):
     step: int = 0
 
     def __call__(self, device: int, path: Path, value: Any) -> None:
-        self.observer(self.step, device, path[-1].instruction, value)
+        with as_user():
+            self.observer(self.step, device, path[-1].instruction, value)
         self.step += 1
 
 

@@ -1,4 +1,4 @@
-"""The types in which sums of products are computed, and how they become the result's."""
+"""The types in which sums of products are computed, how they become the result's, and matrix products on any thread."""
 
 from __future__ import annotations
 
@@ -45,3 +45,42 @@ def finished(sums: Array, result: DType) -> Array:
     if sums.dtype.kind == "f" and primitive_type(result).is_integer:
         sums = sums.astype(np.int64)
     return sums.astype(result, copy=False)
+
+
+_GEMV, _GEMM = 2**13, 2**17
+"""From how many products on BLAS may share them out to threads of its own, where one side is a vector or none is."""
+
+
+def matmul(lhs: Array, rhs: Array) -> Array:
+    """NumPy's, with denormal numbers as the mode of this thread has them: those of BLAS have their own."""
+    rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
+    if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
+        return np.matmul(lhs, rhs)
+    product = np.matmul(_settled(lhs), _settled(rhs))
+    for part in _parts(product):
+        np.multiply(part, 1, out=part)
+    return product
+
+
+def _parts(array: Array) -> tuple[Array, ...]:
+    return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+
+
+def _settled(array: Array) -> Array:
+    """The array, without its denormal numbers where this thread takes them for zeros."""
+    if not any(map(_has_small, _parts(array))):
+        return array
+    settled = array.copy()
+    for part in _parts(settled):
+        np.multiply(part, 1, out=part)
+    return settled
+
+
+def _has_small(part: Array) -> bool:
+    """Whether there may be a denormal number: zeros, too, have bits below those of all normal numbers of their sign."""
+    size = part.dtype.itemsize
+    least = np.array(np.finfo(part.dtype).tiny, part.dtype).view(f"i{size}")
+    lowest = np.minimum.reduce(part.view(f"i{size}"), axis=None)
+    return bool(
+        lowest < least + np.iinfo(least.dtype).min or np.minimum.reduce(part.view(f"u{size}"), axis=None) < least
+    )

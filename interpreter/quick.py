@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import Context
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +13,7 @@ from shape_inference import Shape, TupleShape
 from xbuild.graph import Computation, Module
 from xbuild.scheduling import Verdict
 
+from .denormals import CONTROL, FLAGS, Environment, environment, fegetenv, fesetenv, with_mode
 from .driver import raise_end
 from .facts import asks_device, communicates, largest
 from .grid import Grid
@@ -37,19 +40,35 @@ class Quick:
         self.wanted = tuple(map(_wanted, shapes))
         self.plain = not any(isinstance(shape, TupleShape) for shape in shapes)
 
-    def __call__(self, arguments: tuple[Any, ...]) -> Any:
+    def __call__(self, arguments: tuple[Any, ...], flush: bool) -> Any:
         given = [
             value
             if wanted and type(value) is wanted[0] and value.dtype is wanted[1] and value.shape == wanted[2]
             else self._read(number, value)
             for number, (value, wanted) in enumerate(zip(arguments, self.wanted, strict=True))
         ]
-        with np.errstate(all="ignore"):
-            try:
-                result = self.plan.function(None, *given)
-            except BaseException as error:
-                self._raise_end(error)
+        try:
+            result = self._run(given, flush)
+        except BaseException as error:
+            self._raise_end(error)
         return result if self._is_own(result, given) else Given(given).out(result)
+
+    def _run(self, given: list[Any], flush: bool) -> Any:
+        """What the plan gives, with denormal numbers flushed or kept, and no warning of NumPy's."""
+        try:
+            place = _FREE.pop()
+        except IndexError:
+            place = _Place()
+        own = place.own
+        fegetenv(own)
+        if own[CONTROL] | FLAGS != place.control or flush is not place.flush:
+            place.fit(flush)
+        try:
+            fesetenv(place.of_run)
+            return place.quiet(self.plan.function, None, *given)
+        finally:
+            fesetenv(own)
+            _FREE.append(place)
 
     def _is_own(self, result: Any, given: list[Any]) -> bool:
         """Whether it is seen at once that nobody else has the memory of a result."""
@@ -65,6 +84,33 @@ class Quick:
         grid = Grid([Device(0, self.module, self.plan)], {}, None, 0)
         grid.running = grid.devices[0]
         raise_end(grid, error, self.verdict)
+
+
+@define(eq=False)
+class _Place:
+    """What a run computes in: a context in which NumPy warns of nothing, and the floating-point environment.
+
+    Made once and kept, since to make them takes as long as a short run.
+    """
+
+    quiet: Callable[..., Any] = field(init=False)
+    own: Environment = field(factory=environment)
+    of_run: Environment = None
+    control: int = -1
+    flush: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        context = Context()
+        context.run(np.seterr, all="ignore")
+        self.quiet = context.run
+
+    def fit(self, flush: bool) -> None:
+        """Prepare for threads whose environment is this one's."""
+        self.of_run, self.control, self.flush = with_mode(self.own, flush), self.own[CONTROL] | FLAGS, flush
+
+
+_FREE: list[_Place] = []
+"""Those that no run is in."""
 
 
 def _wanted(shape: Any) -> Wanted | None:

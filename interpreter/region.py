@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from shape_inference import Shape
+from shape_inference import Shape, leaves
 from xbuild.graph import Computation, Instruction
 
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
@@ -24,18 +24,20 @@ class Region:
     """A computation that an op applies; `sequential` asks for every fold one element after the other.
 
     `device` runs it, where it asks for a number of the device, or where `strict` asks to check each of its values.
+    `flushed`: denormal numbers are flushed by array operations.
     """
 
     computation: Computation
     sequential: bool = False
     strict: bool = False
+    flushed: bool = False
     device: Any = None
 
     @staticmethod
-    def of(computation: Computation, sequential: bool = False, strict: bool = False) -> Region:
+    def of(computation: Computation, sequential: bool = False, strict: bool = False, flushed: bool = False) -> Region:
         """The region of a computation, made once; one known op is checked where it is folded with, not inside."""
         known = vars(computation).setdefault("_regions", {})
-        key = sequential, strict and Region(computation).opcode is None
+        key = sequential, strict and Region(computation).opcode is None, flushed and has_floats(computation)
         if key not in known:
             known[key] = Region(computation, *key)
         return known[key]  # type: ignore[no-any-return]
@@ -63,7 +65,9 @@ class Region:
 
     @cached_property
     def opcode(self) -> str | None:
-        """The one commutative op that the computation is, such as add; None where it is more."""
+        """The one commutative op that the computation is, such as add; None where it is more, as to flush numbers."""
+        if self.flushed:
+            return None
         root, parameters = self.computation.root, self.computation.parameters
         if root.opcode == "tuple" and len(root.operands) == 1:
             root = root.operands[0]
@@ -80,10 +84,15 @@ class Region:
         from .emit import Options
         from .plan import plan_of
 
-        function = plan_of(
-            self.computation, Options(lifted=lifted, sequential=self.sequential, strict=self.strict)
-        ).function
+        options = Options(lifted=lifted, sequential=self.sequential, strict=self.strict, flushed=self.flushed)
+        function = plan_of(self.computation, options).function
         return lambda *operands: function(self.device, *operands)
+
+
+def has_floats(computation: Computation) -> bool:
+    """Whether a computation has numbers that may be denormal."""
+    shapes = (leaf for instruction in computation.instructions for leaf in leaves(instruction.shape))
+    return any(isinstance(leaf, Shape) and leaf.dtype.kind in ("float", "complex") for leaf in shapes)
 
 
 def is_elementwise(computation: Computation) -> bool:

@@ -15,6 +15,7 @@ from xbuild.nesting import SHALLOW, depth, room
 from xbuild.scheduling import Verdict
 
 from .custom_calls import check_targets
+from .denormals import HAS_MODE, Denormals, is_flush
 from .driver import drive
 from .emit import Options
 from .facts import alone, largest
@@ -49,12 +50,14 @@ def evaluate(
     sequential: bool = False,
     observer: AnyObserver | None = None,
     limits: Limits | None = None,
+    denormals: Denormals = "flush",
 ) -> Any:
     """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
 
     Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
     `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer`
-    is called with the step, the device, the instruction and its value. `strict` checks each value, as `execute` says.
+    is called with the step, the device, the instruction and its value. `strict` checks each value, as `execute` says,
+    where `denormals` stands, too.
     Raises ArgumentError where an argument does not fit, Refused, Stopped where the run comes to a limit, StrictFailure.
 
     >>> import xbuild as xb
@@ -63,10 +66,11 @@ def evaluate(
     """
     if not isinstance(computation, Computation):
         raise TypeError(f"evaluate: {_described(computation)} is no Computation; {_WAYS}")
-    if observer is None and limits is None and not strict and not sequential and unlimited():
+    flush = denormals == "flush" or is_flush(denormals)
+    if observer is None and limits is None and not strict and not sequential and unlimited() and (flush or HAS_MODE):
         quick = _quick(computation)
         if quick is not None and len(quick.wanted) == len(arguments):
-            return quick(arguments)
+            return quick(arguments, flush)
     (result,) = execute(
         alone(computation),
         [arguments],
@@ -75,6 +79,7 @@ def evaluate(
         sequential=sequential,
         observer=observer,
         limits=limits,
+        denormals=denormals,
     )
     return result
 
@@ -95,7 +100,7 @@ def _quick(computation: Computation) -> Quick | None:
     if "_quick" not in known:
         module = alone(computation)
         verdict = checked(module, 0)
-        plan = plan_of(computation, _ordered(Options(), verdict, 0))
+        plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
         known["_quick"] = Quick(module, verdict, plan) if is_quick(computation) else None
     return known["_quick"]  # type: ignore[no-any-return]
 
@@ -113,6 +118,7 @@ def execute(
     observer: AnyObserver | None = None,
     limits: Limits | None = None,
     check: bool = True,
+    denormals: Denormals = "flush",
 ) -> list[Any]:
     """Check a program, then run it on all its devices; the results by device.
 
@@ -121,6 +127,11 @@ def execute(
     Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
     StrictFailure, and BuildError where calls are nested more than 500 deep.
+
+    `denormals`: as on XLA:CPU they are flushed, so that arithmetic takes denormal operands for zeros of their sign and
+    gives such zeros for denormal results, while what only moves numbers keeps them ("flush"), or they are kept as IEEE
+    754 has them ("keep"). Of f16 and smaller types they are kept, since these are computed in f32. The user's own
+    functions (registered for custom calls, observers, infeeds) run in the mode that the thread had before.
 
     `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
@@ -136,6 +147,7 @@ def execute(
     >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
+    flush = is_flush(denormals)
     with room({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None
@@ -150,7 +162,7 @@ def execute(
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
         options = Options(
             observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
-            shared=shared, strict=strict,
+            shared=shared, strict=strict, flushed=flush and not HAS_MODE,
         )  # fmt: skip
         pool = Pool(len(modules))
         devices = [
@@ -158,7 +170,7 @@ def execute(
             for number, module in enumerate(modules)
         ]
         with _noted(ledger):
-            drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict)
+            drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict, flush)
         given = Given(arguments)
         results = [given.out(device.result) for device in devices]
         if ledger is not None and ledger.findings:

@@ -99,7 +99,7 @@ def met(
     sequential: bool,
 ) -> dict[int, Any]:
     """What each member of a group gets of a collective to which these values are brought."""
-    meeting = Meeting(Request(start, (), attributes_of(start, sequential)), tuple(group), is_named)
+    meeting = Meeting(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
     meeting.values.update(brought)
     return meeting.results()
 

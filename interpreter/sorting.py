@@ -11,22 +11,28 @@ import numpy as np
 from xbuild.attributes import Array
 
 from .comparators import Key
+from .flushing import flushed
 from .lifting import total_order, widened
 from .region import Region
 
 Arrays: TypeAlias = Sequence[Array]
 
-_MINUS_ZERO: dict[int, np.signedinteger[Any]] = {2: np.int16(-(2**15)), 4: np.int32(-(2**31)), 8: np.int64(-(2**63))}
 _INDEX = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _LOWEST = np.uint64(1 << 31)  # what makes every integer of 4 bytes positive
 
 
-def order_by_keys(keys: Sequence[Key], arrays: Arrays) -> Array:
-    """The places of the elements of each row (the last axis) in their order; of equal ones the first comes first."""
+def order_by_keys(keys: Sequence[Key], arrays: Arrays, *, is_flushed: bool = False) -> Array:
+    """The places of the elements of each row (the last axis) in their order; of equal ones the first comes first.
+
+    `is_flushed`: denormal numbers are zeros, but in the total order.
+    """
+    zeros = [flushed(array) for array in arrays] if is_flushed else arrays
     found: Array | None = None
     for key in reversed(keys):
-        for ranks in reversed(ranks_of(value_of(key, arrays), key.is_descending, key.is_total)):
+        for ranks in reversed(
+            ranks_of(value_of(key, arrays if key.is_total else zeros), key.is_descending, key.is_total)
+        ):
             order = order_of(ranks if found is None else taken(ranks, found))
             found = order if found is None else taken(found, order)
     assert found is not None
@@ -131,9 +137,9 @@ def sorted_alone(array: Array, key: Key) -> Array | None:
 
 
 def _has_odd(values: Array) -> bool:
-    """Whether floats have a NaN or a -0."""
-    minus_zero = _MINUS_ZERO[values.dtype.itemsize]
-    return bool((values.view(minus_zero.dtype) == minus_zero).any() or np.isnan(values).any())
+    """Whether floats have a NaN, a -0, or a denormal number that is flushed: other bits for what is equal to 0."""
+    bits = values.view(f"u{values.dtype.itemsize}")
+    return bool(((values == 0) & (bits != 0)).any() or np.isnan(values).any())
 
 
 def order_by_comparator(region: Region, arrays: Arrays) -> Array:

@@ -15,7 +15,7 @@ from shape_inference.ops.contraction import renumbered
 from xbuild.attributes import Array
 
 from ..lifting import common, widened
-from ..products import DType, finished, working_type
+from ..products import DType, finished, matmul, working_type
 from ..ragged import Ragged
 from ..rules import compute
 
@@ -94,13 +94,13 @@ def _order(dims: Dims) -> Dims | None:
 def _product(lhs: DType, rhs: DType, result: DType) -> Callable[[Array, Array], Array]:
     """The matrix product for these types: NumPy's own, or in wider ones and rounded once."""
     if lhs == rhs == result and lhs in (np.float32, np.float64, np.complex64, np.complex128):
-        return np.matmul
+        return matmul
     return partial(_widened, result=result)
 
 
 def _widened(lhs: Array, rhs: Array, *, result: DType) -> Array:
     work = working_type(lhs.dtype, rhs.dtype, result, lhs.shape[-1])
-    return finished(np.matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False)), result)
+    return finished(matmul(lhs.astype(work, copy=False), rhs.astype(work, copy=False)), result)
 
 
 @compute

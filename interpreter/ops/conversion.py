@@ -8,7 +8,7 @@ import numpy as np
 
 from shape_inference import Dims, Shape
 from shape_inference.dims import limits
-from shape_inference.types import PrimitiveType, f8e8m0fnu, primitive_type
+from shape_inference.types import PrimitiveType, bf16, f8e8m0fnu, primitive_type
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
@@ -25,6 +25,8 @@ def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     target = new_element_type.dtype
     if operand.dtype == target:
         return operand
+    if operand.dtype == bf16.dtype and new_element_type.kind == "pred":
+        return operand.view(np.uint16) << 1 != 0  # of a denormal number, too, other than of f32, where it is flushed
     value = widened(operand)
     if new_element_type.kind == "pred":
         return value != 0

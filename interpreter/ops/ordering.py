@@ -41,11 +41,13 @@ def _turned(array: Array, dimension: int) -> Array:
 def _ordered(rows: Arrays, to_apply: Region) -> Arrays:
     """Every row (the last axis) in order."""
     keys = keys_of(to_apply.computation)
-    if keys is not None and len(keys) == len(rows) == 1:
+    if keys is not None and len(keys) == len(rows) == 1 and not to_apply.flushed:
         alone = sorted_alone(rows[0], keys[0])
         if alone is not None:
             return (alone,)
-    order = order_by_comparator(to_apply, rows) if keys is None else order_by_keys(keys, rows)
+    order = (
+        order_by_comparator(to_apply, rows) if keys is None else order_by_keys(keys, rows, is_flushed=to_apply.flushed)
+    )
     return [taken(row, order) for row in rows]
 
 

@@ -38,7 +38,7 @@ def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -
     first, last = np.float64(a), np.float64(b)
     numbers = (first * (1 - place) + last * place).astype(shape.dtype.dtype)
     if first == last:
-        return np.full(shape.dims, a, shape.dtype.dtype)
+        return np.full(shape.dims, np.add(a, a.dtype.type(0)), shape.dtype.dtype)
     return np.where(numbers == b, np.nextafter(b, a), numbers)
 
 

@@ -12,6 +12,7 @@ from attrs import define, field
 from shape_inference.types import PRIMITIVES
 from xbuild.trace import summary
 
+from ..denormals import as_user
 from ..lines import Path
 
 KNOWN = {each.dtype for each in PRIMITIVES.values()}
@@ -96,12 +97,12 @@ class Keep:
         if self.held + cost <= self.bytes:
             self.held += cost
             self.short += is_large
-            return summary(value) if is_large else value
+            return _summary(value) if is_large else value
         cost = min(value.nbytes, SUMMARY)
         if self.added + cost <= self.bytes:
             self.added += cost
             self.late += 1
-            return summary(value) if value.nbytes > SUMMARY else value
+            return _summary(value) if value.nbytes > SUMMARY else value
         self.dropped += 1
         return None
 
@@ -122,3 +123,9 @@ class Keep:
         if self.dropped:
             parts.append(f"{self.dropped:,} values came after {2 * self.bytes:,} bytes, and are not there")
         return "; ".join(parts)
+
+
+def _summary(value: Any) -> Any:
+    """Of the value as it is, with its denormal numbers."""
+    with as_user():
+        return summary(value)

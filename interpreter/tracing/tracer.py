@@ -11,6 +11,7 @@ from attrs import define, field
 
 from xbuild.attributes import Array
 
+from ..denormals import as_user
 from ..lines import Path
 from ..marking import Stretch
 from ..observers import MarkObserver, PathObserver
@@ -44,6 +45,11 @@ class Tracer(ABC):
         """What was not kept, in words."""
         return "no value was kept"
 
+    def _spool(self, hand_on: Callable[[Tracer], None]) -> None:
+        """Hand on what is new, which is no part of the run: denormal numbers are not flushed."""
+        with as_user():
+            hand_on(self)
+
     def _numbers(self, paths: Stretch) -> list[int]:
         """Which call paths these are; a path is one object."""
         for path in paths:
@@ -71,7 +77,7 @@ class Marker(Tracer, MarkObserver):
         self._fresh += len(at[1])
         if self._fresh >= CHUNK and self.hand_on is not None:
             self._fresh = 0
-            self.hand_on(self)
+            self._spool(self.hand_on)
 
     def columns(self) -> tuple[list[Path], Array, Array]:
         known = self._known
@@ -102,7 +108,7 @@ class Watcher(Tracer, PathObserver):
         self.devices.append(device)
         self.paths.append(path)
         if self.hand_on is not None and not len(self.devices) % CHUNK:
-            self.hand_on(self)
+            self._spool(self.hand_on)
 
     def columns(self) -> tuple[list[Path], Array, Array]:
         done = len(self._column)

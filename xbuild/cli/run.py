@@ -18,6 +18,7 @@ from .group import Amount, entries, load, main, module_of, needs, reported, stop
 from .keeping import Asked, executed, in_a_folder
 from .paths import distinct, target_of
 
+DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
 
@@ -30,6 +31,7 @@ SEED = click.IntRange(min=0)
 @click.option("--infeed", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_infeed<i>, or infeed<i>.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
+@click.option("--denormals", type=DENORMALS, default="flush", help="To zero, as XLA does, or kept.", show_default=True)
 @click.option("--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="Who runs it.")
 @click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
 @click.option("--eps", type=Amount(), help="How far apart both may be; else stated by element type.")
@@ -50,6 +52,7 @@ def run(
     infeed: str | None,
     strict: bool,
     send_buffers: int,
+    denormals: str,
     engine: str,
     platform: str,
     eps: float | None,
@@ -78,6 +81,10 @@ def run(
     from interpreter.engines.comparison import lines
 
     needs("--engine xla or both", engine != "interpreter", "platform")
+    if denormals == "keep" and engine != "interpreter":
+        raise click.UsageError(
+            f"--denormals keep is for the interpreter, and --engine {engine} is given: XLA flushes them"
+        )
     needs("--engine both", engine == "both", "eps")
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
     if outputs:
@@ -99,7 +106,8 @@ def run(
         if engine != "interpreter":
             results = theirs = execute_on_xla(program, arguments, platform=platform, limits=limits)
         if engine != "xla":
-            options = {"infeed": items, "send_buffers": send_buffers, "strict": strict, "limits": limits}
+            options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": denormals}
+            options |= {"infeed": items, "limits": limits}
             results, failure = executed(program, arguments, asked, **options)
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:

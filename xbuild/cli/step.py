@@ -13,7 +13,7 @@ from ..trace import Trace
 from ..trace.disk import is_trace
 from .group import Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
-from .run import SEED, arguments_of
+from .run import DENORMALS, SEED, arguments_of
 from .trace import opened
 
 
@@ -23,6 +23,7 @@ from .trace import opened
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
+@click.option("--denormals", type=DENORMALS, default="flush", help="To zero, as XLA does, or kept.", show_default=True)
 @click.option("--max-seconds", type=Amount(), help="Seconds in all.")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
@@ -34,7 +35,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     from ..stepping import Shell
 
     if Path(target).is_dir() and is_trace(target):
-        if wrong := given("inputs", "seed", "send_buffers", "strict", "max_seconds"):
+        if wrong := given("inputs", "seed", "send_buffers", "strict", "denormals", "max_seconds"):
             raise click.UsageError(f"{wrong[0]} is for a run, and {target} is the trace of one that has been")
         found = opened(target)
     else:
