@@ -49,6 +49,12 @@ def load(target: str) -> Program:
     return _program(module, path, name)
 
 
+def file_of(target: str) -> str:
+    """The file or folder that a target names."""
+    path, colon, _ = target.rpartition(":")
+    return path if colon and path.endswith(".py") else target
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         siblings = [each.name for each in path.parent.glob(f"*{path.suffix}")] if path.parent.is_dir() else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import click
 import xbuild
 
 from .group import REFUSED, load, main, module_of, needs, takes_target
-from .keeping import Asked, refused_trace
+from .keeping import Asked, in_a_folder, refused_trace
 from .run import SEED, arguments_of
-from .viz import form_of, write
+from .viz import form_of, write, write_folder
 
 
 @main.command()
@@ -72,6 +73,13 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
             raise click.UsageError(f"--repair {path}: one program is for all devices; a file FILE.hlo is wanted")
     elif path.exists() and not path.is_dir():
         raise click.UsageError(f"--repair {path} is a file; there is a program for each device, and a folder is wanted")
+    elif path.exists() and (names := sorted(os.listdir(path))):
+        raise click.UsageError(
+            f"--repair {path} holds {names[0]!r}; a program for each device is to be written, and a new or empty folder is "
+            "wanted"
+        )
+    else:
+        in_a_folder(str(path))
 
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
@@ -84,12 +92,10 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     if isinstance(found, xbuild.Module):
         write(found.to_hlo(), path, err=as_json)
         return
-    try:
-        Path(path).mkdir(exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from None
-    for device, module in found.modules.items():
-        write(module.to_hlo(), str(Path(path) / f"device{device}.hlo"), err=as_json)
+    names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
+    write_folder(names, Path(path))
+    for name in names:
+        click.echo(str(Path(path) / name), err=as_json)
 
 
 def _form(picture: str | None) -> str:

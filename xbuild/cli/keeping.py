@@ -10,6 +10,7 @@ from attrs import define, field
 
 from ..graph import Module, ModuleGroup
 from ..trace import Trace, TraceError
+from ..trace.folder import apart_from
 
 SECONDS, TRIPS = 10.0, 100_000
 """How far a program that is refused is run, where no limit is given."""
@@ -27,6 +28,16 @@ def in_a_folder(path: str) -> None:
     """That a file can be made there, found out before the work."""
     if not Path(path).absolute().parent.is_dir():
         raise click.UsageError(f"{path}: there is no such folder")
+
+
+def apart(folder: str | None, *files: str | None) -> None:
+    """That no file of a command stands in the folder that its trace takes."""
+    if folder is None:
+        return
+    try:
+        apart_from(Path(folder), [each for each in files if each])
+    except TraceError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @define
@@ -105,4 +116,7 @@ def refused_trace(
     except (TraceError, OSError):
         raise
     except Exception:  # what is refused for its structure may fail in any way
-        return without_run(program, verdict)
+        found = without_run(program, verdict)
+        if options.get("folder") is not None:
+            found.save(options["folder"])
+        return found

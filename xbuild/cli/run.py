@@ -12,8 +12,9 @@ from shape_inference import Shape
 
 from .. import archive
 from ..graph import Module, ModuleGroup
+from ..targets import file_of
 from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
-from .keeping import Asked, executed, in_a_folder
+from .keeping import Asked, apart, executed, in_a_folder
 
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
@@ -77,6 +78,7 @@ def run(
     needs("--engine xla or both", engine != "interpreter", "platform")
     needs("--engine both", engine == "both", "eps")
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
+    apart(folder, file_of(target), inputs, infeed, outputs, page)
     if outputs:
         in_a_folder(outputs)
     program = module_of(load(target))
