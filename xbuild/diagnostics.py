@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from shape_inference import XbuildError
 
-from .graph import Computation, Instruction, Source, resolve, short_path
+from .graph import Computation, Instruction, RecordedSource, resolve, short_path
+from .source_lines import recorded_line
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -95,8 +95,8 @@ def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None)
     ]
 
 
-def _source_rows(source: Source | None) -> list[str]:
+def _source_rows(source: RecordedSource | None) -> list[str]:
     if source is None:
         return []
-    line = linecache.getline(source.file, source.line).strip()
+    line = recorded_line(source)
     return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]

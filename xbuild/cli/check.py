@@ -12,7 +12,7 @@ import click
 import xbuild
 
 from .group import REFUSED, load, main, module_of, needs, takes_target
-from .keeping import Asked, in_a_folder, refused_trace
+from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .run import SEED, arguments_of
 from .viz import form_of, write, write_folder
 
@@ -23,6 +23,7 @@ from .viz import form_of, write, write_folder
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
+@takes_source_root
 @click.option("--repair", metavar="PATH", help="FILE.hlo, or a folder for a program each: the order that mends it.")
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Other random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
@@ -33,6 +34,7 @@ def check(
     picture: str | None,
     theme: str,
     page: str | None,
+    source_root: str | None,
     repair: str | None,
     seed: int | None,
 ) -> None:
@@ -43,8 +45,8 @@ def check(
     which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
     """
     needs("--picture", picture, "theme")
-    needs("--page", page, "seed")
-    form, asked = _form(picture), Asked(page)
+    needs("--page", page, "seed", "source_root")
+    form, asked = _form(picture), Asked(page, source_root=source_root)
     program = module_of(load(target))
     if repair is not None:
         _check_place(program, Path(repair))
@@ -75,8 +77,8 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
         raise click.UsageError(f"--repair {path} is a file; there is a program for each device, and a folder is wanted")
     elif path.exists() and (names := sorted(os.listdir(path))):
         raise click.UsageError(
-            f"--repair {path} holds {names[0]!r}; a program for each device is to be written, and a new or empty folder is "
-            "wanted"
+            f"--repair {path} holds {names[0]!r}; there is a program for each device, "
+            "and a new or empty folder is wanted"
         )
     else:
         in_a_folder(str(path))

@@ -14,9 +14,13 @@ from attrs import define, field
 
 from ..attributes import Array
 from ..graph import Instruction, Module, ModuleGroup
+from ..source_lines import line_of
 from .data import Spot, Trace
 from .folder import FORMAT, Folder, TraceError
 from .pool import Pool
+
+LINE = 400
+"""Of how many letters a line of the user's program is kept at most."""
 
 
 @define(eq=False)
@@ -70,7 +74,7 @@ class Writer:
 
     def _spot(self, spot: Spot) -> dict[str, Any]:
         source = spot.instruction.source
-        told = None if source is None else [source.file, source.line, source.function]
+        told = None if source is None else [source.file, source.line, source.function, line_of(spot.instruction)[:LINE]]
         return {"at": self._places[spot.instruction], "path": spot.path, "source": told}
 
     def end(self, trace: Trace) -> None:

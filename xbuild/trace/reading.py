@@ -15,7 +15,7 @@ from attrs import define, field
 
 from ..archive import ArchiveError, opened
 from ..attributes import Array
-from ..graph import Instruction, Module, ModuleGroup, Source
+from ..graph import Instruction, KeptSource, Module, ModuleGroup
 from .data import Meeting, Spot, Trace, Transfer
 from .disk import FORMAT, TraceError
 from .pool import Packed
@@ -91,7 +91,7 @@ def _spot(modules: Sequence[Module], told: Mapping[str, Any]) -> Spot:
     """The spot in the program that was read; its lines are those of the program that was run."""
     instruction = _at(modules, told["at"])
     if told["source"]:
-        object.__setattr__(instruction, "where", Source(*told["source"]))
+        object.__setattr__(instruction, "where", KeptSource(*told["source"]))
     return Spot(instruction, tuple(told["path"]))
 
 
