@@ -71,10 +71,33 @@ def test_programs_of_several_devices_go_to_a_folder(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["check", str(folder)]).exit_code == 0
     run = CliRunner().invoke(main, ["run", str(folder), "--random", "0"])
     assert run.exit_code == 0, run.output
+    again = CliRunner().invoke(main, ["check", f"{tmp_path}/crossed.py:group", "--repair", str(folder)])
+    assert (again.exit_code, "a new or empty folder is wanted" in again.stderr) == (2, True)
+    itself = CliRunner().invoke(main, ["check", str(folder), "--repair", str(folder)])
+    assert (itself.exit_code, "a new or empty folder is wanted" in itself.stderr) == (2, True)
     (folder / "device0.hlo").unlink()
     missing = CliRunner().invoke(main, ["check", str(folder)])
     assert missing.exit_code == 2
     assert "has device1.hlo; device0.hlo, device1.hlo and so on are wanted" in missing.stderr
+
+
+def test_a_folder_that_cannot_be_filled_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "crossed.py").write_text(CROSSED)
+    (tmp_path / "mended").mkdir()
+    written: list[Path] = []
+
+    def full(path: Path, content: str, **_: str) -> None:
+        written.append(path)
+        if len(written) > 1:
+            raise OSError(28, "No space left on device")
+        path.write_bytes(content.encode())
+
+    monkeypatch.setattr(Path, "write_text", full)
+    done = CliRunner().invoke(main, ["check", f"{tmp_path}/crossed.py:group", "--repair", str(tmp_path / "mended")])
+    assert (done.exit_code, "mended: No space left on device" in done.stderr) == (2, True)
+    assert len(written) == 2
+    assert sorted(each.name for each in tmp_path.rglob("*.hlo")) == []
+    assert not [*tmp_path.glob(".mended*")]
 
 
 def test_a_group_that_shares_one_module_stays_a_group() -> None:

@@ -19,6 +19,7 @@ from interpreter import trace
 from interpreter.tracing import tracer
 from tests.browser import pages
 from xbuild.cli import main
+from xbuild.source_lines import line_of
 from xbuild.trace import Summary, Trace, TraceError, births
 from xbuild.trace.compare import compare_traces
 from xbuild.trace.pool import Packed, Pool
@@ -98,8 +99,10 @@ def test_what_is_read_is_what_was_written(which: str, tmp_path: Path) -> None:
     for name in ("device", "spot", "count", "time", "since"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
     assert list(map(str, found.spots)) == list(map(str, wanted.spots))
-    sources = [[spot.instruction.source for spot in each.spots] for each in (found, wanted)]
+    sources = [[str(spot.instruction.source) for spot in each.spots] for each in (found, wanted)]
     assert sources[0] == sources[1]
+    lines = [[line_of(spot.instruction) for spot in each.spots] for each in (found, wanted)]
+    assert lines[0] == lines[1]
     assert list(found.transfers) == list(wanted.transfers)
     assert [(m.group, m.time, m.events) for m in found.meetings] == [
         (m.group, m.time, m.events) for m in wanted.meetings

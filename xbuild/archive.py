@@ -98,7 +98,7 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
             shutil.copyfileobj(packed, file)
 
 
-def _umask() -> int:
+def umask() -> int:
     """The rights that new files do not get; it can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
@@ -133,7 +133,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        os.chmod(temporary, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+        os.chmod(temporary, target.stat().st_mode if target.exists() else 0o666 & ~umask())
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)

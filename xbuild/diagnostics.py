@@ -14,7 +14,8 @@ import shape_inference
 import xbuild
 from shape_inference import XbuildError
 
-from .graph import Computation, Instruction, Source, resolve, short_path
+from .graph import Computation, Instruction, RecordedSource, resolve, short_path
+from .source_lines import recorded_line
 
 if TYPE_CHECKING:
     from .builder import Value
@@ -111,10 +112,10 @@ def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None)
     ]
 
 
-def _source_rows(source: Source | None) -> list[str]:
+def _source_rows(source: RecordedSource | None) -> list[str]:
     if source is None:
         return []
-    line = linecache.getline(source.file, source.line).strip()
+    line = recorded_line(source)
     return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]
 
 

@@ -24,7 +24,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @frozen
 class Source:
-    """A place in the user's program."""
+    """A place in the user's program: a name to tell, and no file that is opened."""
 
     file: str
     line: int
@@ -35,8 +35,25 @@ class Source:
 
 
 @frozen
+class RecordedSource(Source):
+    """A line of code that this process runs, found from the code itself: the one kind of which the file is opened."""
+
+
+@frozen
 class TextSource(Source):
     """A line of HLO text that a computation was read from; it is told in reports, and not printed as metadata."""
+
+
+@frozen
+class MetadataSource(TextSource):
+    """A line that HLO text names in metadata or stack frames, of a file that may be any."""
+
+
+@frozen
+class KeptSource(Source):
+    """A line that a trace names, with its text as it was kept."""
+
+    text: str = ""
 
 
 def short_path(path: str) -> str:
@@ -48,10 +65,10 @@ def short_path(path: str) -> str:
     return relative if len(relative) < len(path) else path
 
 
-def resolve(code: CodeType, offset: int) -> Source:
+def resolve(code: CodeType, offset: int) -> RecordedSource:
     """The line of an offset in running code."""
     line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
-    return Source(code.co_filename, line or code.co_firstlineno, code.co_name)
+    return RecordedSource(code.co_filename, line or code.co_firstlineno, code.co_name)
 
 
 @define(eq=False, repr=False)

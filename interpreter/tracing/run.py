@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path as FilePath
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from attrs import define, evolve
 from xbuild.graph import Module, ModuleGroup
 from xbuild.scheduling import Verdict
 from xbuild.scheduling.program import grid_of_group
-from xbuild.trace import Spot, Trace, Writer
+from xbuild.trace import Spot, Trace, TraceError, Writer
+from xbuild.trace.reading import values_of
 
 from ..lines import Path, Place
 from ..report import Stopped
@@ -48,10 +51,23 @@ def traced(
     spool = None if folder is None else Spool(Writer(FilePath(folder)), program)
     tracer = Watcher(spool, keep=Keep(elements, bytes, every)) if values else Marker(spool)
     if spool is not None:
-        spool.writer.begin(program, told)
-    results = end = None
+        spool.tracer = tracer
+    with spool or nullcontext():
+        if spool is not None:
+            spool.writer.begin(program, told)
+        found, end = _seen(program, inputs, tracer, told, check=check, send_buffers=send_buffers, **options)
+        if spool is not None:
+            found = spool.end(tracer, found)
+    return (evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found), end
+
+
+def _seen(
+    program: Module | ModuleGroup, inputs: Any, tracer: Tracer, told: Mapping[str, Any], **options: Any
+) -> tuple[Trace, Stopped | StrictFailure | None]:
+    """Run it under the eyes of a tracer."""
+    results, end = None, None
     try:
-        results = execute(program, inputs, observer=tracer, check=check, send_buffers=send_buffers, **options)
+        results = execute(program, inputs, observer=tracer, **options)
     except (Stopped, StrictFailure) as error:
         end = error
     results = end.results if isinstance(end, StrictFailure) else results
@@ -59,9 +75,7 @@ def traced(
     found = _timed(program, tracer, verdict=told, stop=stop, results=results)
     if isinstance(end, StrictFailure):
         found = evolve(found, findings=found_in(found, end.report))
-    if spool is not None:
-        found = spool.end(tracer, found)
-    return (evolve(found, origins=origins_in(found), across=across_in(found)) if origins else found), end
+    return found, end
 
 
 @like(traced)
@@ -121,20 +135,32 @@ class Spool:
 
     writer: Writer
     program: Module | ModuleGroup
+    tracer: Tracer | None = None
     events: int = 0
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Of a run that is interrupted, what it had is written still."""
+        try:
+            if error is not None and not isinstance(error, OSError | TraceError) and self.tracer is not None:
+                self(self.tracer)
+        finally:
+            self.writer.close()
 
     def __call__(self, tracer: Tracer) -> None:
         paths, device, spot = tracer.columns()
-        new = slice(self.events, None)
+        new = slice(self.events, min(len(device), len(spot)))  # an interrupt may fall between the two
         self.writer.chunk(device[new], spot[new], spots_of(paths, self.program), tracer.values)
-        self.events = len(device)
+        self.events = len(spot[: len(device)])
         tracer.forget()
 
     def end(self, tracer: Tracer, found: Trace) -> Trace:
         """The last of it; gives the trace with its values where they stand now."""
         self(tracer)
         self.writer.end(found)
-        return evolve(found, values=Trace.load(self.writer.folder).values)
+        return evolve(found, values=values_of(self.writer.folder))
 
 
 def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,10 +12,10 @@ import click
 import xbuild
 
 from .group import REFUSED, load, main, module_of, needs, takes_target
-from .keeping import Asked, refused_trace
+from .keeping import Asked, refused_trace, in_a_folder, takes_source_root
 from .paths import distinct, target_of
 from .run import SEED, arguments_of
-from .viz import form_of, write
+from .viz import form_of, write, write_folder
 
 
 @main.command()
@@ -23,6 +24,7 @@ from .viz import form_of, write
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
+@takes_source_root
 @click.option("--repair", metavar="PATH", help="FILE.hlo, or a folder for a program each: the order that mends it.")
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Other random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
@@ -33,6 +35,7 @@ def check(
     picture: str | None,
     theme: str,
     page: str | None,
+    source_root: str | None,
     repair: str | None,
     seed: int | None,
 ) -> None:
@@ -43,8 +46,8 @@ def check(
     which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
     """
     needs("--picture", picture, "theme")
-    needs("--page", page, "seed")
-    form, asked = _form(picture), Asked(page)
+    needs("--page", page, "seed", "source_root")
+    form, asked = _form(picture), Asked(page, source_root=source_root)
     distinct(target_of(target), {"--picture": picture, "--page": page, "--repair": repair})
     program = module_of(load(target))
     if repair is not None:
@@ -74,6 +77,13 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
             raise click.UsageError(f"--repair {path}: one program is for all devices; a file FILE.hlo is wanted")
     elif path.exists() and not path.is_dir():
         raise click.UsageError(f"--repair {path} is a file; there is a program for each device, and a folder is wanted")
+    elif path.exists() and (names := sorted(os.listdir(path))):
+        raise click.UsageError(
+            f"--repair {path} holds {names[0]!r}; there is a program for each device, "
+            "and a new or empty folder is wanted"
+        )
+    else:
+        in_a_folder(str(path))
 
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
@@ -86,12 +96,10 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     if isinstance(found, xbuild.Module):
         write(found.to_hlo(), path, err=as_json)
         return
-    try:
-        Path(path).mkdir(exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from None
-    for device, module in found.modules.items():
-        write(module.to_hlo(), str(Path(path) / f"device{device}.hlo"), err=as_json)
+    names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
+    write_folder(names, Path(path))
+    for name in names:
+        click.echo(str(Path(path) / name), err=as_json)
 
 
 def _form(picture: str | None) -> str:

@@ -10,6 +10,8 @@ from attrs import define, field
 
 from ..graph import Module, ModuleGroup
 from ..trace import Trace, TraceError
+from ..trace.folder import apart_from
+from .group import Command
 
 SECONDS, TRIPS = 10.0, 100_000
 """How far a program that is refused is run, where no limit is given."""
@@ -29,6 +31,22 @@ def in_a_folder(path: str) -> None:
         raise click.UsageError(f"{path}: there is no such folder")
 
 
+def apart(folder: str | None, *files: str | None) -> None:
+    """That no file of a command stands in the folder that its trace takes."""
+    if folder is None:
+        return
+    try:
+        apart_from(Path(folder), [each for each in files if each])
+    except TraceError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def takes_source_root(command: Command) -> Command:
+    """The option --source-root of a command that writes a page."""
+    told = "Where source files that HLO text or a trace names may be read for --page; else none is."
+    return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=told)(command)
+
+
 @define
 class Asked:
     """Where a run is to be kept: a page, a folder, with how much of its values; perhaps nowhere."""
@@ -36,6 +54,7 @@ class Asked:
     page: str | None = field(default=None, validator=_is_page)
     folder: str | None = None
     sampling: dict[str, int] = field(factory=dict)
+    source_root: str | None = None
 
     def __bool__(self) -> bool:
         return self.page is not None or self.folder is not None
@@ -53,7 +72,7 @@ class Asked:
         from ..page import write_page
 
         try:
-            write_page(found, self.page)
+            write_page(found, self.page, source_root=self.source_root)
         except OSError as error:
             raise click.UsageError(f"{self.page}: {error.strerror}") from None
 
@@ -105,4 +124,7 @@ def refused_trace(
     except (TraceError, OSError):
         raise
     except Exception:  # what is refused for its structure may fail in any way
-        return without_run(program, verdict)
+        found = without_run(program, verdict)
+        if options.get("folder") is not None:
+            found.save(options["folder"])
+        return found

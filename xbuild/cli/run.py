@@ -14,8 +14,9 @@ from shape_inference import Shape
 from .. import archive
 from .. import inputs as npz_inputs
 from ..graph import Module, ModuleGroup
+from ..targets import file_of
 from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
-from .keeping import Asked, executed, in_a_folder
+from .keeping import Asked, executed, in_a_folder, apart, takes_source_root
 from .paths import distinct, target_of
 
 DENORMALS = click.Choice(["flush", "keep"])
@@ -36,6 +37,7 @@ SEED = click.IntRange(min=0)
 @click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
 @click.option("--eps", type=Amount(), help="How far apart both may be; else stated by element type.")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@takes_source_root
 @click.option(
     "--trace", "folder", type=click.Path(file_okay=False), help="A folder for the trace; `xbuild trace` reads it."
 )
@@ -57,6 +59,7 @@ def run(
     platform: str,
     eps: float | None,
     page: str | None,
+    source_root: str | None,
     folder: str | None,
     trace_bytes: int,
     trace_every: int,
@@ -86,7 +89,9 @@ def run(
             f"--denormals keep is for the interpreter, and --engine {engine} is given: XLA flushes them"
         )
     needs("--engine both", engine == "both", "eps")
+    needs("--page", page, "source_root")
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
+    apart(folder, file_of(target), inputs, infeed, outputs, page)
     if outputs:
         in_a_folder(outputs)
     read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
@@ -100,7 +105,7 @@ def run(
         raise click.UsageError("--strict is for the interpreter, and --engine xla is given")
     if (page or folder) and engine == "xla":
         raise click.UsageError("--page and --trace are for the interpreter, and --engine xla is given")
-    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every})
+    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root)
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":

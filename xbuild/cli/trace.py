@@ -12,8 +12,9 @@ from ..trace import Event, Trace, TraceError
 from ..trace.births import births, chain
 from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
-from .group import REFUSED, Amount, main
+from .group import REFUSED, Amount, main, needs
 from .paths import distinct
+from .keeping import Asked, takes_source_root
 
 
 @main.command()
@@ -24,6 +25,7 @@ from .paths import distinct
 @click.option("--devices", nargs=2, type=click.IntRange(min=0), metavar="A B", help="Where two devices first differ.")
 @click.option("--eps", type=Amount(), help="In a comparison: how far apart values may be.  [default: 0]")
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@takes_source_root
 @click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
 def trace(
     folders: tuple[str, ...],
@@ -33,6 +35,7 @@ def trace(
     devices: tuple[int, int] | None,
     eps: float | None,
     page: str | None,
+    source_root: str | None,
     as_json: bool,
 ) -> None:
     """Ask a trace that `xbuild run --trace DIR` has kept.
@@ -47,9 +50,10 @@ def trace(
     compares = len(folders) == 2 or bool(devices)
     _agree(name, compares, {"--device": device, "--turn": turn}, {"--eps": eps})
     distinct({f"DIR, {folder}": folder for folder in folders}, {"--page": page})
+    needs("--page", page, "source_root")
     traces = [opened(folder) for folder in folders]
     if page is not None:
-        _page(traces[0], page)
+        _page(traces[0], page, source_root)
     if name is not None and not any(_comes_to(each, name) for each in traces):
         raise click.UsageError(f"the run never came to {name!r}{_close(traces[0], name)}")
     if compares:
@@ -89,14 +93,12 @@ def opened(folder: str) -> Trace:
         raise click.UsageError(str(error)) from None
 
 
-def _page(found: Trace, page: str) -> None:
+def _page(found: Trace, page: str, source_root: str | None) -> None:
     from attrs import evolve
 
     from interpreter.tracing import across_in, origins_in
 
-    from .keeping import Asked
-
-    Asked(page).keep(evolve(found, origins=origins_in(found), across=across_in(found)))
+    Asked(page, source_root=source_root).keep(evolve(found, origins=origins_in(found), across=across_in(found)))
 
 
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:

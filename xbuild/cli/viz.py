@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..archive import replacing
+from ..archive import replacing, umask
 from .group import Amount, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 
@@ -114,3 +117,21 @@ def write(content: str | bytes, output: str | None, err: bool = False) -> None:
     except OSError as error:
         raise click.UsageError(f"{output}: {error.strerror}") from None
     click.echo(output, err=err)
+
+
+def write_folder(contents: Mapping[str, str], folder: Path) -> None:
+    """Files in a folder that is not there yet, or is empty: all of them, or none."""
+    place = folder.absolute()
+    try:
+        made = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp"))
+        try:
+            for name, content in contents.items():
+                (made / name).write_text(content, encoding="utf-8")
+            made.chmod(0o777 & ~umask())
+            if place.is_dir():
+                place.rmdir()
+            made.rename(place)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as error:
+        raise click.UsageError(f"{folder}: {error.strerror}") from None

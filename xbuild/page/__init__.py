@@ -20,8 +20,11 @@ _SCRIPTS = (
 )  # fmt: skip
 
 
-def page_text(trace: Trace) -> str:
+def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
+
+    Of a trace that was read, and of metadata in HLO text, lines are told as they were kept; the files that these name
+    are opened under `source_root` alone.
 
     >>> import xbuild as xb
     >>> from interpreter import trace
@@ -31,7 +34,7 @@ def page_text(trace: Trace) -> str:
     """
     from .data import page_data
 
-    data = page_data(trace)
+    data = page_data(trace, None if source_root is None else Path(source_root))
     parts = {
         "title": html.escape(data["title"]),
         "style": asset("page.css"),
@@ -45,11 +48,13 @@ def page_text(trace: Trace) -> str:
     return text
 
 
-def write_page(trace: Trace, path: str | os.PathLike[str]) -> Path:
+def write_page(
+    trace: Trace, path: str | os.PathLike[str], *, source_root: str | os.PathLike[str] | None = None
+) -> Path:
     """Write the page to a file; it is there whole, or as it was before."""
     target = Path(path)
     with replacing(target) as file:
-        file.write(page_text(trace).encode())
+        file.write(page_text(trace, source_root=source_root).encode())
     return target
 
 

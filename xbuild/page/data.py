@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .stuck import reasons, stopped, with_standing
 from .telling import rules, sentence, told
 
 
-def page_data(trace: Trace) -> dict[str, Any]:
+def page_data(trace: Trace, source_root: Path | None = None) -> dict[str, Any]:
     """All that the page shows, as JSON can hold it; `graph` is the picture of the program."""
     trace = with_standing(trace)
     place = _places(trace)
@@ -40,7 +41,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "labels": _labels(trace.program),
         "end": trace.end,
         "spots": [
-            told(spot)
+            told(spot, source_root)
             | {"in": operands, "up": caller, "l": [[loop.name, loop.condition, loop.itself] for loop in loops]}
             for spot, operands, caller, loops in zip(
                 trace.spots, _operands(trace), _callers(trace), trace.loops, strict=True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from ..graph import Instruction, Source
+from ..graph import Instruction
 from ..op import OPS
+from ..source_lines import line_of
 from ..text.codecs import spellings
 from ..text.literals import literal_text
 from ..text.writer import Writer
@@ -19,8 +19,8 @@ _LONG = 160
 _RULES = ("Formula", "Shapes", "Types", "Result", "Groups", "Pairs")
 
 
-def told(spot: Spot) -> dict[str, Any]:
-    """The instruction of a spot, in words."""
+def told(spot: Spot, root: Path | None = None) -> dict[str, Any]:
+    """The instruction of a spot, in words; `root` is where files may be opened that a text or a trace names."""
     instruction = spot.instruction
     return {
         "n": instruction.name,
@@ -29,7 +29,7 @@ def told(spot: Spot) -> dict[str, Any]:
         "k": kind_of(instruction.opcode).letter,
         "p": list(spot.path),
         "a": _attributes(instruction),
-        "w": _source(instruction),
+        "w": _source(instruction, root),
         "c": _channel(instruction),
     }
 
@@ -74,14 +74,7 @@ def _channel(instruction: Instruction) -> int | None:
     return getattr(instruction.attributes, "channel_id", None)
 
 
-def _source(instruction: Instruction) -> list[str] | None:
+def _source(instruction: Instruction, root: Path | None) -> list[str] | None:
     """The place of the user's line, and the line."""
     source = instruction.source
-    if source is None:
-        return None
-    return _told(source)
-
-
-@lru_cache(maxsize=4096)
-def _told(source: Source) -> list[str]:
-    return [str(source), _cut(linecache.getline(source.file, source.line).strip())]
+    return None if source is None else [str(source), _cut(line_of(instruction, root))]

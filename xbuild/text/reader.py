@@ -9,7 +9,7 @@ from typing import Any
 from shape_inference import AnyShape, ProgramShape, compatible
 
 from ..collection import no_collection
-from ..graph import Computation, Module, TextSource
+from ..graph import Computation, Module, TextSource, MetadataSource
 from .aliases import check_aliases
 from .body import Body
 from .faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
@@ -216,7 +216,7 @@ class Reader(Scanner):
                 raise self._error() from None
             self.place = resume.end()
 
-    def origin(self, metadata: Mapping[str, Any] | None) -> TextSource | None:
+    def origin(self, metadata: Mapping[str, Any] | None) -> MetadataSource | None:
         """The line of the program that metadata name, where that is asked for."""
         return origin(self.frames, metadata) if metadata and self.origins else None
 

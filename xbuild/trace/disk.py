@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import IO, Any
 
 import numpy as np
 from attrs import define, field
 
-from ..archive import replacing
 from ..attributes import Array
 from ..graph import Instruction, Module, ModuleGroup
+from ..source_lines import line_of
 from .data import Spot, Trace
+from .folder import FORMAT, Folder, TraceError
 from .pool import Pool
 
-FORMAT = "xbuild trace 1"
-
-
-class TraceError(Exception):
-    """A folder holds no trace that can be read, or other things than a trace."""
+LINE = 400
+"""Of how many letters a line of the user's program is kept at most."""
 
 
 @define(eq=False)
@@ -30,16 +29,27 @@ class Writer:
 
     folder: Path = field(converter=Path)
     index: dict[str, Any] = field(factory=dict)
+    _place: Folder | None = None
     _places: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
 
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        if self._place is not None:
+            self._place.close()
+
     def begin(self, program: Module | ModuleGroup, verdict: Mapping[str, Any] | None) -> None:
-        """Take the place of an earlier trace; TraceError where other files are in the folder."""
-        _emptied(self.folder)
+        """Take the place of an earlier trace; TraceError where anything else is in the folder, or another run is."""
+        self._place = Folder.claim(self.folder)
         modules = [program] if isinstance(program, Module) else list(dict.fromkeys(program.modules.values()))
         for number, module in enumerate(modules):
             text = module.to_hlo(metadata=True)
-            with replacing(self.folder / f"program-{number}.hlo") as file:
-                file.write(text.encode())
+            self._write(f"program-{number}.hlo", lambda file, text=text: file.write(text.encode(errors="replace")))
             for place, computation in enumerate(module.computations):
                 for row, instruction in enumerate(computation.instructions):
                     self._places[instruction] = number, place, row
@@ -56,7 +66,7 @@ class Writer:
         pool = Pool()
         refs = np.array([(number, pool.add(value)) for number, value in values.items()], np.int64).reshape(-1, 2)
         columns = {"device": device.astype(np.int32), "spot": spot.astype(np.int32), "refs": refs, **_columns(pool)}
-        self._write(f"chunk-{index['chunks']:05}.npz", columns)
+        self._write_columns(f"chunk-{index['chunks']:05}.npz", columns)
         index["spots"] += [self._spot(each) for each in spots[len(index["spots"]) :]]
         index["chunks"] += 1
         index["events"] += len(device)
@@ -64,17 +74,17 @@ class Writer:
 
     def _spot(self, spot: Spot) -> dict[str, Any]:
         source = spot.instruction.source
-        told = None if source is None else [source.file, source.line, source.function]
+        told = None if source is None else [source.file, source.line, source.function, line_of(spot.instruction)[:LINE]]
         return {"at": self._places[spot.instruction], "path": spot.path, "source": told}
 
     def end(self, trace: Trace) -> None:
         """Logical time, who met whom, how it ended."""
         times = {"time": trace.time, "since": trace.since, "count": trace.count}
-        self._write("time.npz", {**times, **self._met(trace)})
+        self._write_columns("time.npz", {**times, **self._met(trace)})
         if trace.results is not None:
             pool = Pool()
             refs = [pool.add(each) for each in trace.results]
-            self._write("results.npz", {"refs": np.array(refs, np.int64), **_columns(pool)})
+            self._write_columns("results.npz", {"refs": np.array(refs, np.int64), **_columns(pool)})
         told = {"stop": trace.stop, "left_out": trace.left_out, "findings": trace.findings, "finished": True}
         self.index |= told
         self._write_index()
@@ -93,30 +103,47 @@ class Writer:
             "transfers": np.array(transfers, np.int64).reshape(-1, 5),
         }
 
-    def _write(self, name: str, columns: Mapping[str, Any]) -> None:
-        with replacing(self.folder / name) as file:
-            np.savez(file, **columns)
+    def _write_columns(self, name: str, columns: Mapping[str, Any]) -> None:
+        self._write(name, lambda file: np.savez(file, **columns))
 
     def _write_index(self) -> None:
-        with replacing(self.folder / "index.json") as file:
-            file.write(json.dumps(self.index).encode())
+        self._write("index.json", lambda file: file.write(json.dumps(self.index, allow_nan=False).encode()))
+
+    def _write(self, name: str, writes: Callable[[Any], Any]) -> None:
+        """A file of the trace; OSError names it, whatever the writer makes of a disk that is full."""
+        assert self._place is not None, "begin comes first"
+        try:
+            with self._place.writing(name) as file:
+                sink = _Sink(file)
+                writes(sink)
+                if sink.error is not None:
+                    raise sink.error
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), os.fspath(self.folder / name)) from None
+
+
+@define
+class _Sink:
+    """A file that remembers its first error: NumPy's writer of archives cannot be stopped by one without more."""
+
+    file: IO[bytes]
+    error: OSError | None = None
+
+    def write(self, letters: Any) -> int:
+        if self.error is None:
+            try:
+                self.file.write(letters)
+            except OSError as error:
+                self.error = error
+        return len(memoryview(letters).cast("B"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
 
 
 def _columns(pool: Pool) -> dict[str, Array]:
     kind, at, letters = pool.columns
     return {"kinds": np.array(json.dumps(pool.kinds)), "kind": kind, "at": at, "letters": letters}
-
-
-def _emptied(folder: Path) -> None:
-    """An empty folder, where there is none or an older trace stands."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = sorted(os.listdir(folder))
-    if names and not is_trace(folder):
-        where = os.fspath(folder)
-        raise TraceError(f"{where!r} is no trace, and holds {names[0]!r}: a trace wants a folder of its own")
-    for name in sorted(names, key=lambda name: name != "index.json"):
-        if name == "index.json" or name.endswith((".npz", ".hlo")):
-            os.unlink(folder / name)
 
 
 def is_trace(folder: str | os.PathLike[str]) -> bool:
@@ -125,9 +152,12 @@ def is_trace(folder: str | os.PathLike[str]) -> bool:
 
 
 def save(trace: Trace, folder: str | os.PathLike[str]) -> Path:
-    """Write a whole trace."""
-    writer = Writer(Path(folder))
-    writer.begin(trace.program, trace.verdict)
-    writer.chunk(np.asarray(trace.device), np.asarray(trace.spot), trace.spots, trace.values)
-    writer.end(trace)
+    """Write a whole trace; TraceError, too, where its values are still read from that very folder."""
+    read_from = getattr(trace.values, "folder", None)
+    if read_from is not None and Path(folder).resolve() == Path(read_from).resolve():
+        raise TraceError(f"{os.fspath(folder)!r} is where the values of this trace are read from: name another folder")
+    with Writer(Path(folder)) as writer:
+        writer.begin(trace.program, trace.verdict)
+        writer.chunk(np.asarray(trace.device), np.asarray(trace.spot), trace.spots, trace.values)
+        writer.end(trace)
     return writer.folder

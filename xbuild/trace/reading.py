@@ -15,7 +15,7 @@ from attrs import define, field
 
 from ..archive import ArchiveError, opened
 from ..attributes import Array
-from ..graph import Instruction, Module, ModuleGroup, Source
+from ..graph import Instruction, KeptSource, Module, ModuleGroup
 from .data import Meeting, Spot, Trace, Transfer
 from .disk import FORMAT, TraceError
 from .pool import Packed
@@ -23,7 +23,9 @@ from .pool import Packed
 _HELD = 4
 """How many chunks of values are held at a time."""
 
-_INTERRUPTED = "the run was cut off: what came after the last chunk is missing, and time is each device's own"
+_INTERRUPTED = (
+    "the run was cut off, or still goes on: what came after the last chunk is missing, and time is each device's own"
+)
 
 
 def load(folder: str | os.PathLike[str]) -> Trace:
@@ -55,7 +57,7 @@ def _loaded(place: Path, index: dict[str, Any]) -> Trace:
     group = index["group"]
     program = modules[0] if group is None else ModuleGroup({int(d): modules[n] for d, n in group.items()})
     spots = [_spot(modules, each) for each in index["spots"]]
-    values = Chunks([place / f"chunk-{number:05}.npz" for number in range(index["chunks"])])
+    values = Chunks(place, index["chunks"])
     device, spot = values.columns()
     time = _time(place, modules, device) if index["finished"] else _own_time(device, spot)
     left_out = index.get("left_out", _INTERRUPTED)
@@ -89,7 +91,7 @@ def _spot(modules: Sequence[Module], told: Mapping[str, Any]) -> Spot:
     """The spot in the program that was read; its lines are those of the program that was run."""
     instruction = _at(modules, told["at"])
     if told["source"]:
-        object.__setattr__(instruction, "where", Source(*told["source"]))
+        object.__setattr__(instruction, "where", KeptSource(*told["source"]))
     return Spot(instruction, tuple(told["path"]))
 
 
@@ -140,19 +142,30 @@ def _packed(file: Any) -> Packed:
     return Packed(json.loads(str(file["kinds"])), file["kind"], file["at"], file["letters"])
 
 
+def values_of(folder: Path) -> Chunks:
+    """The values of a trace that this process has written."""
+    found = Chunks(folder, _index(folder)["chunks"])
+    found.columns()
+    return found
+
+
 @define(eq=False)
 class Chunks(Mapping[int, Any]):
     """The values of a trace by number of the event; a few chunks of them are in memory at a time."""
 
-    paths: Sequence[Path]
+    folder: Path
+    count: int
     _where: dict[int, tuple[int, int]] = field(factory=dict)
     _held: OrderedDict[int, Packed] = field(factory=OrderedDict)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"chunk-{number:05}.npz"
 
     def columns(self) -> tuple[Array, Array]:
         """Devices and spots of all events; notes on the way where the values are."""
         devices, spots = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-        for number, path in enumerate(self.paths):
-            with opened(path) as file:
+        for number in range(self.count):
+            with opened(self._path(number)) as file:
                 devices.append(file["device"])
                 spots.append(file["spot"])
                 self._where |= {event: (number, ref) for event, ref in file["refs"].tolist()}
@@ -162,7 +175,7 @@ class Chunks(Mapping[int, Any]):
         chunk, ref = self._where[event]
         packed = self._held.pop(chunk, None)
         if packed is None:
-            with opened(self.paths[chunk]) as file:
+            with opened(self._path(chunk)) as file:
                 packed = _packed(file)
         self._held[chunk] = packed
         while len(self._held) > _HELD:
