@@ -46,7 +46,7 @@ def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = Fal
     Source: xla/hlo/parser, the grammar of HLO text.
     """
     if isinstance(text, bytes | bytearray):
-        text = text.decode("utf-8", errors="replace")
+        text = text.decode("utf-8", errors="surrogateescape")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
     with no_collection():
