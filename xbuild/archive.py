@@ -16,11 +16,12 @@ from typing import IO, Any
 import numpy as np
 
 from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
+from shape_inference.escaping import Harmless
 
 from .attributes import Array
 
 
-class ArchiveError(Exception):
+class ArchiveError(Harmless):
     """A file does not hold what the program wants."""
 
 

@@ -14,6 +14,7 @@ from .. import archive
 from ..graph import Module, ModuleGroup
 from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, executed, in_a_folder
+from .saying import say
 
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
@@ -101,7 +102,7 @@ def run(
         _write(outputs, results, shapes)
     compared = compare(results, theirs, shapes, eps) if engine == "both" else []
     for line in lines(compared) if engine == "both" else _summary(results, shapes):
-        click.echo(line)
+        say(line)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
         faults.append("the engines differ")

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from shape_inference.escaping import Harmless
+
 from ..archive import replacing
 from ..attributes import Array
 from ..graph import Instruction, Module, ModuleGroup
@@ -20,7 +22,7 @@ from .pool import Pool
 FORMAT = "xbuild trace 1"
 
 
-class TraceError(Exception):
+class TraceError(Harmless):
     """A folder holds no trace that can be read, or other things than a trace."""
 
 
