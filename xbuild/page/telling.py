@@ -84,4 +84,8 @@ def _source(instruction: Instruction) -> list[str] | None:
 
 @lru_cache(maxsize=4096)
 def _told(source: Source) -> list[str]:
-    return [str(source), _cut(linecache.getline(source.file, source.line).strip())]
+    try:
+        line = linecache.getline(source.file, source.line)
+    except ValueError:  # no file has such a name
+        line = ""
+    return [str(source), _cut(line.strip())]
