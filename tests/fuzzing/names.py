@@ -12,7 +12,7 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -72,8 +72,8 @@ class Names:
         )
         return "?" if 0xDC80 <= code <= 0xDCFF else chr(code)
 
-    def rows(self, count: int = ROWS) -> list[Row]:
-        return [[self.name()[:10_000] for _ in PLACES] for _ in range(count)]
+    def rows(self) -> list[Row]:
+        return [[self.name()[:10_000] for _ in PLACES] for _ in range(ROWS)]
 
 
 def shown(name: str) -> str:
@@ -271,9 +271,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing.names", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--no-browser", action="store_true", help="texts alone")
     chosen = parser.parse_args(arguments)
     seed, counts, found = chosen.seed, Counter[str](), []
-    with browser() as pages:
+    with nullcontext() if chosen.no_browser else browser() as pages:
         begin = time.monotonic()
         while time.monotonic() < begin + chosen.seconds and len(found) < 20:
             rows = Names(seed).rows()
