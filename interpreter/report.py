@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from shape_inference.escaping import Harmless
 from shape_inference.kinds import RUN_KINDS
 from xbuild.graph import Instruction, short_path
 from xbuild.scheduling.effects import START_OF, TRANSFERS, start_of
@@ -127,7 +128,7 @@ class Report:
         }
 
 
-class Stopped(Exception):
+class Stopped(Harmless):
     """A run that could not go on; `report` says where each device stands and why."""
 
     def __init__(self, report: Report) -> None:

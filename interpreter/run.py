@@ -9,6 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from shape_inference import AnyShape
+from shape_inference.escaping import Harmless
 from xbuild import scheduling
 from xbuild.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.nesting import SHALLOW, depth, room
@@ -31,7 +32,7 @@ from .strict import Ledger, StrictFailure
 from .values import ArgumentError, Given, by_device, read
 
 
-class Refused(Exception):
+class Refused(Harmless):
     """The scheduler refuses the program; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:

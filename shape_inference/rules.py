@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
+from .escaping import Harmless
 from .kinds import KINDS
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -51,7 +52,7 @@ class RuleTable(dict[str, Callable[..., Any]]):
         )
 
 
-class XbuildError(ValueError):
+class XbuildError(Harmless, ValueError):
     """A refusal: `kind` is a stable word of `shape_inference.kinds`, the text says the rest."""
 
     def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:

@@ -1,5 +1,6 @@
 """Programs: build them from ops, read them, check them for deadlock, see them; `interpreter` runs them."""
 
+from . import interrupts as interrupts
 from shape_inference import *
 from shape_inference.convolutions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
 from shape_inference.windows import WindowDimension as WindowDimension

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import linecache
 import os
 import sys
 from collections.abc import Iterable, Iterator

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field, frozen
 
 from shape_inference import AnyShape, ProgramShape
+from shape_inference.escaping import in_line
 
 from .copying import Unchanged
 from .showable import Showable
@@ -31,7 +32,7 @@ class Source:
     function: str
 
     def __str__(self) -> str:
-        return f"{short_path(self.file)}:{self.line} in {self.function}"
+        return in_line(f"{short_path(self.file)}:{self.line} in {self.function}")
 
 
 @frozen

@@ -17,6 +17,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import Dims
+from shape_inference.escaping import Harmless
 
 from .attributes import Array
 
@@ -26,7 +27,7 @@ _MOST_MEMBERS = 1 << 20
 _LONGEST_HEADER = 1 << 16
 
 
-class ArchiveError(Exception):
+class ArchiveError(Harmless):
     """A file does not hold what the program wants."""
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from shape_inference.escaping import Harmless
+
 from .graph import Computation, Module, ModuleGroup, short_path
 from .npz import ArchiveError, kind_of, read_text
 
@@ -29,11 +31,11 @@ _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
 
 
-class TargetError(Exception):
+class TargetError(Harmless):
     """The target names no program; the message says what it could name."""
 
 
-class UserError(Exception):
+class UserError(Harmless):
     """The user's own file raised; the message is its traceback, in the user's lines alone."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import field, frozen
 
+from shape_inference.escaping import Harmless
 from shape_inference.kinds import STRICT_KINDS
 from xbuild.graph import Instruction
 
@@ -116,7 +117,7 @@ class StrictReport:
         return {"findings": [finding.to_dict() for finding in self.findings]}
 
 
-class StrictFailure(Exception):
+class StrictFailure(Harmless):
     """A strict run that came to its end and found something: `findings`, the `report` of them, `results` by device.
 
     >>> import xbuild as xb

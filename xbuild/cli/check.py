@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,11 +9,13 @@ from pathlib import Path
 import click
 
 import xbuild
+from shape_inference.escaping import printable
 
 from .group import REFUSED, load, main, module_of, needs, takes_target
-from .keeping import Asked, refused_trace, in_a_folder, takes_source_root
+from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .paths import distinct, target_of
 from .run import SEED, arguments_of
+from .saying import painted, say, say_json, say_painted
 from .viz import form_of, write, write_folder
 
 
@@ -56,15 +57,15 @@ def check(
     verdict = xbuild.check(program, send_buffers=send_buffers)
     if page is not None:
         asked.keep(refused_trace(program, arguments, verdict, asked.options, send_buffers=send_buffers))
-        click.echo(page, err=as_json)
+        say(page, err=as_json)
     if picture is not None:
         write(xbuild.viz(verdict, theme=theme).render(form), picture, err=as_json)
     if as_json:
-        click.echo(json.dumps(verdict.to_dict(), indent=2))
+        say_json(verdict.to_dict())
     else:
-        click.echo(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+        say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
     if verdict.kind == "depends":
-        click.echo("notice: data decides whether this program comes to an end; the run will show it", err=True)
+        say("notice: data decides whether this program comes to an end; the run will show it", err=True)
     if repair is not None:
         _write_repaired(verdict, repair, as_json)
     sys.exit(REFUSED if verdict.refused else 0)
@@ -90,7 +91,7 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     """One program to a file, those of several devices to a folder."""
     if verdict.repair is None:
         why = "the report has no other order that mends it" if verdict.findings else "the program needs no repair"
-        click.echo(f"notice: {path} is not written: {why}", err=True)
+        say(f"notice: {path} is not written: {why}", err=True)
         return
     found = xbuild.repaired(verdict)
     if isinstance(found, xbuild.Module):
@@ -114,4 +115,4 @@ _COLOURS = {"ok": "green", "depends": "yellow"}
 
 def _coloured(report: str, kind: str) -> str:
     first, line, rest = report.partition("\n")
-    return click.style(first, fg=_COLOURS.get(kind, "red"), bold=True) + line + rest
+    return painted(first, fg=_COLOURS.get(kind, "red"), bold=True) + line + printable(rest)

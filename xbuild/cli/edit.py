@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ..diagnostics import BuildError
 from ..graph import Module, ModuleGroup
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
 from .paths import distinct, target_of
+from .saying import painted, say_json, say_painted
 from .viz import write
 
 _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
@@ -63,8 +63,8 @@ def diff(before: str, after: str, as_json: bool) -> None:
 
     found = xbuild.diff(_one(before), _one(after))
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
+        say_json(found.to_dict())
     else:
-        for line in as_lines(found, lambda text, kind: click.style(text, fg=_COLOURS[kind])):
-            click.echo(line)
+        for line in as_lines(found, lambda text, kind: painted(text, fg=_COLOURS.get(kind))):
+            say_painted(line)
     sys.exit(0 if found.same else REFUSED)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +18,7 @@ from shape_inference import XbuildError
 from .. import targets
 from ..graph import Computation, Module, ModuleGroup
 from ..targets import Program
+from .saying import INTERRUPTED, ended, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,16 +37,13 @@ class Amount(click.FloatRange):
 
 
 class _Group(click.Group):
-    """A command that cannot write ends with a sentence, as where the disk is full; a closed pipe is click's."""
+    """A command that cannot write, or is interrupted, ends with a sentence; a closed pipe is click's."""
 
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise click.ClickException(f"{where}{error.strerror or error}") from None
+    def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
+        run = partial(super().main, *given, standalone_mode=False, **named)
+        if not standalone_mode:
+            return run()
+        sys.exit(ended(run))
 
 
 def given(*parameters: str) -> list[str]:
@@ -68,7 +67,7 @@ def main(context: click.Context) -> None:
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
     FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the
-    program is refused or stops, 2 the command is used wrongly.
+    program is refused or stops, 2 the command is used wrongly, 130 it is interrupted where no run can tell of it.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
@@ -93,7 +92,7 @@ def load(target: str) -> Program:
 
 def stop(report: str) -> SystemExit:
     """The end of a command whose program is refused or stops: its report on stderr, and the exit code for it."""
-    click.echo(report, err=True)
+    say(report, err=True)
     return SystemExit(REFUSED)
 
 
@@ -107,7 +106,8 @@ def reported() -> Iterator[None]:
     except (Refused, Stopped, XbuildError) as report:
         raise stop("\n".join([str(report), *getattr(report, "__notes__", ())])) from None
     except KeyboardInterrupt:
-        raise stop("interrupted, before the run had begun or after its end") from None
+        say("interrupted, before the run had begun or after its end", err=True)
+        raise SystemExit(INTERRUPTED) from None
 
 
 def module_of(program: Program) -> Module | ModuleGroup:

@@ -15,6 +15,7 @@ from ..explanations import EXPLANATIONS
 from ..names import NAMES
 from ..op import OPS, Schema
 from .group import main
+from .saying import say
 
 
 @main.command()
@@ -23,7 +24,7 @@ def ops() -> None:
     rows = [(_signature(schema), _status(opcode), NAMES[opcode].xla_builder) for opcode, schema in sorted(OPS.items())]
     width = max(len(row[1]) for row in rows)
     for signature, status, xla_builder in rows:
-        click.echo(f"{status:<{width}}  {signature}{f'  ({xla_builder})' if xla_builder else ''}")
+        say(f"{status:<{width}}  {signature}{f'  ({xla_builder})' if xla_builder else ''}")
 
 
 def _signature(schema: Schema) -> str:
@@ -62,7 +63,7 @@ def explain(word: str) -> None:
         close = difflib.get_close_matches(word, [*OPS, *EXPLANATIONS], 1)
         hint = f"; did you mean {close[0]!r}?" if close else "; `xbuild ops` lists the ops"
         raise click.UsageError(f"{word!r} is neither an op nor a kind of refusal{hint}")
-    click.echo(told)
+    say(told)
 
 
 def _told(word: str) -> str | None:

@@ -16,8 +16,9 @@ from .. import inputs as npz_inputs
 from ..graph import Module, ModuleGroup
 from ..targets import file_of
 from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
-from .keeping import Asked, executed, in_a_folder, apart, takes_source_root
+from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
 from .paths import distinct, target_of
+from .saying import say
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
@@ -119,7 +120,7 @@ def run(
         _write(outputs, results, shapes)
     compared = compare(results, theirs, shapes, eps) if engine == "both" else []
     for line in lines(compared) if engine == "both" else _summary(results, shapes):
-        click.echo(line)
+        say(line)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
         faults.append("the engines differ")

@@ -9,6 +9,7 @@ import click
 from ..graph import Computation, Module, ModuleGroup
 from ..targets import Program
 from .group import given, load, main, takes_target
+from .saying import say
 
 
 @main.command()
@@ -24,8 +25,8 @@ def show(target: str, plan: bool, only: str | None, style: str) -> None:
         raise click.UsageError("--style is for the whole text, and --only is given")
     program = load(target)
     for heading, part in _parts(program):
-        click.echo(heading, nl=False)
-        click.echo(_shown(part, plan, only, style).rstrip("\n"))
+        say(heading, nl=False)
+        say(_shown(part, plan, only, style).rstrip("\n"))
 
 
 def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:

@@ -14,6 +14,7 @@ from ..trace.disk import is_trace
 from .group import Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
+from .saying import say
 from .trace import opened
 
 
@@ -46,7 +47,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     try:
         shell.cmdloop()
     except KeyboardInterrupt:
-        click.echo()
+        say()
     raise SystemExit(int(shell.failed and not typed))
 
 

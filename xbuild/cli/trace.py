@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -13,8 +12,9 @@ from ..trace.births import births, chain
 from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
 from .group import REFUSED, Amount, main, needs
-from .paths import distinct
 from .keeping import Asked, takes_source_root
+from .paths import distinct
+from .saying import say, say_json
 
 
 @main.command()
@@ -104,13 +104,13 @@ def _page(found: Trace, page: str, source_root: str | None) -> None:
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
     """Of turns without a value, where others have one, only how many they are."""
     if as_json:
-        click.echo(json.dumps(facts[0] if len(facts) == 1 and "events" in facts[0] else facts, indent=2))
+        say_json(facts[0] if len(facts) == 1 and "events" in facts[0] else facts)
         return
     kept = [fact for fact in facts if fact.get("value", ()) is not None] or facts
     for fact in kept:
-        click.echo(fact["text"])
+        say(fact["text"])
     if len(kept) < len(facts):
-        click.echo(f"{count(len(facts) - len(kept), 'more turn')} without a value that was kept")
+        say(f"{count(len(facts) - len(kept), 'more turn')} without a value that was kept")
 
 
 def _turns(found: Trace, name: str, device: int | None, turn: int | None) -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ def _compare(sides: Sides, devices: tuple[int, int] | None, eps: float, name: st
         _check_device(found, device)
     compared = compare_traces(sides.first, sides.second, devices, eps, name)
     facts = _told(sides, compared)
-    click.echo(json.dumps(facts, indent=2) if as_json else facts["text"])
+    say_json(facts) if as_json else say(facts["text"])
     if compared.difference is not None:
         raise SystemExit(REFUSED)
 

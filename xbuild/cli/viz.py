@@ -15,6 +15,7 @@ import click
 from ..archive import replacing, umask
 from .group import Amount, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
+from .saying import say
 
 _DATA = "FILE.json: numbers or texts by instruction's name, shown in its box and as its colour."
 _SECONDS = "How long graphviz may take, for png and pdf."
@@ -54,7 +55,7 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     except ViewError as error:
         raise click.UsageError(str(error)) from None
     for note in notes:
-        click.echo(f"notice: {note}", err=True)
+        say(f"notice: {note}", err=True)
     write(content, output)
 
 
@@ -109,14 +110,14 @@ def form_of(output: str | None) -> str:
 def write(content: str | bytes, output: str | None, err: bool = False) -> None:
     """What a command makes to its file, whole or not at all, whose name is told; or to the terminal."""
     if output is None:
-        click.echo(content, nl=False)
+        say(content if isinstance(content, str) else content.decode(), nl=False)
         return
     try:
         with replacing(Path(output)) as file:
             file.write(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise click.UsageError(f"{output}: {error.strerror}") from None
-    click.echo(output, err=err)
+    say(output, err=err)
 
 
 def write_folder(contents: Mapping[str, str], folder: Path) -> None:

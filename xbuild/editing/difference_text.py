@@ -17,7 +17,7 @@ def _plain(text: str, kind: str) -> str:
 
 
 def as_lines(diff: Diff, paint: Paint = _plain) -> Iterator[str]:
-    """The report, each line of a kind (changed, added, removed) painted."""
+    """The report, each piece of it painted: of a kind (changed, added, removed), or of none."""
     if diff.same:
         yield "the programs are the same"
     for change in diff.changes:
@@ -34,7 +34,7 @@ def _computation(each: ComputationDiff, paint: Paint) -> Iterator[str]:
         yield paint(f"{each.name}: {kind} as a whole, {count} instruction{'s' * (count != 1)}", kind)
         return
     rows = (("matched", each.matched), ("changed", each.changed), ("added", each.added), ("removed", each.removed))
-    yield f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found)
+    yield paint(f"{each.name}: " + ", ".join(f"{len(found)} {word}" for word, found in rows if found), "")
     for change in each.changes:
         yield paint(f"  {change}", "changed")
     changed = {row.after: row for row in each.changed}
@@ -50,8 +50,8 @@ def _computation(each: ComputationDiff, paint: Paint) -> Iterator[str]:
 
 def _changed_lines(row: Changed, paint: Paint) -> Iterator[str]:
     is_renamed = row.before.name != row.after.name
-    yield _line(row.after, "changed", paint) + f"  (was {row.before.name})" * is_renamed
-    yield from (f"      {change}" for change in row.changes if change.what != "name")
+    yield _line(row.after, "changed", paint) + paint(f"  (was {row.before.name})", "") * is_renamed
+    yield from (paint(f"      {change}", "") for change in row.changes if change.what != "name")
 
 
 def _line(instruction: Instruction, kind: str, paint: Paint) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+
+from shape_inference.escaping import filled, in_html, in_json
 
 from ..archive import replacing
 from ..trace import Trace
@@ -36,16 +36,13 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
 
     data = page_data(trace, None if source_root is None else Path(source_root))
     parts = {
-        "title": html.escape(data["title"]),
+        "title": in_html(data["title"]),
         "style": asset("page.css"),
         "graph": data.pop("graph"),
-        "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/"),
+        "data": in_json(data),
         "script": "\n".join(map(asset, _SCRIPTS)),
     }
-    text = asset("page.html")
-    for name, part in parts.items():
-        text = text.replace(f"<!--{name}-->", part)
-    return text
+    return filled(asset("page.html"), parts)
 
 
 def write_page(
@@ -60,9 +57,9 @@ def write_page(
 
 def framed(trace: Trace, height: int = 720) -> str:
     """The page in a frame of so many pixels, as a notebook shows it."""
-    text = html.escape(page_text(trace), quote=True)
+    text = in_html(page_text(trace))
     style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
-    return f'<iframe title="{html.escape(repr(trace), quote=True)}" style="{style}" srcdoc="{text}"></iframe>'
+    return f'<iframe title="{in_html(repr(trace))}" style="{style}" srcdoc="{text}"></iframe>'
 
 
 @cache

@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from shape_inference.escaping import Harmless
+
 from ..collection import no_collection
 from ..graph import Module, ModuleGroup
 from ..nesting import room
@@ -27,7 +29,7 @@ from .verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, Verd
 MOST_BUFFERS = 4
 
 
-class ScheduleError(ValueError):
+class ScheduleError(Harmless, ValueError):
     """No order lets these programs run; `verdict` says why."""
 
     def __init__(self, verdict: Verdict) -> None:

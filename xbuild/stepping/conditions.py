@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from shape_inference.escaping import Harmless
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "all": np.all, "any": np.any, "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan,
     "max": np.max, "mean": np.mean, "min": np.min, "sum": np.sum,
@@ -19,7 +21,7 @@ _ALLOWED = (
 )  # fmt: skip
 
 
-class ConditionError(Exception):
+class ConditionError(Harmless):
     """A text is no condition; the message says why."""
 
 

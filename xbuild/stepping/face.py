@@ -8,6 +8,8 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 from attrs import define, frozen
 
+from shape_inference.escaping import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -51,7 +53,7 @@ class Face:
         from rich.text import Text
 
         styled = (each if isinstance(each, Piece) else Piece(each) for each in pieces)
-        text = Text.assemble(*((each.text, STYLES[each.style]) for each in styled))
+        text = Text.assemble(*((_plain(each), STYLES[each.style]) for each in styled))
         text.rstrip()
         self.console.print(text, overflow="ellipsis" if is_cut else "fold", no_wrap=is_cut, highlight=False)
 
@@ -99,4 +101,4 @@ def _gaps(row: Line, widths: Sequence[int]) -> list[str]:
 
 
 def _plain(piece: str | Piece) -> str:
-    return piece if isinstance(piece, str) else piece.text
+    return printable(piece if isinstance(piece, str) else piece.text)

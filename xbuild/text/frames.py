@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from shape_inference.escaping import hlo_text
+
 from ..graph import MetadataSource
 from .header import TABLES
 
@@ -49,11 +51,13 @@ def origin(frames: Frames, metadata: Mapping[str, Any]) -> MetadataSource | None
     if found := frames.get(metadata.get("stack_frame_id", 0)):
         return found
     file, line = metadata.get("source_file"), metadata.get("source_line")
-    return MetadataSource(file, line, str(metadata.get("op_name", ""))) if file and isinstance(line, int) else None
+    if not (isinstance(file, str) and file and isinstance(line, int)):
+        return None
+    return MetadataSource(file, line, str(metadata.get("op_name", "")))
 
 
 def _strings(table: str) -> dict[int, str]:
-    return {int(number): re.sub(r"\\(.)", r"\1", text) for number, text in _STRING.findall(table)}
+    return {int(number): hlo_text(text) for number, text in _STRING.findall(table)}
 
 
 def _records(table: str) -> list[tuple[int, dict[str, int]]]:

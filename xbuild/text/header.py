@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import Factory, define
 
+from shape_inference.escaping import hlo_kept
+
 from .aliases import Alias, read_buffer_donor, read_input_output_alias
 from .groups import MOST_DEVICES
 from .notes import Raw, raw
@@ -93,4 +95,4 @@ def _tables(scanner: Scanner, header: Header) -> None:
             scanner.integer()
             raw(scanner)
     if scanner.place > begin:
-        header.annotations["stack_tables"] = scanner.text[begin : scanner.place].rstrip()
+        header.annotations["stack_tables"] = hlo_kept(scanner.text[begin : scanner.place].rstrip())

@@ -6,13 +6,14 @@ from typing import Any
 
 from shape_inference import AnyShape, PrimitiveType, Shape, TupleShape, refuse
 from shape_inference.dims import wider
+from shape_inference.escaping import hlo_kept, hlo_string
 
 from ..graph import Instruction
 from .groups import groups_text, read_groups
 from .notes import read_pairs_of
 from .said import Said
 from .spelling import Found, Joined, told
-from .words import DIMS, ONE_DIM, SHAPE, quoted, read_dims
+from .words import DIMS, ONE_DIM, SHAPE, read_dims
 from .writer import Writer
 
 
@@ -83,7 +84,7 @@ BRANCHES = Joined(
 
 def _domain(writer: Writer, instruction: Instruction) -> str:
     a = instruction.attributes
-    return f", domain={{kind={quoted(a.kind)}, entry={a.entry}, exit={a.exit}}}"
+    return f", domain={{kind={hlo_string(a.kind)}, entry={a.entry}, exit={a.exit}}}"
 
 
 def _read_domain(reader: Any) -> Found:
@@ -93,7 +94,7 @@ def _read_domain(reader: Any) -> Found:
         reader.expect(before)
         if not reader.take(f"{key}="):
             reader.expected(f"{key}=")
-        found[key] = reader.string() if key == "kind" else reader.braces()
+        found[key] = reader.string() if key == "kind" else hlo_kept(reader.braces())
     reader.expect("}")
     return found
 

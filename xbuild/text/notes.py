@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shape_inference import refuse
+from shape_inference.escaping import hlo_kept, hlo_string, printable
 
 from ..graph import Instruction
 from .faults import Fault
 from .scanner import Scanner
 from .shardings import read_sharding
-from .words import nested, quoted, read_pairs
+from .words import nested, read_pairs
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -85,7 +86,7 @@ def _frontend(instruction: Instruction) -> str:
     given: Mapping[str, str] = instruction.annotations.get("frontend_attributes", {})
     pairs = instruction.attributes.source_target_pairs if instruction.opcode in PAIRED else ()
     entries = {**({PAIRS: nested(pairs)} if pairs else {}), **given}
-    words = (f"{key}={value if isinstance(value, Raw) else quoted(value)}" for key, value in entries.items())
+    words = (f"{key}={_entry_text(value)}" for key, value in entries.items())
     return f"frontend_attributes={{{','.join(words)}}}" if entries else ""
 
 
@@ -94,16 +95,22 @@ def _metadata(writer: Writer, instruction: Instruction) -> str:
     source = writer.source(instruction)
     if source is not None and "source_file" not in entries:
         entries |= {"source_file": source.file, "source_line": source.line}
-    words = (f"{key}={quoted(v) if isinstance(v, str) and not isinstance(v, Raw) else v}" for key, v in entries.items())
+    words = (f"{key}={_entry_text(value)}" for key, value in entries.items())
     return f"metadata={{{' '.join(words)}}}" if entries else ""
 
 
+def _entry_text(value: Any) -> str:
+    return hlo_string(value) if isinstance(value, str) and not isinstance(value, Raw) else str(value)
+
+
 def _backend(instruction: Instruction) -> str:
-    """As it was read: in braces where it is a whole pair of them."""
+    """As it was read: in braces where it is a whole pair of them, and hides nothing."""
     config = instruction.annotations.get("backend_config")
     if instruction.opcode == "custom_call" and config is None:
         config = instruction.attributes.backend_config or None
-    return "" if config is None else f"backend_config={config if _is_braced(config) else quoted(config)}"
+    if config is None:
+        return ""
+    return f"backend_config={config if printable(config) == config and _is_braced(config) else hlo_string(config)}"
 
 
 def _is_braced(config: str) -> bool:
@@ -117,11 +124,11 @@ def _is_braced(config: str) -> bool:
 def raw(reader: Scanner) -> Raw:
     """One value, whatever it is: in braces, in quotes, or a word."""
     if reader.sees("{"):
-        return Raw(reader.braces())
+        return Raw(hlo_kept(reader.braces()))
     if reader.sees('"') or reader.sees("'"):
-        return Raw(quoted(reader.string()))
+        return Raw(hlo_string(reader.string()))
     match = reader.scan(_BARE)
-    return Raw(match[0]) if match else reader.expected("a value")
+    return Raw(hlo_kept(match[0])) if match else reader.expected("a value")
 
 
 _BARE = re.compile(r"[^\s,(){}\[\]=\"']++")
@@ -142,7 +149,7 @@ def _read_frontend(reader: Reader) -> dict[str, str]:
 def _entry(reader: Scanner) -> tuple[str, str]:
     key, _ = reader.key()
     if reader.sees("{"):
-        return key, Raw(reader.braces())
+        return key, Raw(hlo_kept(reader.braces()))
     return key, reader.string()
 
 
@@ -162,7 +169,7 @@ def _read_metadata(reader: Reader) -> dict[str, Any]:
 def _read_sharding(reader: Reader) -> str:
     place = reader.skip()
     read_sharding(reader)
-    return _COMMENT.sub(lambda found: found[1] or "", reader.text[place : reader.place])
+    return _COMMENT.sub(lambda found: found[1] or "", hlo_kept(reader.text[place : reader.place]))
 
 
 def _read_config(reader: Reader) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from shape_inference.escaping import hlo_string
+
 from ..graph import Computation, Instruction, Module
 from .codecs import spellings
 from .expansion import expansion
@@ -65,7 +67,7 @@ def _blocks(computations: Iterable[Computation], entry: Computation, writer: Wri
     ordered = [each for each in every if each is entry or each not in hidden]
     writer.name_all(ordered)
     for each in ordered:
-        thread = f', execution_thread="{on[each]}"' if each in on else ""
+        thread = f", execution_thread={hlo_string(on[each])}" if each in on else ""
         yield _block(each, "ENTRY " if each is entry else "", writer) + thread
 
 

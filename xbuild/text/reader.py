@@ -9,7 +9,7 @@ from typing import Any
 from shape_inference import AnyShape, ProgramShape, compatible
 
 from ..collection import no_collection
-from ..graph import Computation, Module, TextSource, MetadataSource
+from ..graph import Computation, MetadataSource, Module
 from .aliases import check_aliases
 from .body import Body
 from .faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
@@ -47,7 +47,7 @@ def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = Fal
     Source: xla/hlo/parser, the grammar of HLO text.
     """
     if isinstance(text, bytes | bytearray):
-        text = text.decode("utf-8", errors="replace")
+        text = text.decode("utf-8", errors="surrogateescape")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
     with no_collection():

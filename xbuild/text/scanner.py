@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
 from shape_inference import AnyShape
+from shape_inference.escaping import hlo_text
 from shape_inference.notation import BLANK, NotAShape, shape_at
 
 from .faults import Fault
@@ -22,8 +23,6 @@ _NUMBER = re.compile(r"-?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|-?inf|-?na
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"|\'((?:[^\'\\]++|\\.)*+)\'', re.DOTALL)
 _NEXT_BRACE = re.compile(r'(?:[^{}"]++|"(?:[^"\\]++|\\.)*+")*+([{}])', re.DOTALL)
 _IN_BRACES = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
 MAX_DEPTH = 40
 
@@ -129,7 +128,7 @@ class Scanner:
         if not match:
             self.expected("a string in quotes")
         body = match[2] if match[1] is None else match[1]
-        return _unescaped(body) if "\\" in body else body
+        return hlo_text(body)
 
     def braces(self) -> str:
         """The text from `{` to the brace that closes it, strings skipped."""
@@ -195,20 +194,3 @@ def did_you_mean(word: str, words: Iterable[str]) -> tuple[str, ...]:
 
 def _quoted(found: str) -> str:
     return repr(found[:40]) if found else "the end of the text"
-
-
-def _unescaped(body: str) -> str:
-    """C's escapes; those of bytes beyond ASCII are UTF-8."""
-
-    def byte(match: re.Match[str]) -> str:
-        if match[3] and match[3] not in _LETTERS:
-            return match[3]
-        if match[3]:
-            return _LETTERS[match[3]]
-        return chr(int(match[1], 16) if match[1] else int(match[2], 8) & 255)
-
-    text = _ESCAPE.sub(byte, body)
-    try:
-        return text.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import frozen
 
 from shape_inference import AnyShape, Dims, PrimitiveType, Shape
+from shape_inference.escaping import hlo_string
 from shape_inference.windows import Window, window_text
 
 from ..attributes import Padding, Region, Regions, SourceTargetPairs
@@ -37,12 +38,6 @@ def braces(values: Iterable[Any]) -> str:
 def nested(values: Iterable[Iterable[Any]]) -> str:
     return braces(map(braces, values))
 
-
-def quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
-
-
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 _PADDING = re.compile(r"-?\d{1,19}_-?\d{1,19}(?:_-?\d{1,19})?(?:x-?\d{1,19}_-?\d{1,19}(?:_-?\d{1,19})?)*+", re.ASCII)
 _LABELS = re.compile(r"[0-9bf?]{2,66}+_[0-9io?]{2,66}+->[0-9bf?]{2,66}+")
@@ -99,7 +94,7 @@ def _padding(dim: Any) -> str:
 INTEGER = Word(_plain(str), lambda reader: reader.integer())
 NUMBER = Word(_plain(lambda value: repr(value).removesuffix(".0")), lambda reader: reader.number())
 FLAG = Word(_plain(lambda value: "true" if value else "false"), lambda reader: reader.flag())
-STRING = Word(_plain(quoted), lambda reader: reader.string())
+STRING = Word(_plain(hlo_string), lambda reader: reader.string())
 CHOICE = Word(_plain(str), lambda reader: reader.word())
 DIMS = Word(_plain(braces), read_dims)
 ONE_DIM = Word(_plain(lambda value: f"{{{value}}}"), _read_one)

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 from attrs import define
 
+from shape_inference.escaping import Harmless
+
 from .locking import is_running, locked, this_process
 
 FORMAT = "xbuild trace 2"
@@ -25,7 +27,7 @@ _LARGEST = 1 << 26
 _CLOSED = "closed"
 
 
-class TraceError(Exception):
+class TraceError(Harmless):
     """A folder holds no trace that can be read, or other things than a trace."""
 
 

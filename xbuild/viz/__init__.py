@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from attrs import frozen
 
+from shape_inference.escaping import Harmless
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
@@ -172,5 +174,5 @@ def form_of(path_or_format: str | os.PathLike[str]) -> str:
     return form
 
 
-class ViewError(ValueError):
+class ViewError(Harmless, ValueError):
     """A view asks for what is not in the program."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 
 from attrs import frozen
+
+from shape_inference.escaping import in_dot, in_html
 
 from .data import STEPS, Scale, colours
 from .kinds import Kind, Outline
@@ -93,12 +94,12 @@ class Writer:
     def opened(self, cluster: Cluster, depth: int) -> Iterator[str]:
         """The beginning of a frame."""
         pad, theme = "  " * depth, theme_of(self.theme)
-        yield f"{pad}subgraph {quoted(f'cluster_{cluster.id}')} {{"
+        yield f"{pad}subgraph {in_dot(f'cluster_{cluster.id}')} {{"
         fill = theme.frames[min(depth, len(theme.frames) - 1)]
         style = "rounded,filled" if depth == 0 else "rounded,filled,dashed"
         yield (
-            f"{pad}  graph [id={quoted(f'cluster_{cluster.id}')} style={quoted(style)} fillcolor={quoted(fill)} "
-            f'color="{theme.frame}" labelloc=t labeljust=l margin=12 label=<<B>{escaped(cluster.title)}</B>>]'
+            f"{pad}  graph [id={in_dot(f'cluster_{cluster.id}')} style={in_dot(style)} fillcolor={in_dot(fill)} "
+            f'color="{theme.frame}" labelloc=t labeljust=l margin=12 label=<<B>{_html(cluster.title)}</B>>]'
         )
 
     def box(self, box: Box, place: str = "") -> str:
@@ -108,8 +109,8 @@ class Writer:
         root = " penwidth=2.6" if box.is_root else ""
         dashed = ' style="filled,dashed"' if box.stubs else ""
         return (
-            f"{quoted(box.id)} [id={quoted(box.id)} {_SHAPES[box.kind.outline]}{root}{dashed} "
-            f'fillcolor="{fill}" color="{border}" tooltip={quoted(box.tooltip or box.name)}{place} '
+            f"{in_dot(box.id)} [id={in_dot(box.id)} {_SHAPES[box.kind.outline]}{root}{dashed} "
+            f'fillcolor="{fill}" color="{border}" tooltip={in_dot(box.tooltip or box.name)}{place} '
             f"label=<{self._table(box)}>]"
         )
 
@@ -118,7 +119,7 @@ class Writer:
         _, border, ink = self._colours(box)
         root = "  ◂ ROOT" if box.is_root else ""
         small = [*((box.title,) if box.title and not box.says_its_op else ()), *box.details, *box.stubs]
-        lines = [f"<B>{escaped(box.name)}</B>{root}", *map(_small, small), *([escaped(box.shape)] if box.shape else [])]
+        lines = [f"<B>{_html(box.name)}</B>{root}", *map(_small, small), *([_html(box.shape)] if box.shape else [])]
         lines += [f"<B>{_small(box.mark.words)}</B>"] if box.mark else []
         rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
         return (
@@ -139,11 +140,11 @@ class Writer:
     def edge(self, edge: Edge, place: str = "") -> str:
         labels = ""
         if edge.at_tail or edge.at_head:
-            labels = f" taillabel={quoted(edge.at_tail)} headlabel={quoted(edge.at_head)}"
-        tooltip = f" tooltip={quoted(edge.tooltip)}" if edge.tooltip else ""
+            labels = f" taillabel={in_dot(edge.at_tail)} headlabel={in_dot(edge.at_head)}"
+        tooltip = f" tooltip={in_dot(edge.tooltip)}" if edge.tooltip else ""
         style = f" {_EDGES[edge.what]}" if edge.what in _EDGES else ""
         colour = theme_of(self.theme).lines[edge.what]
-        return f'{quoted(edge.tail)} -> {quoted(edge.head)} [color="{colour}"{style}{labels}{tooltip}{place}]'
+        return f'{in_dot(edge.tail)} -> {in_dot(edge.head)} [color="{colour}"{style}{labels}{tooltip}{place}]'
 
     def legend(self) -> str:
         """What is not shown, and the kinds of boxes and lines that occur."""
@@ -174,7 +175,7 @@ class Writer:
         fill, border, ink = kind.colours(self.theme)
         if self.picture.scale and self.picture.scale.low is not None:
             fill, border, ink = theme_of(self.theme).ground, theme_of(self.theme).dim, theme_of(self.theme).ink
-        text = f'<FONT POINT-SIZE="9" COLOR="{ink}"><B>{kind.letter}</B>  {escaped(kind.name)}</FONT>'
+        text = f'<FONT POINT-SIZE="9" COLOR="{ink}"><B>{kind.letter}</B>  {_html(kind.name)}</FONT>'
         return f'<TD BGCOLOR="{fill}" COLOR="{border}">{text}</TD>'
 
 
@@ -184,17 +185,13 @@ def size_text(width: float, height: float) -> str:
 
 
 def _small(text: str) -> str:
-    return f'<FONT POINT-SIZE="9">{escaped(text)}</FONT>'
+    return f'<FONT POINT-SIZE="9">{_html(text)}</FONT>'
 
 
 def _word(color: str, text: str) -> str:
-    return f'<TD><FONT POINT-SIZE="9" COLOR="{color}">{escaped(text)}</FONT></TD>'
+    return f'<TD><FONT POINT-SIZE="9" COLOR="{color}">{_html(text)}</FONT></TD>'
 
 
-def escaped(text: str) -> str:
-    return html.escape(text, quote=True).replace("\n", " ")
-
-
-def quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "&#10;")
-    return f'"{escaped}"'
+def _html(text: str) -> str:
+    """Words of a label like HTML; it has no lines but its rows."""
+    return in_html(text).replace("\n", " ")

@@ -17,8 +17,8 @@ from .data import Mark
 from .folding import Folding, simple_reducer
 from .kinds import OTHER, Kind, kind_of
 from .picture import Box, Cluster, Edge, Picture, Words
+from .words import scope_of, title_of, tooltip, worded, words_of
 from .words import short_shape as short_shape
-from .words import title_of, tooltip, worded, words_of
 
 _DEEPEST = 100  # frames in frames
 
@@ -109,7 +109,7 @@ class _Drawing:
             (),
             partial(tooltip, instruction),
             instruction is computation.root,
-            instruction.annotations.get("metadata", {}).get("op_name", ""),
+            scope_of(instruction),
             frozenset(folding.names(instruction)),
             mark=self.marks.get(instruction),
         )

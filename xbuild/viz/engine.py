@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from shape_inference.escaping import Harmless
+
 SECONDS = 5.0
 
 
-class DrawingError(RuntimeError):
+class DrawingError(Harmless, RuntimeError):
     """No picture: there is no engine, it took too long, or it failed."""
 
 

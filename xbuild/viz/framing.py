@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .svg.document import escaped
+from shape_inference.escaping import in_html
+
 from .svg.style import FONT
 from .themes import Theme, theme_of
 
@@ -16,7 +17,7 @@ def beside(svg: str, report: str, theme: str) -> str:
     """A picture and the report that it is of, side by side where there is room for both."""
     return (
         f'<div class="xb-report {theme}"><style>{_style(theme)}</style>'
-        f'<div class="xb-picture">{svg}</div><pre>{escaped(report)}</pre></div>'
+        f'<div class="xb-picture">{svg}</div><pre>{in_html(report)}</pre></div>'
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shape_inference.escaping import in_line, in_mermaid
+
 from .kinds import FOLDED, Kind, Outline
 from .picture import Box, Cluster, Picture
 from .themes import theme_of
@@ -19,7 +21,7 @@ _SHAPES: dict[Outline, tuple[str, str]] = {
 def mermaid_text(picture: Picture, theme: str = "auto") -> str:
     """The picture in Mermaid's language; the same program gives the same text."""
     numbers = {box.id: f"n{n}" for n, box in enumerate(picture.all_boxes())}
-    lines = ["flowchart TD", *(f"  %% {note}" for note in (*picture.notes, *_told(picture)))]
+    lines = ["flowchart TD", *(f"  %% {in_line(note)}" for note in (*picture.notes, *_told(picture)))]
     for place, cluster in enumerate(picture.clusters):
         lines += _cluster(cluster, numbers, f"c{place}", "  ")
     lines += (f"  {line}" for line in _edges(picture, numbers))
@@ -28,11 +30,11 @@ def mermaid_text(picture: Picture, theme: str = "auto") -> str:
 
 
 def _told(picture: Picture) -> tuple[str, ...]:
-    return (_escaped(picture.scale.said),) if picture.scale else ()
+    return (in_mermaid(picture.scale.said),) if picture.scale else ()
 
 
 def _cluster(cluster: Cluster, numbers: dict[str, str], name: str, pad: str) -> Iterator[str]:
-    yield f'{pad}subgraph {name}["{_escaped(cluster.title)}"]'
+    yield f'{pad}subgraph {name}["{in_mermaid(cluster.title)}"]'
     for box in cluster.boxes:
         yield f"{pad}  {_box(box, numbers[box.id])}"
     for place, inner in enumerate(cluster.clusters):
@@ -43,7 +45,7 @@ def _cluster(cluster: Cluster, numbers: dict[str, str], name: str, pad: str) -> 
 def _box(box: Box, number: str) -> str:
     opening, closing = _SHAPES[box.kind.outline]
     root = " ◂ ROOT" if box.is_root else ""
-    first = f"<b>{box.kind.letter} · {_escaped(box.name)}</b>{root}"
+    first = f"<b>{box.kind.letter} · {in_mermaid(box.name)}</b>{root}"
     rest = (
         *((box.title,) if not box.says_its_op else ()),
         *box.details,
@@ -51,13 +53,13 @@ def _box(box: Box, number: str) -> str:
         *box.stubs,
         *((box.mark.words,) if box.mark else ()),
     )
-    return f'{number}{opening}"{"<br/>".join([first, *(_escaped(each) for each in rest if each)])}"{closing}'
+    return f'{number}{opening}"{"<br/>".join([first, *(in_mermaid(each) for each in rest if each)])}"{closing}'
 
 
 def _edges(picture: Picture, numbers: dict[str, str]) -> Iterator[str]:
     for edge in picture.edges:
         words = " → ".join(each for each in (edge.at_tail, edge.at_head) if each)
-        label = f'|"{_escaped(words)}"|' if words else ""
+        label = f'|"{in_mermaid(words)}"|' if words else ""
         yield f"{numbers[edge.tail]} {_ARROWS[edge.what]}{label} {numbers[edge.head]}"
 
 
@@ -76,8 +78,3 @@ def _styles(picture: Picture, numbers: dict[str, str], theme: str) -> Iterator[s
 
 def _class(kind: Kind) -> str:
     return "folded" if kind is FOLDED else f"kind{kind.letter}"
-
-
-def _escaped(text: str) -> str:
-    """Words in which nothing is read as markup: Mermaid writes a letter as its number between # and ;."""
-    return "".join(letter if letter.isalnum() or letter in " .,_-+=():→←·" else f"#{ord(letter)};" for letter in text)

@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import evolve
 
+from shape_inference.escaping import in_line
+
 from ..builder import Value
 from ..collection import no_collection
 from ..graph import Computation, Instruction, Module, ModuleGroup
@@ -39,7 +41,7 @@ def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_
 
 def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum], name: str) -> Picture:
     """The picture of a program with data over its boxes, and how many of them have no box."""
-    marks, name = by_instruction(program, data), " ".join(name.split())
+    marks, name = by_instruction(program, data), in_line(" ".join(name.split()))
     picture = draw(program, marks)
     shown = {id(box.mark): box.mark for box in picture.all_boxes() if box.mark is not None}
     left = len(marks) - len(shown)

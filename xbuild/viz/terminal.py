@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shape_inference.escaping import printable
+
 from .picture import Box, Cluster, Picture
 
 
@@ -12,7 +14,7 @@ def terminal_text(picture: Picture) -> str:
     told = (picture.scale.said,) if picture.scale else ()
     notes = "".join(f"{note}\n" for note in (*picture.notes, *told))
     trees = ("".join(f"{line}\n" for line in _tree(cluster, "")) for cluster in picture.clusters)
-    return notes + "\n".join(trees)
+    return printable(notes + "\n".join(trees))
 
 
 def _tree(cluster: Cluster, indent: str) -> Iterator[str]:

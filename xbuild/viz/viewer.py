@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Container
 from importlib.resources import files
 from typing import Any
+
+from shape_inference.escaping import in_html, in_json
 
 from .data import Scale
 from .kinds import FOLDED
@@ -16,7 +17,7 @@ from .layout.places import Rectangle
 from .merging import frames
 from .picture import Box, Picture
 from .sheets import Sheet, sheets
-from .svg.document import escaped, part_text, svg_text
+from .svg.document import part_text, svg_text
 from .unfolding import first_inside
 
 _SCRIPTS = ("viewer.js", "axis.js", "lines.js", "frames.js", "unfolding.js", "culling.js")
@@ -31,17 +32,17 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
         "<!doctype html>",
         f'<html lang="en" class="{theme}">',
         '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escaped(picture.name)}</title>",
+        f"<title>{in_html(picture.name)}</title>",
         f"<style>\n{_asset('viewer.css')}</style></head>",
         "<body>",
-        f"<header><h1>{escaped(picture.name)}</h1>",
+        f"<header><h1>{in_html(picture.name)}</h1>",
         '<input id="search" type="search" placeholder="name, op, shape, file:line  ( / )" aria-label="search">',
         '<span id="count" role="status"></span>',
         '<button id="fit" type="button" title="all of it (f); nearer and farther: + and -, or Ctrl and the wheel">'
         "fit</button></header>",
         f'<main><div id="stage">{svg_text(picture, theme, layout, [each.picture for each in inside])}</div>'
         '<aside id="side" aria-label="the chosen box" hidden></aside></main>',
-        f'<script id="data" type="application/json">{_json(_data(picture, layout, unfolds))}</script>',
+        f'<script id="data" type="application/json">{in_json(_data(picture, layout, unfolds))}</script>',
         f'<script id="inside" type="application/octet-stream">{_packed(picture, inside, theme, unfolds)}</script>',
         "<script>",
         *map(_asset, _SCRIPTS),
@@ -74,7 +75,7 @@ def _packed(picture: Picture, inside: list[Sheet], theme: str, unfolds: Containe
         layout = lay_out(sheet.picture)
         drawn = part_text(sheet.picture, theme, layout, sheet.depth)
         found.append({"of": sheet.box, "svg": drawn, **_data(sheet.picture, layout, unfolds)})
-    return base64.b64encode(zlib.compress(_json({"sheets": found, "links": links}).encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(in_json({"sheets": found, "links": links}).encode(), 9)).decode()
 
 
 def _links(picture: Picture, inside: list[Sheet]) -> list[list[int]]:
@@ -84,11 +85,6 @@ def _links(picture: Picture, inside: list[Sheet]) -> list[list[int]]:
     drawn = {(edge.tail, edge.head) for each in pictures for edge in each.edges}
     links = dict.fromkeys((e.tail, e.head) for e in picture.lines if e.tail in number and e.head in number)
     return [[number[tail], number[head]] for tail, head in links if (tail, head) not in drawn]
-
-
-def _json(data: object) -> str:
-    """As it may stand in a script."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _frames(picture: Picture, layout: Layout) -> list[list[Any]]:

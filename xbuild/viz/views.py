@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from attrs import evolve, field, frozen
 
+from shape_inference.escaping import in_line
+
 from . import MOST, ViewError
 from .communication import only_collectives
 from .merging import fold_computation, fold_computations, fold_scope, fold_scopes
@@ -77,6 +79,7 @@ def _between(picture: Picture, start: Box, end: Box) -> Picture:
 
 def _folded(picture: Picture, name: str) -> Picture:
     """A computation folded into its callers, or all scopes of this name into a box."""
+    name = in_line(name)  # as scopes are told
     for fold in (fold_computation, fold_scope):
         found = fold(picture, name)
         if found is not None:

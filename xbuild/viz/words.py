@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from shape_inference import AnyShape, Layout, Shape, TokenShape, TupleShape
+from shape_inference.escaping import in_line
 
 from ..diagnostics import operand_labels
 from ..graph import Instruction
@@ -86,9 +87,14 @@ def argument(operand: Instruction, folding: Folding) -> str:
     return f"{origin.name}{path}"
 
 
+def scope_of(instruction: Instruction) -> str:
+    """The name that its metadata give it."""
+    return in_line(str(instruction.annotations.get("metadata", {}).get("op_name", "")))
+
+
 def tooltip(instruction: Instruction) -> str:
     """All that is known of an instruction."""
-    scope = instruction.annotations.get("metadata", {}).get("op_name", "")
+    scope = scope_of(instruction)
     large = instruction.opcode == "constant" and instruction.attributes.literal.size > 8
     first = f"{instruction.name} = {instruction.shape} constant" if large else repr(instruction)
     lines = (first, str(instruction.source or ""), f"scope {scope}" if scope else "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shape_inference.escaping import printable
+
 from . import Lanes, State, Stop, words_of_state
 
 _MARKS: dict[State, str] = {"done": "", "cycle": "✗ ", "waits": "… ", "later": "· ", "asked": "? ", "open": "~ "}
@@ -11,7 +13,7 @@ _MARKS: dict[State, str] = {"done": "", "cycle": "✗ ", "waits": "… ", "later
 
 def lanes_text(lanes: Lanes) -> str:
     """The lanes in letters."""
-    return "".join(f"{line}\n" for line in _lines(lanes))
+    return printable("".join(f"{line}\n" for line in _lines(lanes)))
 
 
 def _lines(lanes: Lanes) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
+
+from shape_inference.escaping import in_html
 
 from ..data import Scale
 from ..layout import Layout, Rectangle, Route, lay_out
@@ -48,7 +49,7 @@ def document(
     whole = "\n".join((
         f'<svg xmlns="http://www.w3.org/2000/svg" class="xb {theme}" width="{w}" height="{h}" '
         f'viewBox="0 0 {w} {h}" role="img">',
-        f"<title>{escaped(name)}</title>",
+        f"<title>{in_html(name)}</title>",
         f"<style>{style(theme, extra)}</style>",
         f"<defs>{''.join(map(_arrow, LIGHT.lines))}</defs>",
         f'<rect class="ground" width="{w}" height="{h}"/>',
@@ -100,7 +101,7 @@ def _frames(cluster: Cluster, places: Mapping[str, Rectangle], depth: int) -> It
     place = places[cluster.id]
     fill = f"f{min(depth, 3)}"
     dash = ' stroke-dasharray="4 3"' if depth else ""
-    yield f'<path class="frame {fill}" id="{escaped(f"cluster_{cluster.id}")}"{dash} d="{rounded(place, 8)}"/>'
+    yield f'<path class="frame {fill}" id="{in_html(f"cluster_{cluster.id}")}"{dash} d="{rounded(place, 8)}"/>'
     yield text(place.x + 12, place.y + 19, cluster.title, TITLE_SIZE, "name")
     for inner in cluster.clusters:
         yield from _frames(inner, places, depth + 1)
@@ -108,7 +109,7 @@ def _frames(cluster: Cluster, places: Mapping[str, Rectangle], depth: int) -> It
 
 def _line(route: Route) -> Iterator[str]:
     edge = route.edge
-    title = f"<title>{escaped(edge.tooltip)}</title>" if edge.tooltip else ""
+    title = f"<title>{in_html(edge.tooltip)}</title>" if edge.tooltip else ""
     path = curve(route.points, sideways=route.sideways)
     yield f'<g class="line {edge.what}">{title}<path marker-end="url(#xb-{edge.what})" d="{path}"/></g>'
 
@@ -127,9 +128,9 @@ def _ends(route: Route) -> Iterator[str]:
 def _box(box: Box, place: Rectangle, scale: Scale | None, hover: bool) -> Iterator[str]:
     kind = box.kind
     root = " root" if box.is_root else ""
-    yield f'<g class="shapes {kind_class(kind.letter)}{root}{mark_class(scale, box.mark)}" id="{escaped(box.id)}">'
+    yield f'<g class="shapes {kind_class(kind.letter)}{root}{mark_class(scale, box.mark)}" id="{in_html(box.id)}">'
     if hover:
-        yield f"<title>{escaped(said_of(box, scale))}</title>"
+        yield f"<title>{in_html(said_of(box, scale))}</title>"
     dash = ' stroke-dasharray="5 3"' if box.stubs else ""
     yield f'<path{dash} d="{outline(kind.outline, place)}"/>'
     if kind.outline == "double":
@@ -159,10 +160,4 @@ def text(x: float, y: float, words: str, size: float, role: str = "", anchor: st
     """Words, whose lower left corner (or middle) is given."""
     anchored = f' text-anchor="{anchor}"' if anchor else ""
     named = f' class="{role}"' if role else ""
-    return f'<text x="{n(x)}" y="{n(y)}" font-size="{n(size)}"{named}{anchored}>{escaped(words)}</text>'
-
-
-def escaped(words: str) -> str:
-    """Words as XML has them; control characters, which it has not, are left out."""
-    plain = "".join(letter for letter in words if letter >= " " or letter in "\n\t")
-    return html.escape(plain, quote=True)
+    return f'<text x="{n(x)}" y="{n(y)}" font-size="{n(size)}"{named}{anchored}>{in_html(words)}</text>'

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
+from shape_inference.escaping import in_html
+
 from ..kinds import KINDS
 from ..lanes import Arrow, Bar, Lane, Lanes, Stop, words_of_state
 from ..layout.places import Point, Rectangle
 from ..layout.sizes import ADVANCE, width_of
-from .document import document, escaped, marker, text
+from .document import document, marker, text
 from .lane_style import EXTRA
 from .outlines import curve, n, outline, rounded
 from .style import kind_class
@@ -151,7 +153,7 @@ class Drawing:
             top, low = (self._middle(lane, self._rows[bar.column]) for lane in (bar.lanes[0], bar.lanes[-1]))
             top, low = top - 26, low + 26
             yield [
-                f'<g><title>{escaped(bar.name)}</title><path class="bar" '
+                f'<g><title>{in_html(bar.name)}</title><path class="bar" '
                 f'd="{rounded(Rectangle(x, top, 14, low - top), 7)}"/></g>'
             ]
 
@@ -190,7 +192,7 @@ class Drawing:
     def _arrow(self, arrow: Arrow) -> Iterator[str]:
         path = curve(self._way(arrow), sideways=True)
         marker = "" if arrow.what == "clash" else f' marker-end="url(#xb-{arrow.what})"'
-        title = f"<title>{escaped(arrow.tooltip)}</title>" if arrow.tooltip else ""
+        title = f"<title>{in_html(arrow.tooltip)}</title>" if arrow.tooltip else ""
         if arrow.what == "channel" and self._row(arrow.tail) != self._row(arrow.head):
             # It goes to the end of its row, and on from the beginning of the other.
             head = self.places[arrow.head]
@@ -258,7 +260,7 @@ def _short(fact: str) -> str:
 
 def _stop(stop: Stop, place: Rectangle) -> Iterator[str]:
     kind = f"shapes {kind_class(stop.kind.letter)}" if stop.state in ("done", "open") else ""
-    yield f'<g class="{kind} s-{stop.state}"><title>{escaped(stop.tooltip or stop.name)}</title>'
+    yield f'<g class="{kind} s-{stop.state}"><title>{in_html(stop.tooltip or stop.name)}</title>'
     form = stop.kind.outline if stop.state in ("done", "open") else "plain"
     yield f'<path d="{outline(form, place)}"/>'
     x, y = place.middle

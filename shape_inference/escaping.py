@@ -1,0 +1,207 @@
+"""How text of others is written where it must do no harm: in a terminal, HTML, svg, JSON, dot, Mermaid, HLO text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+
+__all__ = [
+    "Harmless", "filled", "hlo_kept", "hlo_string", "hlo_text", "in_dot", "in_html", "in_json", "in_line", "in_mermaid",
+    "printable",
+]  # fmt: skip
+
+
+class _Table(dict[int, str]):
+    """Characters as they are written; those that print (as `str.isprintable` has it) stand for themselves."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        self[code] = letter if letter.isprintable() else _spelled(code)
+        return self[code]
+
+
+def _spelled(code: int) -> str:
+    """A character as an escape of Python."""
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_LINES, _LINE = _Table({9: "\t", 10: "\n"}), _Table({9: "\\t", 10: "\\n", 13: "\\r"})
+
+
+def printable(text: str) -> str:
+    r"""Text for a terminal: control characters, marks of direction, what has no width, half a surrogate pair and
+    whatever else does not print become escapes; lines and tabs stay. What is printable already stays as it is.
+
+    >>> print(printable("a\x1b[2J\u202eb"))
+    a\x1b[2J\u202eb
+    """
+    return text.translate(_LINES)
+
+
+def in_line(text: str) -> str:
+    r"""The same for a name within a line, which it neither ends nor moves on.
+
+    >>> print(in_line("first\nok: no deadlock"))
+    first\nok: no deadlock
+    """
+    return text.translate(_LINE)
+
+
+class Harmless(Exception):
+    """An error whose text may name what a stranger's file says: it can be shown in a terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+def in_html(text: str) -> str:
+    """Text of HTML or XML (svg), or an attribute of these in quotes.
+
+    >>> in_html("a<b & 'c'")
+    'a&lt;b &amp; &#x27;c&#x27;'
+    """
+    return html.escape(printable(text), quote=True)
+
+
+# An escape of JSON, or a character that may not stand in a script as it is.
+_IN_SCRIPT = re.compile(r"\\(u[0-9a-f]{4}|.)|[^ -;=-~]")
+
+
+def in_json(data: object) -> str:
+    r"""JSON that may stand in a <script> of HTML; strings in it hold the printable form of their text.
+
+    >>> print(in_json({"name": "</script>\x1b"}))
+    {"name":"\u003c/script>\\x1b"}
+    """
+    return _IN_SCRIPT.sub(_in_script, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
+def _in_script(match: re.Match[str]) -> str:
+    found = match[0]
+    if found == "<":
+        return "\\u003c"
+    if match[1] is None:
+        return printable(found).replace("\\", "\\\\")
+    if found in _PLAIN:
+        return found
+    return "\\" + printable(json.loads(f'"{found}"'))
+
+
+_PLAIN = frozenset({"\\\\", '\\"', "\\n", "\\t"})
+
+
+def in_dot(text: str) -> str:
+    r"""A string of graphviz, with its quotes; where it is shown, it is shown as it is.
+
+    >>> print(in_dot('a "b" \\N'))
+    "a \"b\" \\N"
+    """
+    plain = printable(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + plain.replace("\n", "&#10;") + '"'
+
+
+def in_mermaid(text: str) -> str:
+    """Words in which Mermaid reads no markup: it writes a letter as its number between # and ;.
+
+    >>> in_mermaid("a[b]")
+    'a#91;b#93;'
+    """
+    plain = in_line(text)
+    return "".join(letter if letter.isalnum() or letter in " .,_-+=():→←·" else f"#{ord(letter)};" for letter in plain)
+
+
+_HLO = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_UNLIKE_HLO = re.compile(r"[^ !#-\[\]-~]")
+
+
+def hlo_string(text: str) -> str:
+    r"""A string of HLO text, with its quotes; what does not print is written as XLA does it, its bytes in octal.
+
+    >>> print(hlo_string("a\x1b\u202eé"))
+    "a\033\342\200\256é"
+    """
+    return f'"{_UNLIKE_HLO.sub(_in_hlo, text)}"'
+
+
+def _in_hlo(match: re.Match[str]) -> str:
+    letter = match[0]
+    return _HLO.get(letter) or (letter if letter.isprintable() else _octal(letter))
+
+
+def _octal(letter: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in _bytes(letter))
+
+
+def _bytes(text: str) -> bytes:
+    """Text in UTF-8; half a surrogate pair that stands for a byte is that byte again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        ways = (("surrogateescape" if 0xDC80 <= ord(each) <= 0xDCFF else "surrogatepass", each) for each in text)
+        return b"".join(each.encode("utf-8", way) for way, each in ways)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(?:u([0-9A-Fa-f]{4})|U(00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4}))|(.))",
+    re.DOTALL,
+)
+_LETTERS = dict(zip(b"ntrabfv", b"\n\t\r\a\b\f\v", strict=True))
+
+
+def hlo_text(body: str) -> str:
+    r"""What a string of HLO text says, from what stands between its quotes: the inverse of `hlo_string`.
+
+    Bytes that are none of UTF-8 become halves of surrogate pairs, as names of files have them in Python.
+
+    >>> hlo_text(r"\303\251 \x41 \u00e9 \377")
+    'é A é \udcff'
+    """
+    if "\\" not in body:
+        return body
+    data = _ESCAPE.sub(_unescaped, _bytes(body))
+    for errors in ("strict", "surrogatepass"):
+        try:
+            return data.decode("utf-8", errors)
+        except UnicodeDecodeError:
+            continue
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    byte, octal, short, long, letter = match.groups()
+    if letter:
+        return bytes([_LETTERS.get(letter[0], letter[0])])
+    if short or long:
+        return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
+    return bytes([int(byte, 16) if byte else int(octal, 8) & 255])
+
+
+_IN_KEPT = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^\n\t -~]', re.DOTALL)
+
+
+def hlo_kept(text: str) -> str:
+    """Words of HLO text that are printed back as they were read, strings among them: what does not print, escaped."""
+    return text if text.isprintable() else _IN_KEPT.sub(_in_kept, text)
+
+
+def _in_kept(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] == '"':
+        return found if found.isprintable() else '"' + "".join(map(_in_string, found[1:-1])) + '"'
+    return " " if found == "\r" else _in_string(found)
+
+
+def _in_string(letter: str) -> str:
+    """A letter of a string whose own escapes are there already."""
+    return letter if letter.isprintable() else _HLO.get(letter) or _octal(letter)
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """A page with each `<!--name-->` replaced by the part of that name, in one pass: parts are not looked into.
+
+    >>> filled("<b><!--one--></b><!--two-->", {"one": "<!--two-->", "two": "2"})
+    '<b><!--two--></b>2'
+    """
+    return re.sub(r"<!--(\w+)-->", lambda match: parts[match[1]], template)
