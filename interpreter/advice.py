@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from xbuild.scheduling.effects import branch_name
 from xbuild.scheduling.verdict import Finding
 
 from .replica import Device, Standing
@@ -31,7 +32,7 @@ def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:
 def went_past(device: int, waiting: Standing) -> str:
     """Why a device that has ended has not come to where another waits, as far as the place tells."""
     units = [
-        (f"took another branch of {place.instruction.name} than {place.branch}")
+        (f"took another branch of {place.instruction.name} than {branch_name(place.instruction, place.branch)}")
         if place.branch is not None
         else f"ran {place.instruction.name} fewer than {trip} times"
         for place, trip in zip(waiting.path, waiting.trips, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from xbuild.graph import Instruction, Module
+from xbuild.scheduling.effects import branch_name
 
 from .chance import Chance
 from .lines import Path, Place
@@ -43,7 +44,7 @@ class Standing:
 
 def _step(place: Place, trip: int | None) -> str:
     counted = "" if trip is None else f", trip {trip}"
-    branch = "" if place.branch is None else f", branch {place.branch}"
+    branch = "" if place.branch is None else f", {branch_name(place.instruction, place.branch)}"
     return f"{place.instruction.name}{branch}{counted}"
 
 

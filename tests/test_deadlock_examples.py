@@ -56,7 +56,7 @@ def test_replicas_of_which_one_leaves_out_an_all_reduce() -> None:
     assert "devices 0 and 2 part after loss (collective 1 of both)" in report
     assert "device 0  comes to gradients (all-reduce of add, f32[3], one group of all)" in report
     assert "device 2  comes to no other collective with it" in report
-    assert "it took another branch of conditional.20 than 0" in report
+    assert "it took another branch of conditional.20 than true_computation" in report
     assert "repair  make the predicate the same everywhere" in report
 
 

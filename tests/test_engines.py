@@ -384,3 +384,24 @@ def test_the_commands_of_the_page_run(command: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(ROOT)
     result = run(*command.split())
     assert result.exit_code == 0, result.output
+
+
+def _maybe(target: str, **attributes: Any) -> xb.Module:
+    """A custom call in a branch."""
+
+    @xb.computation(xb.pred[()], xb.f32[2])
+    def entry(p: xb.Value, x: xb.Value) -> xb.Value:
+        called = lambda y: xb.custom_call(y, target, xb.f32[2], name="cb", **attributes)  # noqa: E731
+        return xb.conditional(p, x, called, x, lambda y: y * 2.0)
+
+    return xb.Module("maybe", entry)
+
+
+@oracle
+@pytest.mark.parametrize("target", ["nobody", "xla_ffi_python_cpu_callback"])
+def test_a_custom_call_that_xla_lacks_is_refused_when_the_run_comes_to_it(target: str) -> None:
+    module = _maybe(target, api_version="API_VERSION_TYPED_FFI")
+    (result,) = execute_on_xla(module, [[False, [1.0, 2.0]]])
+    assert result.tolist() == [2.0, 4.0]
+    with pytest.raises(EngineError, match=rf"the run came to a custom call .*%cb to '{target}' .*test_engines\.py"):
+        execute_on_xla(module, [[True, [1.0, 2.0]]])

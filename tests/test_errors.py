@@ -142,7 +142,7 @@ class TestPoint5Regions:
         p, x = parameters(xb.pred[()], xb.f32[2])
         branches = (xb.computation(xb.f32[2])(lambda a: a), xb.computation(xb.f32[3])(lambda a: a))
         line = first_line(lambda: xb.ops.conditional(p, (x, x), branch_computations=branches))
-        assert missing(line, ["branch 1", "f32[3]", "f32[2]", "parameter 0"]) == []
+        assert missing(line, ["false_computation", "f32[3]", "f32[2]", "parameter 0"]) == []
 
     def test_a_reducer_of_another_type(self) -> None:
         (x,) = parameters(xb.s32[2])

@@ -27,6 +27,19 @@ def test_the_document_s_sum_over_eight_replicas_in_four_groups() -> None:
     assert execute(module, [[float(r)] for r in range(8)]) == [4.0, 6.0, 8.0, 10.0] * 2
 
 
+def test_a_sum_of_a_tuple_sums_each_element() -> None:
+    shapes = {"one": (xb.f32[2], xb.f32[()]), "several": (xb.f32[2], xb.s32[()], xb.pred[2], xb.f32[()])}
+    given = {"f32[2]": [1.0, 2.0], "f32[]": 4.0, "s32[]": 3, "pred[2]": [True, False]}
+    sums = {"f32[2]": [2.0, 4.0], "f32[]": 8.0, "s32[]": 6, "pred[2]": [True, False]}
+    for name, elements in shapes.items():
+        module = spmd(xb.cross_replica_sum, 2, xb.TupleShape(elements))
+        results = execute(module, [[tuple(given[str(each)] for each in elements)]] * 2)
+        for result in results:
+            assert [np.asarray(each).tolist() for each in result] == [sums[str(each)] for each in elements]
+        reduces = [i for i in module.entry.instructions if i.opcode == "all_reduce"]
+        assert len(reduces) == {"one": 1, "several": 3}[name]
+
+
 def test_the_document_s_all_to_all_over_four_cores() -> None:
     module = spmd(lambda x: xb.all_to_all(x, 1, 0, 4), 4, xb.f32[4, 16])
     inputs = [np.arange(64, dtype=np.float32).reshape(4, 16) + 100 * core for core in range(4)]

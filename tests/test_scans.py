@@ -175,7 +175,7 @@ def test_a_replica_that_leaves_out_a_trip_is_found() -> None:
     alone = xb.Module("alone", counted(4, lambda i: i < who(i) + 1), num_replicas=2)
     verdict = agreed(alone)
     assert verdict.refused
-    assert "total in branch 0 of conditional c in scan s" in str(verdict)
+    assert "total in true_computation of conditional c in scan s" in str(verdict)
     assert agreed(xb.Module("all", counted(4, lambda i: i < 3), num_replicas=2)).kind == "ok"
 
 

@@ -124,7 +124,7 @@ def test_a_branch_in_a_loop_and_a_region_in_a_branch_are_told() -> None:
     _, (finding,) = strictly(loop, 0, array(f32, 2, 3))
     words = str(finding.standing)
     assert [word.partition(".")[0] for word in words.split(" in ")] == ["divide", "map", "conditional", "while"]
-    assert "branch 0" in words
+    assert "true_computation" in words
     assert words.endswith("trip 3")
     assert finding.index == (0,)
 

@@ -32,6 +32,8 @@ MISTAKES = {
     "a misspelt attribute of a comfortable form": "xb.reshape(x, new_size=(2,))",
     "an operand too many of a comfortable form": "xb.exp(x, x)",
     "text for dimensions of a comfortable form": 'xb.transpose(x, "10")',
+    "a value as an index of a list": "[x, x][x]",
+    "an item that is set": "x.__setitem__(0, x)",
     "an attribute by position": "xb.ops.get_tuple_element(x, 0)",
 }
 

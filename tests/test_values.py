@@ -70,8 +70,9 @@ KNOWN = {
     "len(t)": 2, "len(x)": 3, "len(m)": 2, "f'{x}'": "%x: f32[3]", "f'{x!s:>12}'": "  %x: f32[3]",
     "str(n)": "%n: s32[]", "'%s' % x": "%x: f32[3]", "x is x": True, "x is None": False, "{x: 1, y: 2}[y]": 2,
     "len({x, y, x})": 2, "x in {x}": True, "{x} == {y}": False, "hash(x) == hash(x)": True,
-    "isinstance(x, xb.Value)": True, "copy.copy(x) is x": True, "copy.deepcopy([x, (y,)])[1][0] is y": True, "callable(x)": False,
-    "copy.deepcopy(x.instruction) is x.instruction": True, "next(each is y for each in [y])": True,
+    "isinstance(x, xb.Value)": True, "copy.copy(x) is x": True, "copy.deepcopy([x, (y,)])[1][0] is y": True,
+    "callable(x)": False, "copy.deepcopy(x.instruction) is x.instruction": True,
+    "next(each is y for each in [y])": True,
 }  # fmt: skip
 
 REFUSED = {

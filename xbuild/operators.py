@@ -10,6 +10,8 @@ from shape_inference import Shape
 from .protocols import refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .builder import Value
 
 
@@ -143,6 +145,6 @@ class Operators:
         return xbuild.index(self, index)
 
 
-def _right_shift(value: Any) -> Any:
+def _right_shift(value: Any) -> Callable[..., Value]:
     dtype = getattr(value.shape, "dtype", None)
     return xbuild.shift_right_arithmetic if dtype and dtype.kind == "signed" else xbuild.shift_right_logical

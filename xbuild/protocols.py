@@ -115,11 +115,8 @@ class Protocols:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-        shape: AnyShape
-
-    def __len__(self) -> int:
-        shape = self.shape
+    def __len__(self: Any) -> int:
+        shape: AnyShape = self.shape
         if isinstance(shape, TupleShape):
             return len(shape)
         if not isinstance(shape, Shape) or not shape.dims:
@@ -130,10 +127,12 @@ class Protocols:
         return shape.dims[0]
 
     def __iter__(self: Any) -> Iterator[Value]:
-        return iter(self._elements("iter", "x[n] is a part of it, xb.scan and xb.while_ go through them"))
+        elements: list[Value] = self._elements("iter", "x[n] is a part of it, xb.scan and xb.while_ go through them")
+        return iter(elements)
 
     def __reversed__(self: Any) -> Iterator[Value]:
-        return reversed(self._elements("reversed", "xb.rev(x, dimensions) turns it round"))
+        elements: list[Value] = self._elements("reversed", "xb.rev(x, dimensions) turns it round")
+        return reversed(elements)
 
     def _elements(self: Any, spelling: str, hint: str) -> list[Value]:
         """The elements of a tuple, each a value."""
@@ -148,11 +147,7 @@ class Protocols:
             raise refusal(f"format {spec!r}", self, "not_concrete", _wanted("a number"), hint)
         return str(self)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        hint = "name= and xb.scope name an op as it is recorded; ops such as xb.reshape and xb.convert give new values"
-        raise refusal(f"x.{name} = ...", self, "immutable", "a value is never changed", hint)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Value:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """`array + value` and its like, which NumPy asks for as a call of its function; all others are refused."""
         name = ufunc.__name__
         if method == "__call__" and not keywords and name in RECORDED:
@@ -171,5 +166,12 @@ def _scalar(operand: Any) -> Any:
     return operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
 
 
+def _set_nothing(self: Any, name: str, value: Any) -> NoReturn:
+    hint = "name= and xb.scope name an op as it is recorded; ops such as xb.reshape and xb.convert give new values"
+    raise refusal(f"x.{name} = ...", self, "immutable", "a value is never changed", hint)
+
+
+# Entered so that type checkers, which would take them as promises, do not see them.
+setattr(Protocols, "__setattr__", _set_nothing)  # noqa: B010
 for _name, _refused in _REFUSED.items():
     setattr(Protocols, _name, _refusing(_refused))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from shape_inference import Shape, TokenShape, XbuildError, leaves
 from xbuild.graph import Instruction, Module, ModuleGroup
 
+from .untaken import calls_python, uncertain
+
 _TRANSFER = "XLA:CPU has no transfers between devices or with the host"
 _FEED = "jaxlib has no call that feeds it, so that it would wait for ever"
 _ELEMENTARY = "XLA:CPU does not implement it"
@@ -29,8 +31,12 @@ class EngineError(XbuildError):
     """An engine cannot run a program (`engine_unsupported`), or its process failed (`engine_failed`)."""
 
 
-def refuse_unsupported(program: Module | ModuleGroup, platform: str | None = "cpu") -> Module:
+def refuse_unsupported(
+    program: Module | ModuleGroup, platform: str | None = "cpu", *, may_leave_out: bool = False
+) -> Module:
     """The program as one module that XLA may run; EngineError says why it cannot.
+
+    With `may_leave_out` calls of Python that a run may not come to are let through.
 
     Real XLA runs one program on all devices, without values that only its own host runtime could give or take.
     """
@@ -45,8 +51,9 @@ def refuse_unsupported(program: Module | ModuleGroup, platform: str | None = "cp
             raise _unsupported(f"%{name} is a token, and jaxlib has no value that could be given for it")
         if isinstance(shape, Shape) and shape.is_dynamic:
             raise _unsupported(f"{shape} has a dynamic dimension, and jaxlib does not tell how much of it is in use")
+    left_out = {call for call in uncertain(program) if calls_python(call)} if may_leave_out else set()
     for instruction in _instructions(program):
-        if reason := _reason(instruction, platform):
+        if instruction not in left_out and (reason := _reason(instruction, platform)):
             source = f" ({instruction.source})" if instruction.source else ""
             spelling = instruction.opcode.replace("_", "-")
             raise _unsupported(f"%{instruction.name} is {_article(spelling)} {spelling}{source}: {reason}")
@@ -55,7 +62,7 @@ def refuse_unsupported(program: Module | ModuleGroup, platform: str | None = "cp
 
 def _reason(instruction: Instruction, platform: str | None) -> str | None:
     """Why XLA cannot run an instruction, or None."""
-    if instruction.opcode == "custom_call" and "_python_" in instruction.attributes.custom_call_target:
+    if instruction.opcode == "custom_call" and calls_python(instruction):
         return "it calls back into the process of Python that lowered it, which XLA would look for where it runs"
     return NOT_ON_CPU.get(instruction.opcode) if platform == "cpu" else None
 

@@ -16,8 +16,9 @@ from ..limits import Limits
 from ..report import Report, Stopped
 from ..run import checked, read_all
 from ..values import ArgumentError, by_device
-from .process import Child, Failure, Job
+from .process import Child, Failure, Job, Outcome
 from .refusal import EngineError, refuse_unsupported
+from .untaken import calls_python, lacked, reached, uncertain, with_stand_ins
 
 
 def execute_on_xla(
@@ -31,7 +32,7 @@ def execute_on_xla(
 
     `platform` is one of JAX's: of the CPU there are as many devices as the program wants, of others those that there
     are; None is the platform that JAX prefers. Of the limits, the seconds count: compiling is in them, starting JAX is
-    not.
+    not. A custom call that XLA does not have is refused where every run comes to it, or when this one does.
 
     Raises Refused where the scheduler refuses, before XLA is started; Stopped where the seconds are over or the user
     interrupts; EngineError where XLA cannot run the program or its process dies; ArgumentError.
@@ -42,11 +43,10 @@ def execute_on_xla(
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
     checked(program, 0)
-    module = refuse_unsupported(program, platform)
+    module = refuse_unsupported(program, platform, may_leave_out=platform == "cpu")
     require_jaxlib()
     rows = _leaves(module, by_device(inputs, module.num_devices))
-    job = Job(module.to_hlo(), rows, module.num_replicas, module.num_partitions, platform)
-    outcome = _run(job, module.num_devices, limits or Limits())
+    outcome = _outcome(module, rows, platform, limits or Limits())
     return [_value(module.entry.root.shape, iter(device)) for device in outcome]
 
 
@@ -98,22 +98,37 @@ def _leaves(module: Module, rows: Sequence[tuple[Any, ...]], numbers: Sequence[i
     ]
 
 
-def _run(job: Job, devices: int, limits: Limits) -> list[list[Any]]:
+def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits: Limits) -> list[list[Any]]:
+    """The leaves of the results; what XLA lacks, and need not run, has a stand-in, which is found out by asking XLA."""
+    calls = uncertain(module) if platform == "cpu" else []
+    replaced = [call for call in calls if calls_python(call)]
+    while True:
+        text = (with_stand_ins(module, replaced) if replaced else module).to_hlo()
+        job = Job(text, rows, module.num_replicas, module.num_partitions, platform)
+        outcome = _run(job, module.num_devices, limits)
+        if not isinstance(outcome, Failure):
+            return outcome
+        more = lacked(outcome, (call for call in calls if call not in replaced))
+        if not more:
+            raise _failed(outcome, limits, reached(outcome, replaced))
+        replaced += more
+
+
+def _run(job: Job, devices: int, limits: Limits) -> Outcome:
     try:
         with Child(devices, job.platform) as child:
-            outcome = child.run(job, limits.seconds)
+            return child.run(job, limits.seconds)
     except KeyboardInterrupt:
         raise Stopped(Report("interrupted", "interrupted from outside, while real XLA ran")) from None
-    if isinstance(outcome, Failure):
-        raise _failed(outcome, limits)
-    return outcome
 
 
-def _failed(failure: Failure, limits: Limits) -> Exception:
+def _failed(failure: Failure, limits: Limits, told: str | None) -> Exception:
     if failure.kind == "late":
         return Stopped(Report("limit_seconds", f"the limit of {limits.seconds} seconds is over, while real XLA ran"))
     if failure.kind == "died":
         return EngineError("engine_failed", f"real XLA failed: {failure.message} [engine_failed]")
+    if told:
+        return EngineError("engine_unsupported", f"real XLA cannot run this: {told} [engine_unsupported]")
     return EngineError("engine_unsupported", f"real XLA refuses this: {failure.message} [engine_unsupported]")
 
 

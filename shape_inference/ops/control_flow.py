@@ -43,11 +43,12 @@ def conditional(
             "arity_mismatch",
             f"{count} branch_computations and {len(branch_operands)} branch_operands; each branch has one operand",
         )
+    names = ("true_computation", "false_computation") if index.dtype is pred else [f"branch {n}" for n in range(count)]
     for number, (branch, operand) in enumerate(zip(branch_computations, branch_operands, strict=True)):
-        called_with(f"branch {number}", branch, (operand,), f"branch_operands[{number}], as operand")
-    for number, branch in enumerate(branch_computations[1:], 1):
+        called_with(names[number], branch, (operand,), f"branch_operands[{number}], as operand")
+    for name, branch in zip(names, branch_computations, strict=True):
         if not compatible(branch.result, branch_computations[0].result):
-            gives(f"branch {number}", branch, branch_computations[0].result, "branch 0 gives")
+            gives(name, branch, branch_computations[0].result, f"{names[0]} gives")
     return branch_computations[0].result
 
 

@@ -26,6 +26,7 @@ def shared(x: xb.Value, **attributes: Any) -> xb.Value:
 CASES = [
     Case("sum", xb.cross_replica_sum, (X,), X, source=SUM),
     Case("sum-ids", lambda x: xb.cross_replica_sum(x, replica_group_ids=[0]), (N,), N, source=SUM),
+    Case("sum-tuple", lambda x, n: xb.cross_replica_sum(xb.tuple_(x, n, x)), (X, N), (X, N, X), source=SUM),
     Case("all-reduce-max", lambda x: xb.all_reduce(x, to_apply=xb.maximum), (N,), N, source=REDUCE),
     Case("all-reduce-groups", shared, (X,), X, GROUP, source=REDUCE),
     Case("all-reduce-several", lambda x, n: xb.all_reduce((x, n), to_apply=xb.add), (X, X), (X, X), source=REDUCE),
@@ -82,6 +83,8 @@ def reduce_scatter(x: xb.Value, dimension: int, count: int, **attributes: Any) -
 
 
 REFUSALS = [
+    Refusal("sum-empty-tuple", xb.cross_replica_sum, ("()",), "arity_mismatch", ("()", "one element")),
+    Refusal("sum-nested", xb.cross_replica_sum, ("(f32[2], (f32[2]))",), "not_array", ("element 1", "(f32[2])")),
     Refusal("sum-token", xb.cross_replica_sum, ("token[]",), "not_array", ("token[]",)),
     Refusal("sum-unequal", xb.cross_replica_sum, ("f32[2]",), "invalid_group", (), {"replica_group_ids": [0, 1, 2, 0]}),
     Refusal(

@@ -253,7 +253,7 @@ REFUSALS = [
         "signature_mismatch",
         "f32[3]",
         "f32[4]",
-        "branch 1",
+        "false_computation",
     ),
     branched(
         "no-scalar", ("pred[1]", "f32[2]", "s32[]"), (zeros(xb.f32[3]), zeros(xb.f32[3])), "non_scalar", "pred[1]"

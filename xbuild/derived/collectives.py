@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shape_inference import TupleShape
 from shape_inference.dims import array
-from shape_inference.types import pred
 
 from .. import ops
 from ..builder import Value
 from .arguments import shape_of
 from .dressing import dressed
-from .grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members
+from .grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members, sum_of, sum_of_tuple
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "cross_replica_sum",
@@ -58,12 +58,14 @@ def cross_replica_sum(
     *,
     name: str | None = None,
 ) -> Value:
-    """The sum over the replicas of the group (pred: the or); records an all_reduce.
+    """The sum over the replicas of the group (pred: the or); records an all_reduce, of each element of a tuple.
 
+    The elements of a tuple, one array or more, are the operands of one all_reduce, or of one for each element type
+    where they have several; the result is a tuple.
     `replica_group_ids` has the id of its group for each replica; `replica_groups` lists the replicas of each group;
     without either, all replicas are one group.
-    Raises: not_array; invalid_attribute where both are given; invalid_group where the groups differ in size, or where
-    the count of ids is not `num_replicas`.
+    Raises: not_array; arity_mismatch for an empty tuple; invalid_attribute where both are given; invalid_group where
+    the groups differ in size, or where the count of ids is not `num_replicas`.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2])
@@ -72,11 +74,10 @@ def cross_replica_sum(
 
     Source: Operation Semantics, CrossReplicaSum; xla_builder.h, CrossReplicaSum.
     """
-    shape = array("operand", shape_of(operand))
     groups = groups_of_sum(replica_group_ids, replica_groups, num_replicas)
-    return ops.all_reduce(
-        operand, to_apply=ops.or_ if shape.dtype is pred else ops.add, replica_groups=groups, name=name
-    )
+    if isinstance(shape_of(operand), TupleShape):
+        return sum_of_tuple(operand, groups, name)
+    return sum_of(operand, array("operand", shape_of(operand)).dtype, groups, name)
 
 
 @dressed

@@ -85,8 +85,11 @@ def _standing(trace: Trace) -> dict[int, Spot]:
 def _label(place: str) -> str:
     """`conditional.2, branch 0, trip 3` as paths of spots have it."""
     name, *rest = place.split(", ")
-    branch = next((each for each in rest if each.startswith("branch ")), None)
+    branch = next((_BRANCHES.get(each, each) for each in rest if each.startswith(("branch ", *_BRANCHES))), None)
     return name if branch is None else f"{name} {branch}"
+
+
+_BRANCHES = {"true_computation": "branch 0", "false_computation": "branch 1"}
 
 
 def _named(trace: Trace, device: int, *names: str) -> Instruction | None:

@@ -23,9 +23,9 @@ def parted(site: Site) -> Step | None:
 
 
 def predicate_row(step: Step, here: int, missing: tuple[int, ...]) -> Row:
-    """`compare.1 = (replica-id == 0)`, `conditional.2: branch 0 on device 0, another on device 1`"""
+    """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, another on device 1`"""
     predicate = step.instruction.operands[0]
-    takes = f"{step.role} on device {here}, another on {devices_text(missing)}"
+    takes = f"{step.branch} on device {here}, another on {devices_text(missing)}"
     return Row((here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source)
 
 

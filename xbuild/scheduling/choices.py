@@ -11,7 +11,7 @@ from attrs import define, field
 from ..graph import Computation, Instruction
 from .analysis import key_of
 from .control import Control
-from .effects import Path, Site, communicates, notable, steps
+from .effects import Path, Site, branch_name, communicates, notable, steps
 from .entering import UNITS
 from .program import Class, Program, devices_text
 from .scans import slices_of
@@ -50,12 +50,21 @@ class Choice:
         names = [*self.names] if len(self.names) <= SHOWN else [*self.names][: SHOWN - 1]
         more = "" if len(names) == len(self.names) else f" and {len(self.names) - len(names)} more"
         where = f"{' and '.join(names)}{more} on {devices_text(self.devices)}"
+        is_branch = self.site.instruction.opcode == "conditional"
         if isinstance(value, tuple):
-            what = "branches" if self.site.instruction.opcode == "conditional" else "trips"
-            return f"{where} takes {what} {', '.join(map(str, value))} by turns"
-        if self.site.instruction.opcode == "conditional":
-            return f"{where} takes branch {value}"
+            words = (
+                f"trips {', '.join(map(str, value))}"
+                if not is_branch
+                else ", ".join(self._branch(each) for each in value)
+            )
+            return f"{where} takes {words} by turns"
+        if is_branch:
+            return f"{where} takes {self._branch(value)}"
         return f"{where} runs {value} trip{'s' * (value != 1)}" if value else f"{where} does not run"
+
+    def _branch(self, value: Value) -> str:
+        assert isinstance(value, int)
+        return branch_name(self.site.instruction, value)
 
 
 @define(eq=False)

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from shape_inference import pred
+
 from ..graph import Computation, Instruction
 from ..op import OPS
 from ..starts import origin, wrapped_in
@@ -141,11 +143,23 @@ class Step:
         """Whether instructions in the computation run one after the other, as a part of the program."""
         return self.instruction.opcode in _FOLLOWED
 
+    @property
+    def branch(self) -> str:
+        """The name of a conditional's branch."""
+        return branch_name(self.instruction, int(self.role.removeprefix("branch ")))
+
     def __str__(self) -> str:
         """`while w`, `branch 0 of conditional c`, `call f`"""
-        part = f"{self.role} of " if self.role.startswith("branch") else ""
+        part = f"{self.branch} of " if self.role.startswith("branch") else ""
         part = "the condition of " if self.role == "while condition" else part
         return f"{part}{spelling(self.instruction.opcode)} {self.instruction.name}"
+
+
+def branch_name(conditional: Instruction, number: int) -> str:
+    """`true_computation` and `false_computation` where a pred chooses, else `branch 0` and so on."""
+    if getattr(conditional.operands[0].shape, "dtype", None) is pred:
+        return "false_computation" if number else "true_computation"
+    return f"branch {number}"
 
 
 LOOPS = ("while", "scan")
