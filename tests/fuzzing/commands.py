@@ -144,7 +144,7 @@ class Commands:
             fitting = [each for each in OUTPUTS if each.endswith(_FITTING.get(option.name or "", ""))]
             return self.random.choice(FILES if reads else self.random.choice((fitting, OUTPUTS)))
         if isinstance(kind, click.IntRange | click.FloatRange | click.types.IntParamType):
-            return self.random.choice((*("0", "1", "2", "3", "10") * 4, "1000000", "-1", "1.5", "x"))
+            return self.random.choice((*("0", "1", "2", "3", "10") * 4, "1000000", "-1", "1.5", "x", "1e400", "9" * 25))
         return self.random.choice(NAMES)
 
     def _changed(self, words: list[str]) -> None:
