@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 import time
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xbuild as xb
-from tests.fuzzing import disagreements
-from tests.fuzzing.__main__ import main, mutated
+from tests.fuzzing import commands, disagreements
+from tests.fuzzing.__main__ import archived, commanded, main, mutated
+from tests.fuzzing.archives import Archives
+from tests.fuzzing.commands import Commands, place
 from tests.fuzzing.edits import Slip
 from tests.fuzzing.mutations import MUTATIONS, Mutator, corpus, rejects
 from tests.fuzzing.seeds import SEEDS
 from tests.fuzzing.vast import vast
-from tests.fuzzing.verdict import verdict
+from tests.fuzzing.verdict import Hang, verdict
 
 VAST = vast(100_000)
 
@@ -77,8 +81,59 @@ def test_what_is_neither_read_nor_refused_is_found(monkeypatch: pytest.MonkeyPat
 
 def test_the_search_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzzing.__main__.guided", lambda seconds, seed: [])
-    assert main(["--texts", "20", "--vast", "2000"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["wrong", "0"]
+    assert main(["--inputs", "20", "--vast", "2000"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split() == ["wrong", "0"]
+    assert [line.split()[0] for line in lines if "in all" in line] == ["text", "npz", "commands"]
+    assert all(int(line.split()[3].strip(",")) == 20 for line in lines if "in all" in line)
+
+
+def test_mutated_archives_are_read_or_refused() -> None:
+    counts, wrong = archived(range(400))
+    assert wrong == {}
+    assert counts["refused, refused"] > 50
+    assert counts["read, refused"] + counts["refused, read"] > 20, "what is always refused at once says little"
+
+
+def test_command_lines_end_with_their_codes() -> None:
+    counts, wrong = commanded(range(60))
+    assert wrong == {}
+    assert len(counts) > 10, "commands and exit codes"
+
+
+def test_a_seed_makes_one_archive_and_one_command_line() -> None:
+    assert [Archives(seed).file() for seed in range(20)] == [Archives(seed).file() for seed in range(20)]
+    assert [Commands(seed).line() for seed in range(20)] == [Commands(seed).line() for seed in range(20)]
+
+
+def test_a_fault_of_the_reader_of_arrays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Any:
+        raise zipfile.BadZipFile
+
+    monkeypatch.setattr("xbuild.npz._zip", broken)
+    counts, wrong = archived(range(3))
+    assert counts == {"wrong": 3}
+    assert "BadZipFile" in wrong[0]
+
+
+def test_faults_of_commands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A foreign exception, a file that is lost, and a command that waits for ever."""
+
+    def lost(path: Path) -> xb.Module:
+        module = xb.parse_hlo(path.read_text())
+        path.write_text("lost")
+        return module
+
+    def waiting(path: Path) -> None:
+        time.sleep(60)
+
+    with place() as where:
+        for error, fault in {KeyError: {}.__getitem__, AssertionError: lost, Hang: waiting}.items():
+            monkeypatch.setattr("xbuild.targets._read_hlo", fault)
+            with pytest.raises(error):
+                commands.verdict((["show", "p.hlo"], ""), where, seconds=0.5)
+        monkeypatch.undo()
+        assert commands.verdict((["show", "p.hlo"], ""), where) == "show 0"
 
 
 @pytest.mark.parametrize("text", SEEDS)

@@ -105,7 +105,7 @@ def test_damaged_arrays(what: str) -> None:
     ("entries", "message"),
     [
         ({"arg0": FOUR, "zz": FOUR}, "'in.npz' holds 'zz', which is no argument"),
-        ({"arg0": FOUR, "arg1": FOUR}, "arg1 is given, and the program takes 1 arguments"),
+        ({"arg0": FOUR, "arg1": FOUR}, "arg1 is given, and the program takes 1 argument: arg0"),
         ({"d5_arg0": FOUR, "arg0": FOUR}, "d5_arg0 is for device 5, and the program has 1"),
         ({"arg" + "9" * 5000: FOUR}, "'in.npz' holds 'arg999"),
         ({"arg0": FOUR, "arg0:bf16": FOUR}, "'in.npz' holds arg0 in two types"),
@@ -271,3 +271,17 @@ def test_two_outputs_are_two_files() -> None:
     assert told == "--page a.html is the file that the command writes as --outputs; another is wanted"
     assert not Path("a.html").exists()
     assert xbuild("run", "p.hlo", "--random", 1, "--outputs", "/dev/null").exit_code == 0
+
+
+@pytest.mark.parametrize("seconds", ["1e400", "99999999999999999999999", "4294967296"])
+def test_times_beyond_what_can_be_waited(seconds: str) -> None:
+    result = xbuild("viz", "p.hlo", "-o", "a.png", "--seconds", seconds)
+    assert result.exit_code == 0 or "graphviz" in result.stderr
+    assert xbuild("run", "p.hlo", "--random", 1, "--max-seconds", seconds).exit_code == 0
+
+
+@pytest.mark.oracle
+def test_real_xla_may_take_any_time() -> None:
+    pytest.importorskip("jaxlib")
+    words = ("run", "p.hlo", "--random", 1, "--engine", "xla", "--max-seconds", "1e400")
+    assert CliRunner().invoke(main, list(map(str, words))).exit_code == 0

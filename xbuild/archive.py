@@ -19,7 +19,8 @@ import numpy as np
 from shape_inference import AnyShape, PrimitiveType, Shape, TokenShape, TupleShape, leaves
 
 from .attributes import Array
-from .npz import ArchiveError, regular
+from .npz import ArchiveError as ArchiveError
+from .npz import regular
 
 
 def check_size(wanted: int, most: int | None, what: str) -> None:

@@ -49,11 +49,16 @@ def _named(found: Mapping[str, Member], parameters: Sequence[Sequence[AnyShape]]
             raise ArchiveError(f"{key} is for device {device}, and the program has {len(counts)}")
         wanted = max(counts, default=0) if device is None else counts[device]
         if not match["out"] and number >= wanted:
-            raise ArchiveError(f"{key} is given, and the program takes {wanted} arguments: arg0, arg1 and so on")
+            raise ArchiveError(
+                f"{key} is given, and the program takes {wanted or 'no'} argument{'s' * (wanted != 1)}: {_KEYS}"
+            )
         if key in named:
             raise ArchiveError(f"{path!r} holds {key} in two types")
         named[key] = member
     return named
+
+
+_KEYS = "arg0, arg1 and so on"
 
 
 class Stored:

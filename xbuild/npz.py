@@ -97,7 +97,7 @@ def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
     for info in infos:
         name = info.filename.removesuffix(".npy")
         if name in seen:
-            raise ArchiveError(f"{path!r} holds {name!r} twice")
+            raise ArchiveError(f"{path!r} holds {name[:60]!r} twice")
         seen.add(name)
         yield name, _guarded(path, name, functools.partial(_member, file, info, name))
 
@@ -107,11 +107,11 @@ def _guarded(path: str, name: str, reads: Callable[[], Any]) -> Any:
     try:
         return reads()
     except ArchiveError as error:
-        raise ArchiveError(f"{path!r}: {name!r} {error}") from None
+        raise ArchiveError(f"{path!r}: {name[:60]!r} {error}") from None
     except MemoryError:
-        raise ArchiveError(f"{path!r}: {name!r} is larger than what memory is left") from None
+        raise ArchiveError(f"{path!r}: {name[:60]!r} is larger than what memory is left") from None
     except Exception:
-        raise ArchiveError(f"{path!r}: {name!r} is no array, as numpy.savez writes them, or is damaged") from None
+        raise ArchiveError(f"{path!r}: {name[:60]!r} is no array, as numpy.savez writes them, or is damaged") from None
 
 
 def _member(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Member:

@@ -112,7 +112,7 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             pickle.dump(told, self.process.stdin)
             self.process.stdin.flush()
-        return self._answers.get(timeout=seconds)
+        return self._answers.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
     def _death(self) -> Failure:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,1 +1,1 @@
-"""Searches for a text that the reader of HLO text neither reads nor refuses: mutated at random, and led by coverage."""
+"""Searches for inputs that a reader neither reads nor refuses: HLO text, files of arrays, command lines."""

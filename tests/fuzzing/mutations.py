@@ -40,6 +40,12 @@ WORDS = (
     "padding=9223372036854775807_0_9223372036854775807",
     ", dimensions={0}", ", to_apply=add", ", channel_id=1", ", sharding={replicated}", ", metadata={op_name=\"a\"}",
     ", control-predecessors={x}", ", is_scheduled=true", ", replica_count=1000000", ", num_partitions=65536",
+    "nan(0x0)", "-nan(0x7fffff)", "nan(0x800000)", "(nan(0x1), 0)", "constant((nan(0x1), -inf))", "1e400", "-.5",
+    ", replica_groups={{0,1},{2,3}}", ", replica_groups={{0},{0}}", ", source_target_pairs={{0,7}}",
+    ", replica_count=2", ", use_global_device_ids=true", ", input_output_alias={ {0}: (0, {}, may-alias) }",
+    ", buffer_donor={ (0, {}) }",
+    ", sharding={devices=[1,1]<=[1]}", ", sharding={{replicated}, {maximal device=0}}", ", num_partitions=2",
+    "{devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}", "{devices=[1]0}", "((1))", "/* ) */",
     "constant({1,2})", "constant(1)", "constant({...})", "parameter(0)", "parameter(2147483647)", "-start", "-done",
 )  # fmt: skip
 BRACKETS = (

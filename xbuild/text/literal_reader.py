@@ -17,6 +17,7 @@ _COMMENT = re.compile(r"//[^\n]*+|/\*(?s:.*?)\*/")
 _PLAIN = rf"(?:[^()/]++|(?>{_COMMENT.pattern})|/)*+"
 # Pairs (real, imaginary), whose parts may be nan(0x1).
 _BODY = re.compile(rf"{_PLAIN}(?:\({_PLAIN}(?:\({_PLAIN}\){_PLAIN})*+\){_PLAIN})*+")
+_USUAL = re.compile(r"[^()/]*+(?:\([^()/]*+\)[^()/]*+)*+(?=\))")
 _BRACKET = re.compile(rf"(?>{_COMMENT.pattern})|[()]")
 _SPACE = re.compile(r"[ \t\r\n]++")
 _WORD = re.compile(r"-?nan\(0x[0-9a-fA-F]++\)|[^ \t\r\n{},()]++")
@@ -37,7 +38,7 @@ _ELISION = "print in full: --xla_dump_large_constants, or print_large_constants=
 def read_literal(scanner: Scanner, shape: AnyShape | None) -> tuple[Array, str]:
     """The array between the brackets of `constant(...)`, which are left standing, and its text."""
     begin = scanner.place
-    match = _BODY.match(scanner.text, begin)
+    match = _USUAL.match(scanner.text, begin) or _BODY.match(scanner.text, begin)
     assert match is not None  # it may be empty
     text = match[0]
     if not scanner.text.startswith(")", match.end()):

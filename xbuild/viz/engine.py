@@ -11,6 +11,8 @@ from pathlib import Path
 from shape_inference.escaping import Harmless
 
 SECONDS = 5.0
+_LONGEST = 86_400.0
+"""The operating system waits no longer than it can count."""
 
 
 class DrawingError(Harmless, RuntimeError):
@@ -24,7 +26,9 @@ def render(dot: str, form: str, seconds: float = SECONDS, engine: str = "nop2") 
     """
     command = _command(engine, form)
     try:
-        done = subprocess.run(command, input=dot.encode(), capture_output=True, timeout=seconds, check=False)
+        done = subprocess.run(
+            command, input=dot.encode(), capture_output=True, timeout=min(seconds, _LONGEST), check=False
+        )
     except subprocess.TimeoutExpired:
         raise DrawingError(
             f"graphviz took more than {seconds:g} seconds and was stopped; the forms svg, mermaid, txt and dot do "
