@@ -20,6 +20,7 @@ def collective(opcode: str, **attributes: Any) -> xb.Instruction:
         "all_reduce": {"to_apply": xb.add},
         "all_gather": {"all_gather_dimension": 0, "shard_count": 2},
         "all_to_all": {"split_dimension": 0, "concat_dimension": 0, "split_count": 2},
+        "collective_broadcast": {},
         "collective_permute": {},
     }
     value: xb.Value = getattr(xb.ops, opcode)(x, **needed[opcode], **attributes)
@@ -32,10 +33,10 @@ def test_cross_replica_keeps_the_partition() -> None:
     assert groups_of(found, *R4P2) == ((0, 2), (1, 3), (4, 6), (5, 7))
 
 
-def test_cross_replica_and_partition_has_partitions_outside() -> None:
+def test_cross_replica_and_partition_has_replicas_outside() -> None:
     found = collective("all_reduce", replica_groups=[(0, 1), (2, 3)], channel_id=1)
     assert strategy(found, 2) == "cross_replica_and_partition"
-    assert groups_of(found, *R4P2) == ((0, 2, 1, 3), (4, 6, 5, 7))
+    assert groups_of(found, *R4P2) == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_cross_partition_keeps_the_replica() -> None:
@@ -44,7 +45,19 @@ def test_cross_partition_keeps_the_replica() -> None:
     assert groups_of(found, *R4P2) == ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
-def test_one_partition_means_that_ids_are_replicas() -> None:
+def test_permuted_replicas_keep_their_partitions_together() -> None:
+    found = collective("all_gather", replica_groups=[(1, 0)], channel_id=1)
+    assert groups_of(found, 2, 2) == ((2, 3, 0, 1),)
+
+
+def test_the_only_partition_is_named_by_0() -> None:
+    found = collective("collective_broadcast", replica_groups=[(0,)], channel_id=1)
+    assert groups_of(found, 2, 1) == ((0,), (1,))
+    permuted = collective("collective_permute", source_target_pairs=[(0, 0)], channel_id=1)
+    assert pairs_of(permuted, 2, 1) == ((0, 0), (1, 1))
+
+
+def test_other_ids_are_replicas_on_one_partition() -> None:
     found = collective("all_to_all", replica_groups=[(0, 1)], channel_id=1)
     assert groups_of(found, 2, 1) == ((0, 1),)
 
@@ -57,7 +70,7 @@ def test_flattened_ids_are_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("channel", "expected"), [(None, ((0, 2, 4, 6), (1, 3, 5, 7))), (1, ((0, 2, 4, 6, 1, 3, 5, 7),))]
+    ("channel", "expected"), [(None, ((0, 2, 4, 6), (1, 3, 5, 7))), (1, ((0, 1, 2, 3, 4, 5, 6, 7),))]
 )
 def test_no_groups_means_one_of_all(channel: int | None, expected: Any) -> None:
     assert groups_of(collective("all_reduce", channel_id=channel), *R4P2) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
@@ -20,7 +20,8 @@ _REDUCING = ("all_reduce", "all_gather", "reduce_scatter", "collective_reduce")
 def strategy(instruction: Instruction, num_partitions: int = 1) -> str:
     """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
 
-    With one partition there is nobody to meet across partitions, so ids are replicas there.
+    With one partition, ids are partitions where they name that one alone: each replica is by itself. Others are read as
+    replicas, as programs of their own for each device name them; XLA refuses them.
 
     Source: StableHLO, all_reduce and collective_permute (process groups).
     """
@@ -29,7 +30,13 @@ def strategy(instruction: Instruction, num_partitions: int = 1) -> str:
         return "cross_replica"
     if instruction.opcode.removesuffix("_start") in _REDUCING:
         return "flattened_ids" if getattr(attributes, "use_global_device_ids", False) else "cross_replica_and_partition"
-    return "cross_partition" if num_partitions > 1 else "cross_replica"
+    return "cross_partition" if num_partitions > 1 or _names_first_alone(attributes) else "cross_replica"
+
+
+def _names_first_alone(attributes: Any) -> bool:
+    """Whether groups or pairs are given, in which no id but 0 is named."""
+    lists = (*getattr(attributes, "replica_groups", ()), *getattr(attributes, "source_target_pairs", ()))
+    return bool(lists) and not any(map(any, lists))
 
 
 def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int) -> int:
@@ -82,7 +89,7 @@ def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> lis
     if how == "cross_partition":
         return [tuple(r * partitions + p for p in ids) for r in range(replicas)]
     if how == "cross_replica_and_partition":
-        return [tuple(r * partitions + p for p in range(partitions) for r in ids)]
+        return [tuple(r * partitions + p for r in ids for p in range(partitions))]
     return [ids]
 
 

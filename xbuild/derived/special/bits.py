@@ -36,11 +36,12 @@ def next_after(start: Value, end: Value) -> Value:
     integer = PRIMITIVES[f"s{shape.dtype.bits}"]
     bits = ops.bitcast_convert(start, new_element_type=integer)
     target = ops.bitcast_convert(end, new_element_type=integer)
-    sign = np.iinfo(integer.dtype).min
-    away = ops.compare(start > end, start < 0, direction="EQ")
-    moved = select(away, bits + 1, bits - 1)
+    most, sign = np.iinfo(integer.dtype).max, np.iinfo(integer.dtype).min
+    size, end_size = bits & most, target & most  # as integers, so that a denormal number is never a zero
+    inwards = (size > end_size) | ((bits ^ target) < 0)
+    moved = select(inwards, bits - 1, bits + 1)
     from_zero = (target & sign) | 1
-    found = ops.bitcast_convert(select(eq(start, 0), from_zero, moved), new_element_type=shape.dtype)
+    found = ops.bitcast_convert(select(eq(size, 0), from_zero, moved), new_element_type=shape.dtype)
     found = select(eq(start, end), end, found)
     return select(eq(start, start) & eq(end, end), found, start + end)
 
