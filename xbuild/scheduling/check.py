@@ -68,7 +68,7 @@ def _verdict(asked: Asked) -> Verdict:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
     found, faults = transfers(whole)
     identity = identities(whole)
-    faults += meetings(whole, identity)
+    faults += meetings(whole, identity, Control(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
     return _Check(World(whole, found, identity, asked.send_buffers, asked.infeed)).verdict()

@@ -122,7 +122,7 @@ def _settled(channel: Channel) -> bool:
 
 
 def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
-    for check in (_duplicated, _one_sided, _bad_pairs):
+    for check in (_bad_pairs, _duplicated, _one_sided):
         faults = [*check(program, channel)]
         yield from faults
         if faults:
