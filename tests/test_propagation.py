@@ -16,7 +16,8 @@ from xbuild.scheduling.lattice import Open, is_value
 from xbuild.scheduling.meetings import identities
 from xbuild.scheduling.needed import Needed
 from xbuild.scheduling.program import program_of
-from xbuild.scheduling.propagation import Propagation, _settled
+from xbuild.scheduling.propagation import Propagation
+from xbuild.scheduling.readings import settled
 
 TYPES = (np.int8, np.uint8, np.int32, np.uint32, np.int64, np.float32, np.float64)
 BINARY = ("add", "subtract", "multiply", "minimum", "maximum", "divide", "remainder", "power")
@@ -171,7 +172,7 @@ def readings(module: xb.Module, *roots: xb.Instruction) -> list[Any]:
     def walk(device: int) -> Iterator[Any]:
         entry = module.entry
         reading = yield from Propagation(exchange, needed, device).run(entry, [Open() for _ in entry.parameters], ())
-        found[device] = yield from _settled(reading)
+        found[device] = yield from settled(reading)
 
     with np.errstate(all="ignore"):
         exchange.run({device: walk(device) for device in program.devices})

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import define, evolve, frozen
 
-from .describe import finding
+from .describe import calls_text, finding
 from .effects import Site, collective_in, collectives_of, start_of
 from .entering import UNITS
 from .examine import Examination
@@ -242,7 +242,8 @@ def stopped(standing: Mapping[int, Event]) -> Finding:
     if starved:
         message = f"the infeed of {devices_text(starved)} has fewer items than are asked for"
     else:
-        message = f"{devices_text(standing)} {'wait for each other' if len(standing) > 1 else 'waits for ever'}"
+        calls = calls_text((device, event.site.instruction) for device, event in standing.items())
+        message = f"{calls} {'wait for each other' if len(standing) > 1 else 'waits for ever'}"
     found = finding(
         "infeed_starved" if starved else "deadlock",
         message,
