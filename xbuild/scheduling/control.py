@@ -15,9 +15,9 @@ from .branches import decider_row
 from .describe import finding, named
 from .effects import LOOPS, Path, Site, Step, steps
 from .facts import Facts
+from .known import propagated
 from .needed import Needed, needed
 from .program import Program, devices_text
-from .propagation import propagated
 from .uniformity import Agreement, uniformity
 from .values import Values
 from .verdict import Finding

@@ -16,23 +16,34 @@ from attrs import define, field
 from shape_inference import AnyShape, TupleShape
 from shape_inference.types import leaves
 
-from ..graph import Computation, Instruction, Module
-from ..running import as_in_a_run, result_shape
+from ..graph import Computation, Instruction
+from ..running import result_shape
 from .analysis import Reading, flat, key_of
 from .effects import Path, Site, collective_in, communicates, steps
-from .exchange import MOST_STEPS, AgainError, Exchange, ExhaustedError, Promise, promised
+from .exchange import MOST_STEPS, Exchange, Promise, promised
 from .facts import Facts, ways_of
 from .lattice import Leaf, Open, bounds_of, is_value
-from .meetings import Identities
 from .needed import CALLS, SAME, Needed
-from .program import Program
 from .ranges import open_result
-from .readings import Walk, another, fresh, full, joined, mark, settled, shaped, sliced, stacked, stays, widened
+from .readings import (
+    Walk,
+    another,
+    fresh,
+    full,
+    joined_columns,
+    mark,
+    settled,
+    shaped,
+    sliced,
+    stacked,
+    stays,
+    ways_of_state,
+    widened,
+)
 from .scans import parted, results_of, slices_of, whole
 
 MOST_ROUNDS = 16  # until all that a loop changes counts as unknown
 WIDENED = 3  # rounds after which bounds that still grow are given up
-MOST_AGAIN = 8  # walks that are begun again, since a device brought more than one thing
 MOST_SILENT = 5_000  # instructions of a scan in which nothing communicates, so that only its results may matter
 
 
@@ -119,24 +130,48 @@ class Propagation:
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
         """Trip by trip for as long as the condition is known; what is decided is the number of trips."""
-        condition, body = steps(instruction)
-        state, trips = full(operands[0], instruction.shape), 0
-        while not self.exchange.is_short:
-            goes_on = yield from settled((yield from self.run(condition.computation, [state], (*path, condition))))
-            if not is_value(goes_on):
-                break
-            if not goes_on:
-                self._decide(instruction, path, frozenset((trips,)))
-                return state
-            state = full((yield from self.run(body.computation, [state], (*path, body))), instruction.shape)
-            trips += 1
+        state, trips, has_ended = yield from self._trips(instruction, full(operands[0], instruction.shape), path)
+        if has_ended:
+            self._decide(instruction, path, frozenset((trips,)))
+            return state
+        ends = yield from self._each_way(instruction, state, path)
+        if ends:
+            self._decide(instruction, path, frozenset(trips + more for _, more in ends))
+            return shaped([*joined_columns([left for left, _ in ends], instruction.shape)], instruction.shape)
         self._decide(instruction, path, None)
+        condition, body = steps(instruction)
 
         def trip(now: Reading) -> Walk:
             yield from self.run(condition.computation, [now], (*path, condition))
             return full((yield from self.run(body.computation, [now], (*path, body))), instruction.shape)
 
         return (yield from self._any_trips(trip, state, instruction.shape))
+
+    def _trips(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+        """The state after the trips that are known to be run, how many these are, and whether the loop has ended."""
+        condition, body = steps(loop)
+        trips = 0
+        while not self.exchange.is_short:
+            goes_on = yield from settled((yield from self.run(condition.computation, [state], (*path, condition))))
+            if not is_value(goes_on) or not goes_on:
+                return state, trips, is_value(goes_on)
+            state = full((yield from self.run(body.computation, [state], (*path, body))), loop.shape)
+            trips += 1
+        return state, trips, False
+
+    def _each_way(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+        """How the loop ends for each of the few values that its state may have; nothing where it may go on for ever."""
+        ends: list[tuple[list[Leaf], int]] = []
+        ways = ways_of_state(flat((yield from settled(state))))
+        self._repeated += 1
+        for way in ways:
+            left, trips, has_ended = yield from self._trips(loop, shaped(way, loop.shape), path)
+            if not has_ended:
+                ends = []
+                break
+            ends.append((flat((yield from settled(left))), trips))
+        self._repeated -= 1
+        return ends
 
     def _any_trips(self, trip: Callable[[Reading], Walk], state: Reading, shape: AnyShape) -> Walk:
         """The state after any number of trips; the last time through, what is decided inside is so in every trip."""
@@ -211,8 +246,7 @@ class Propagation:
             return results[0]
         for n, result in enumerate(results):
             results[n] = flat((yield from settled(result)))
-        columns = zip(*results, leaves(instruction.shape), strict=True)
-        return shaped([joined(column[:-1], column[-1]) for column in columns], instruction.shape)
+        return shaped([*joined_columns(results, instruction.shape)], instruction.shape)
 
     def _decide(self, instruction: Instruction, path: Path, ways: frozenset[int] | None) -> None:
         if not self._silent:
@@ -230,35 +264,3 @@ _PASSED: Mapping[str, Callable[[Instruction, list[Reading]], Reading]] = {
     "get_tuple_element": lambda of, operands: operands[0] and operands[0][of.attributes.index],
     **dict.fromkeys(SAME, lambda _, operands: operands[0]),
 }
-
-
-def propagated(
-    program: Program, identity: Identities, needed: Mapping[Module, Needed], devices: Sequence[int]
-) -> Mapping[int, Facts]:
-    """The facts of these devices, found together: each collective that they all come to may be known.
-
-    Where that takes too long they are found one by one; those of a device for which that takes too long are none.
-    """
-    banned: frozenset[Hashable] = frozenset()
-    while len(devices) > 1 and len(banned) < MOST_AGAIN:
-        try:
-            return _walked(Exchange(program, identity, banned), needed, devices)
-        except AgainError as again:
-            banned |= {again.key}
-        except ExhaustedError:
-            break
-    found: dict[int, Facts] = {}
-    for device in devices:
-        try:
-            found |= _walked(Exchange(program, identity, None), needed, (device,))
-        except ExhaustedError:
-            found[device] = Facts()
-    return found
-
-
-def _walked(exchange: Exchange, needed: Mapping[Module, Needed], devices: Sequence[int]) -> Mapping[int, Facts]:
-    modules = {device: exchange.program.class_of[device].module for device in devices}
-    walks = {device: Propagation(exchange, needed[module], device) for device, module in modules.items()}
-    with as_in_a_run():
-        exchange.run({device: each.walk() for device, each in walks.items()})
-    return {device: each.facts for device, each in walks.items()}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Hashable, Sequence
+import itertools
+import math
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference.types import leaves
 
 from ..graph import Instruction
 from .analysis import Reading, spread
 from .exchange import Coming, Promise
 from .lattice import Leaf, Open, bounded, holds, is_value, join
+from .ranges import MOST_TRIED
 from .scans import parted
 
 SHOWN = 64  # elements by which two operands are seen to be equal
@@ -89,8 +93,19 @@ def another(leaf: Leaf) -> Leaf:
     return Open(leaf.bounds, leaf.among) if isinstance(leaf, Open) else leaf
 
 
-def joined(column: Sequence[Leaf], shape: AnyShape) -> Leaf:
-    return functools.reduce(lambda a, b: join(a, b, shape), column)
+def joined_columns(rows: Sequence[Sequence[Leaf]], shape: AnyShape) -> Iterator[Leaf]:
+    """What holds of each leaf, that may be what any of the rows has."""
+    for column, of in zip(zip(*rows, strict=True), leaves(shape), strict=True):
+        yield functools.reduce(lambda a, b, of=of: join(a, b, of), column)  # type: ignore[misc]
+
+
+def ways_of_state(state: Sequence[Leaf]) -> list[list[Leaf]]:
+    """The states that a state stands for, where that are few: each thing of few possible values has one of them."""
+    options = {id(leaf): leaf.among for leaf in state if isinstance(leaf, Open) and leaf.among}
+    if not options or math.prod(map(len, options.values())) > MOST_TRIED:
+        return []
+    chosen = (dict(zip(options, values, strict=True)) for values in itertools.product(*options.values()))
+    return [[values.get(id(leaf), leaf) for leaf in state] for values in chosen]
 
 
 def sliced(leaf: Leaf, scan: Instruction, place: int) -> Leaf:
