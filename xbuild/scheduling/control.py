@@ -13,10 +13,11 @@ from ..graph import Instruction, Module
 from .analysis import key_of
 from .branches import decider_row
 from .describe import finding, named
-from .effects import LOOPS, Path, Site
+from .effects import LOOPS, Path, Site, Step, steps
+from .facts import Facts
+from .known import propagated
 from .needed import Needed, needed
 from .program import Program, devices_text
-from .propagation import Facts, propagated
 from .uniformity import Agreement, uniformity
 from .values import Values
 from .verdict import Finding
@@ -53,6 +54,14 @@ class Control:
     def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
         """What is decided on this device each time that it comes there, where that is known."""
         return self._known(device).turns.get(key_of(instruction, path))
+
+    def runs(self, device: int, site: Site) -> bool:
+        """Whether a device may come to a place: not where it is known to take another branch, or to make no trip."""
+        for number, step in enumerate(site.path):
+            ways = self.ways(device, step.instruction, site.path[:number])
+            if ways is not None and not _leads(step, ways):
+                return False
+        return True
 
     def _known(self, device: int) -> Facts:
         """The facts of a device: found for all where they give each other what decides, else once for those alike."""
@@ -127,6 +136,13 @@ class Control:
             cause_text="these loops run together, trip by trip, and one of them ends before the other",
             repair_text="make the number of trips the same on all of these devices",
         )
+
+
+def _leads(step: Step, ways: frozenset[int]) -> bool:
+    """Whether what is decided may lead into the computation of a step."""
+    if step.instruction.opcode == "conditional":
+        return [each.computation for each in steps(step.instruction)].index(step.computation) in ways
+    return step.role == "while condition" or ways != {0}
 
 
 def form(unit: Instruction) -> Hashable:

@@ -8,58 +8,43 @@ until it stays (bounds are widened after a few trips), and what is decided insid
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
 from attrs import define, field
 
-from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference import AnyShape, TupleShape
 from shape_inference.types import leaves
 
-from ..graph import Computation, Instruction, Module
-from ..running import as_in_a_run, result_shape
-from .analysis import Key, Reading, flat, key_of, spread
-from .effects import Path, Site, collective_in, communicates, steps
-from .exchange import MOST_STEPS, AgainError, Coming, Exchange, ExhaustedError, Promise, promised
-from .lattice import Leaf, Open, bounded, bounds_of, holds, is_value, join, possible
-from .meetings import Identities
+from ..graph import Computation, Instruction
+from ..running import result_shape
+from .analysis import Reading, flat, key_of
+from .effects import MEETS, Path, Site, collective_in, communicates, steps
+from .exchange import MOST_STEPS, Exchange, Promise, promised
+from .facts import Facts, ways_of
+from .lattice import Leaf, Open, bounds_of, is_value
 from .needed import CALLS, SAME, Needed
-from .program import Program
 from .ranges import open_result
+from .readings import (
+    Walk,
+    another,
+    fresh,
+    full,
+    joined_columns,
+    mark,
+    settled,
+    shaped,
+    sliced,
+    stacked,
+    stays,
+    ways_of_state,
+    widened,
+)
 from .scans import parted, results_of, slices_of, whole
 
 MOST_ROUNDS = 16  # until all that a loop changes counts as unknown
 WIDENED = 3  # rounds after which bounds that still grow are given up
-MOST_AGAIN = 8  # walks that are begun again, since a device brought more than one thing
-MOST_WAYS = 64  # numbers of trips of one place that are kept apart
 MOST_SILENT = 5_000  # instructions of a scan in which nothing communicates, so that only its results may matter
-SHOWN = 64  # elements by which two operands are seen to be equal
-
-Walk: TypeAlias = Generator[Coming, None, Any]
-
-
-@define(eq=False)
-class Facts:
-    """What is known of the decisions of a device, by place.
-
-    `decides` has all numbers (of a branch, or of trips) that it may be, `turns` the number each time that a run comes
-    there; None where that is not known.
-    """
-
-    decides: dict[Key, frozenset[int] | None] = field(factory=dict)
-    turns: dict[Key, list[int] | None] = field(factory=dict)
-
-    def add(self, place: Key, ways: frozenset[int] | None, is_repeated: bool) -> None:
-        known = self.decides.get(place, frozenset())
-        both = None if ways is None or known is None else known | ways
-        self.decides[place] = None if both is not None and len(both) > MOST_WAYS else both
-        turns = self.turns.setdefault(place, [])
-        if turns is not None and ways is not None and len(ways) == 1 and not is_repeated:
-            turns.extend(ways)
-        else:
-            self.turns[place] = None
 
 
 @define(eq=False)
@@ -80,7 +65,7 @@ class Propagation:
 
     def walk(self) -> Walk:
         entry = self.needed.module.entry
-        yield from self.run(entry, [_fresh(p.shape) for p in entry.parameters], ())
+        yield from self.run(entry, [fresh(p.shape) for p in entry.parameters], ())
 
     def run(self, computation: Computation, parameters: Sequence[Reading], path: Path) -> Walk:
         """The reading of the root, by that of the parameters."""
@@ -94,14 +79,14 @@ class Propagation:
                 known[instruction] = yield from follow(self, instruction, operands, path)
             elif instruction.opcode in _PASSED:
                 known[instruction] = _PASSED[instruction.opcode](instruction, operands)
-            elif collective_in(instruction) is not None:
+            elif instruction.opcode in MEETS:
                 known[instruction] = yield from self._meet(instruction, operands, path)
             else:
-                settled = [*operands]
+                given = [*operands]
                 for n, each in enumerate(operands):
                     if each.__class__ is Promise or each.__class__ is tuple:
-                        settled[n] = yield from _settled(each)
-                known[instruction] = self._value(instruction, settled)
+                        given[n] = yield from settled(each)
+                known[instruction] = self._value(instruction, given)
         return known.get(computation.root)
 
     def _value(self, instruction: Instruction, operands: Sequence[Reading]) -> Reading:
@@ -109,18 +94,18 @@ class Propagation:
         if not all(is_value(leaf) for each in operands for leaf in flat(each)):
             return self._open(instruction, operands)
         value = self.exchange.evaluator.value(instruction, operands, self._ids)
-        return _fresh(instruction.shape) if value is None else value
+        return fresh(instruction.shape) if value is None else value
 
     def _open(self, instruction: Instruction, operands: Sequence[Reading]) -> Reading:
         """What an op gives of which not all operands are known; the same for the same again."""
         if not self.exchange.evaluator.is_pure(instruction) or any(
             leaf is None for each in operands for leaf in flat(each)
         ):
-            return _fresh(instruction.shape)
-        made = (self.exchange.structure.label(instruction), *(_mark(leaf) for each in operands for leaf in flat(each)))
+            return fresh(instruction.shape)
+        made = (self.exchange.structure.label(instruction), *(mark(leaf) for each in operands for leaf in flat(each)))
         if made not in self._alike:
             found = open_result(instruction, operands, lambda given: self._value(instruction, given))
-            reading = _fresh(instruction.shape) if found is None else found
+            reading = fresh(instruction.shape) if found is None else found
             self._alike[made] = reading, operands  # what the marks have the ids of is kept
         return self._alike[made][0]
 
@@ -128,9 +113,9 @@ class Propagation:
         """A collective, blocking or started: what it will give, in the end."""
         shape, brought = result_shape(instruction), []
         for each in operands:
-            brought += flat((yield from _settled(each)))
+            brought += flat((yield from settled(each)))
         if self._silent:
-            return _fresh(shape)
+            return fresh(shape)
         known = [*operands] if all(map(is_value, brought)) and len(brought) == len(operands) else None
         coming = self.exchange.bring(
             self.device, Site(path, instruction), brought if known else None, self._repeated > 0
@@ -145,44 +130,68 @@ class Propagation:
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
         """Trip by trip for as long as the condition is known; what is decided is the number of trips."""
-        condition, body = steps(instruction)
-        state, trips = _whole(operands[0], instruction.shape), 0
-        while not self.exchange.is_short:
-            goes_on = yield from _settled((yield from self.run(condition.computation, [state], (*path, condition))))
-            if not is_value(goes_on):
-                break
-            if not goes_on:
-                self._decide(instruction, path, frozenset((trips,)))
-                return state
-            state = _whole((yield from self.run(body.computation, [state], (*path, body))), instruction.shape)
-            trips += 1
+        state, trips, has_ended = yield from self._trips(instruction, full(operands[0], instruction.shape), path)
+        if has_ended:
+            self._decide(instruction, path, frozenset((trips,)))
+            return state
+        ends = yield from self._each_way(instruction, state, path)
+        if ends:
+            self._decide(instruction, path, frozenset(trips + more for _, more in ends))
+            return shaped([*joined_columns([left for left, _ in ends], instruction.shape)], instruction.shape)
         self._decide(instruction, path, None)
+        condition, body = steps(instruction)
 
         def trip(now: Reading) -> Walk:
             yield from self.run(condition.computation, [now], (*path, condition))
-            return _whole((yield from self.run(body.computation, [now], (*path, body))), instruction.shape)
+            return full((yield from self.run(body.computation, [now], (*path, body))), instruction.shape)
 
         return (yield from self._any_trips(trip, state, instruction.shape))
 
+    def _trips(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+        """The state after the trips that are known to be run, how many these are, and whether the loop has ended."""
+        condition, body = steps(loop)
+        trips = 0
+        while not self.exchange.is_short:
+            goes_on = yield from settled((yield from self.run(condition.computation, [state], (*path, condition))))
+            if not is_value(goes_on) or not goes_on:
+                return state, trips, is_value(goes_on)
+            state = full((yield from self.run(body.computation, [state], (*path, body))), loop.shape)
+            trips += 1
+        return state, trips, False
+
+    def _each_way(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+        """How the loop ends for each of the few values that its state may have; nothing where it may go on for ever."""
+        ends: list[tuple[list[Leaf], int]] = []
+        ways = ways_of_state(flat((yield from settled(state))))
+        self._repeated += 1
+        for way in ways:
+            left, trips, has_ended = yield from self._trips(loop, shaped(way, loop.shape), path)
+            if not has_ended:
+                ends = []
+                break
+            ends.append((flat((yield from settled(left))), trips))
+        self._repeated -= 1
+        return ends
+
     def _any_trips(self, trip: Callable[[Reading], Walk], state: Reading, shape: AnyShape) -> Walk:
         """The state after any number of trips; the last time through, what is decided inside is so in every trip."""
-        now, shapes = flat((yield from _settled(state))), [*leaves(shape)]
+        now, shapes = flat((yield from settled(state))), [*leaves(shape)]
         changed: set[int] = set()
         self._silent += 1
         for turn in range(MOST_ROUNDS + 1):
-            after = flat((yield from _settled((yield from trip(_shaped(now, shape))))))
-            moved = [n for n, leaf in enumerate(after) if not _stays(now[n], leaf, shapes[n], n in changed)]
+            after = flat((yield from settled((yield from trip(shaped(now, shape))))))
+            moved = [n for n, leaf in enumerate(after) if not stays(now[n], leaf, shapes[n], n in changed)]
             if not moved:
                 break
             changed |= {*moved} if turn < MOST_ROUNDS else {*range(len(now))}
             for n in changed if turn == MOST_ROUNDS else moved:
-                now[n] = _widened(now[n], after[n], shapes[n]) if turn < WIDENED else _fresh(shapes[n])
+                now[n] = widened(now[n], after[n], shapes[n]) if turn < WIDENED else fresh(shapes[n])
         self._silent -= 1
         if not self._silent:
             self._repeated += 1
-            yield from trip(_shaped(now, shape))
+            yield from trip(shaped(now, shape))
             self._repeated -= 1
-        return _shaped([_again(leaf) if n in changed else leaf for n, leaf in enumerate(now)], shape)
+        return shaped([another(leaf) if n in changed else leaf for n, leaf in enumerate(now)], shape)
 
     def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
         """Trip by trip, where there is something to learn; how many there are is known at once, but for a bound."""
@@ -190,7 +199,7 @@ class Propagation:
         count, is_bound = slices_of(instruction)
         given = []
         for each, of in zip(operands, instruction.operands, strict=True):
-            given.append(_whole((yield from _settled(each)), of.shape))
+            given.append(full((yield from settled(each)), of.shape))
         inputs, state = parted(instruction, given)
         self._decide(instruction, path, None if is_bound else frozenset((count,)))
         is_silent = not communicates(body.computation) and not any(is_value(leaf) for leaf in flat((*given,)))
@@ -201,11 +210,11 @@ class Propagation:
         outputs = []
         for number in range(count):
             place = count - 1 - number if instruction.attributes.is_reverse else number
-            slices = [_slice(each, instruction, place) for each in inputs]
-            root = yield from _settled((yield from self.run(body.computation, [*slices, *state], (*path, body))))
-            some, state = results_of(instruction, _whole(root, body.computation.root.shape))
+            slices = [sliced(each, instruction, place) for each in inputs]
+            root = yield from settled((yield from self.run(body.computation, [*slices, *state], (*path, body))))
+            some, state = results_of(instruction, full(root, body.computation.root.shape))
             outputs.append(some)
-        return whole(instruction, [*_stacked(instruction, outputs), *state])
+        return whole(instruction, [*stacked(instruction, outputs), *state])
 
     def _any_slices(self, instruction: Instruction, inputs: list[Leaf], state: list[Leaf], path: Path) -> Walk:
         (body,) = steps(instruction)
@@ -215,30 +224,29 @@ class Propagation:
         def trip(now: Reading) -> Walk:
             slices = [Open(bounds_of(leaf, shape)) for leaf, shape in zip(inputs, shapes, strict=True)]
             root = yield from self.run(body.computation, [*slices, *now], (*path, body))
-            return (*results_of(instruction, _whole(root, body.computation.root.shape))[1],)
+            return (*results_of(instruction, full(root, body.computation.root.shape))[1],)
 
         after = yield from self._any_trips(trip, (*state,), carried)
-        return whole(instruction, [*_stacked(instruction, ()), *after])
+        return whole(instruction, [*stacked(instruction, ()), *after])
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
         """The branch that is taken, or what those give that may be."""
         taken = [*steps(instruction)]
-        index = yield from _settled(operands[0])
-        ways = _ways(instruction, index, len(taken))
+        index = yield from settled(operands[0])
+        ways = ways_of(instruction, index, len(taken))
         self._decide(instruction, path, ways)
         results = []
         self._repeated += len(ways) > 1
         for number in sorted(ways):
             step = taken[number]
             result = yield from self.run(step.computation, [operands[1 + number]], (*path, step))
-            results.append(_whole(result, instruction.shape))
+            results.append(full(result, instruction.shape))
         self._repeated -= len(ways) > 1
         if len(results) == 1:
             return results[0]
         for n, result in enumerate(results):
-            results[n] = flat((yield from _settled(result)))
-        columns = zip(*results, leaves(instruction.shape), strict=True)
-        return _shaped([_joined(column[:-1], column[-1]) for column in columns], instruction.shape)
+            results[n] = flat((yield from settled(result)))
+        return shaped([*joined_columns(results, instruction.shape)], instruction.shape)
 
     def _decide(self, instruction: Instruction, path: Path, ways: frozenset[int] | None) -> None:
         if not self._silent:
@@ -256,150 +264,3 @@ _PASSED: Mapping[str, Callable[[Instruction, list[Reading]], Reading]] = {
     "get_tuple_element": lambda of, operands: operands[0] and operands[0][of.attributes.index],
     **dict.fromkeys(SAME, lambda _, operands: operands[0]),
 }
-
-
-def propagated(
-    program: Program, identity: Identities, needed: Mapping[Module, Needed], devices: Sequence[int]
-) -> Mapping[int, Facts]:
-    """The facts of these devices, found together: each collective that they all come to may be known.
-
-    Where that takes too long they are found one by one; those of a device for which that takes too long are none.
-    """
-    banned: frozenset[Hashable] = frozenset()
-    while len(devices) > 1 and len(banned) < MOST_AGAIN:
-        try:
-            return _walked(Exchange(program, identity, banned), needed, devices)
-        except AgainError as again:
-            banned |= {again.key}
-        except ExhaustedError:
-            break
-    found: dict[int, Facts] = {}
-    for device in devices:
-        try:
-            found |= _walked(Exchange(program, identity, None), needed, (device,))
-        except ExhaustedError:
-            found[device] = Facts()
-    return found
-
-
-def _walked(exchange: Exchange, needed: Mapping[Module, Needed], devices: Sequence[int]) -> Mapping[int, Facts]:
-    modules = {device: exchange.program.class_of[device].module for device in devices}
-    walks = {device: Propagation(exchange, needed[module], device) for device, module in modules.items()}
-    with as_in_a_run():
-        exchange.run({device: each.walk() for device, each in walks.items()})
-    return {device: each.facts for device, each in walks.items()}
-
-
-def branch_number(conditional: Instruction, index: Any, count: int) -> int:
-    """The branch that an index takes: of a pred the first where it is true, the last where it is out of range."""
-    if _is_pred(conditional):
-        return 0 if index else 1
-    return int(index) if 0 <= index < count else count - 1
-
-
-def _is_pred(conditional: Instruction) -> bool:
-    shape = conditional.operands[0].shape
-    return isinstance(shape, Shape) and shape.dtype.kind == "pred"
-
-
-def _ways(conditional: Instruction, index: Leaf, count: int) -> frozenset[int]:
-    """The branches that may be taken."""
-    if possible(index):
-        return frozenset(branch_number(conditional, each, count) for each in possible(index))
-    bounds = bounds_of(index, conditional.operands[0].shape)
-    if bounds is None or _is_pred(conditional):
-        return frozenset(range(count))
-    inside = range(max(bounds[0], 0), min(bounds[1], count - 1) + 1)
-    return frozenset((*inside, *([count - 1] if bounds[0] < 0 or bounds[1] >= count else [])))
-
-
-def _settled(reading: Reading) -> Walk:
-    """The reading once all that it was promised is there, or is known not to come."""
-    if isinstance(reading, tuple):
-        found = []
-        for each in reading:
-            found.append((yield from _settled(each)))
-        return (*found,)
-    if not isinstance(reading, Promise):
-        return reading
-    while not reading.coming.is_settled:
-        yield reading.coming
-    return reading.leaf()
-
-
-def _fresh(shape: AnyShape) -> Reading:
-    """What nobody knows."""
-    if isinstance(shape, TupleShape):
-        return (*map(_fresh, shape.elements),)
-    if isinstance(shape, Shape) and shape.dtype.kind == "pred":
-        return bounded((0, 1), shape)
-    return Open()
-
-
-def _whole(reading: Reading, shape: AnyShape) -> Reading:
-    """The reading with a leaf for each array, of which nothing is known where none was asked for."""
-    if not isinstance(shape, TupleShape):
-        return reading
-    if reading is None:
-        return spread(None, shape)
-    return (*map(_whole, reading, shape.elements),)
-
-
-def _shaped(found: Sequence[Leaf], shape: AnyShape) -> Reading:
-    """The leaves in the tuples of a shape."""
-    left = iter(found)
-
-    def shaped(each: AnyShape) -> Reading:
-        return (*map(shaped, each.elements),) if isinstance(each, TupleShape) else next(left)
-
-    return shaped(shape)
-
-
-def _mark(leaf: Leaf) -> Hashable:
-    """What equal values share, and what is one thing."""
-    if is_value(leaf) and leaf.size <= SHOWN:
-        return leaf.dtype, leaf.shape, leaf.tobytes()
-    return id(leaf)
-
-
-def _stays(now: Leaf, after: Leaf, shape: AnyShape, is_changed: bool) -> bool:
-    """Whether a trip leaves a part of the state as it is, or of what was changed within what it may be."""
-    if now is after or now is None:
-        return True
-    if is_changed or is_value(now):
-        return holds(now, after, shape)
-    return False
-
-
-def _widened(now: Leaf, after: Leaf, shape: AnyShape) -> Leaf:
-    found = join(now, after, shape)
-    return _fresh(shape) if found is None else found
-
-
-def _again(leaf: Leaf) -> Leaf:
-    """As much of another value."""
-    return Open(leaf.bounds, leaf.among) if isinstance(leaf, Open) else leaf
-
-
-def _joined(column: Sequence[Leaf], shape: AnyShape) -> Leaf:
-    return functools.reduce(lambda a, b: join(a, b, shape), column)
-
-
-def _slice(leaf: Leaf, scan: Instruction, place: int) -> Leaf:
-    if is_value(leaf):
-        return np.take(leaf, place, scan.attributes.dimension)[()]
-    return Open(leaf.bounds) if isinstance(leaf, Open) else None
-
-
-def _stacked(scan: Instruction, given: Sequence[Sequence[Leaf]]) -> list[Leaf]:
-    """The outputs of all trips, in the order of the slices; nothing is known of them where no trip was gone through."""
-    shapes = scan.shape.elements if isinstance(scan.shape, TupleShape) else (scan.shape,)
-    outputs = parted(scan, shapes)[0]
-    if not given:
-        return [*map(_fresh, outputs)]
-    columns = zip(*(given[::-1] if scan.attributes.is_reverse else given), strict=True)
-    axis = scan.attributes.dimension
-    return [
-        np.stack(column, axis) if all(map(is_value, column)) else _fresh(shape)
-        for column, shape in zip(columns, outputs, strict=True)
-    ]

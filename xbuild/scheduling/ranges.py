@@ -15,7 +15,7 @@ import numpy as np
 from shape_inference import AnyShape, Shape
 
 from ..graph import Instruction
-from .lattice import Bounds, Leaf, Open, among, bounded, bounds_of, is_counted, is_value, join, possible
+from .lattice import Bounds, Leaf, Open, among, bounded, bounds_of, is_counted, is_value, join, limits, possible
 
 MOST_TRIED = 16  # combinations of possible values
 
@@ -123,6 +123,8 @@ def _bounds(instruction: Instruction, operands: Sequence[Leaf]) -> Bounds | None
     if instruction.opcode == "compare":
         return _compared(instruction, bounds)
     rule = _RULES.get(instruction.opcode)
+    if instruction.opcode == "shift_right_arithmetic" and limits(instruction.shape)[0] == 0:  # type: ignore[arg-type]
+        return None  # the highest bit counts as a sign
     if rule is None or any(each is None for each in bounds) or not is_counted(instruction.shape):
         return None
     return rule(*bounds)
