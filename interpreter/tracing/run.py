@@ -160,7 +160,7 @@ class Spool:
         """The last of it; gives the trace with its values where they stand now."""
         self(tracer)
         self.writer.end(found)
-        return evolve(found, values=values_of(self.writer.folder))
+        return evolve(found, values=values_of(self.writer.folder, self.writer.index["chunks"]))
 
 
 def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) -> Verdict:
