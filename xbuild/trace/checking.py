@@ -43,8 +43,8 @@ def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Mod
 
 def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> None:
     """Events of a chunk in their order, each with a value that there is."""
-    within(refs[:, :1], begin, end, f"{where}: refs")
-    within(refs[:, 1:], 0, values, f"{where}: refs")
+    within(refs[:, 0], begin, end, f"{where}: events of refs")
+    within(refs[:, 1], 0, values, f"{where}: values of refs")
     if (np.diff(refs[:, 0]) <= 0).any():
         raise FormError(f"{where}: refs does not name events in their order, each once")
 
