@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -78,3 +82,25 @@ def cut_off(place: Path) -> Path:
 SEEDS: dict[str, Callable[[Path], Path]] = {
     each.__name__: each for each in (loop, swap, two_programs, stuck, kinds, strict, cut_off)
 }
+
+Files: TypeAlias = dict[str, Any]
+"""The bytes of each file; for what is no file a function that makes it."""
+
+
+@cache
+def seeds() -> dict[str, Files]:
+    """Small traces as bytes, by name."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in SEEDS.items():
+            place = make(Path(folder, name))
+            found[name] = {each.name: each.read_bytes() for each in sorted(place.iterdir())}
+    return found
+
+
+def written(files: Files, place: Path) -> Path:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for name, content in files.items():
+        content(place / name) if callable(content) else (place / name).write_bytes(content)
+    return place
