@@ -62,7 +62,7 @@ def traced(
 
 
 def _seen(
-    program: Module | ModuleGroup, inputs: Any, tracer: Tracer, told: Mapping[str, Any], **options: Any
+    program: Module | ModuleGroup, inputs: Any, tracer: Marker | Watcher, told: Mapping[str, Any], **options: Any
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
     """Run it under the eyes of a tracer."""
     results, end = None, None

@@ -54,7 +54,7 @@ class Writer:
         modules = [program] if isinstance(program, Module) else list(dict.fromkeys(program.modules.values()))
         for number, module in enumerate(modules):
             text = module.to_hlo(metadata=True).encode(errors="replace")
-            self._write(f"program-{number}.hlo", lambda file, text=text: file.write(text))
+            self._write_bytes(f"program-{number}.hlo", text)
             places = Places.of(module, parse_hlo(text))
             self._places |= {each: (number, *place) for each, place in places.result.items()}
             self._met |= {each: (number, *place) for each, place in places.met.items()}
@@ -121,7 +121,10 @@ class Writer:
         self._write(name, lambda file: np.savez(file, **columns))
 
     def _write_index(self) -> None:
-        self._write("index.json", lambda file: file.write(_json(self.index)))
+        self._write_bytes("index.json", _json(self.index))
+
+    def _write_bytes(self, name: str, content: bytes) -> None:
+        self._write(name, lambda file: file.write(content))
 
     def _write(self, name: str, writes: Callable[[Any], Any]) -> None:
         """A file of the trace; OSError names it, whatever the writer makes of a disk that is full."""

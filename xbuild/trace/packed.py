@@ -143,7 +143,9 @@ def _size(kind: Mapping[str, Any]) -> int:
     """How many bytes a value of a kind takes."""
     if "of" in kind:
         return 4 * int(kind["of"])
-    return _FIGURES + 4 * prod(kind["c"]) if "c" in kind else prod(kind["d"]) * PRIMITIVES[kind["t"]].dtype.itemsize
+    if "c" in kind:
+        return _FIGURES + 4 * int(prod(kind["c"]))
+    return int(prod(kind["d"])) * PRIMITIVES[kind["t"]].dtype.itemsize
 
 
 def _check_places(found: Packed, where: str) -> None:

@@ -56,6 +56,10 @@ def load(folder: str | os.PathLike[str]) -> Trace:
     except OSError as error:
         where = error.filename or os.fspath(place)
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {where}: {error.strerror}") from None
+    except (RecursionError, MemoryError):
+        raise TraceError(
+            f"{os.fspath(place)!r} holds no trace that can be read: it takes more memory than there is"
+        ) from None
     except ValueError as error:  # FormError, and what the reader of HLO text refuses
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {error}") from error
 
