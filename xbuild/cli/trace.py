@@ -160,8 +160,11 @@ def overview(found: Trace) -> dict[str, Any]:
     told += [f"not kept: {found.left_out}"] if found.left_out else []
     told += [found.stop["text"]] if found.stop else []
     told += [f"strict, {finding['text'].strip()}" for finding in found.findings]
-    born = [birth for birth in births(found) if not is_stated(found, birth)]
-    firsts = [next((birth for birth in born if birth.what == what), None) for what in ("NaN", "infinity")]
+    born = births(found)
+    firsts = [
+        next((birth for birth in born if birth.what == what and not is_stated(found, birth)), None)
+        for what in ("NaN", "infinity")
+    ]
     odd = [_birth(found, birth) for birth in firsts if birth is not None]
     told += [each["text"] for each in odd] or (["no NaN or infinity is born in what was kept"] if found.values else [])
     return {
