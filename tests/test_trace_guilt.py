@@ -40,7 +40,7 @@ def test_a_gain_of_ones_is_not_guilty() -> None:
     assert way(found)[-4:] == [("parameter.1", 1), ("far", 1), ("scaled", 1), ("born", 1)]
     assert way(found, "infinity")[-2:] == [("parameter.1", 1), ("far", 1)]
     told = overview(found)["born"]
-    assert [each["number"] for each in told[0]["of"]] == ["inf"]
+    assert [each["number"] for each in told[0]["of"]] == ["inf", "inf"]
     assert told[0]["chain"][-1]["index"] == [1]
     assert "the first infinity is born at step" in told[1]["text"]
     assert "in far, of parameter.1 500." in told[1]["text"]

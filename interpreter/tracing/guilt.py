@@ -77,8 +77,13 @@ class Guilt:
 
     def made(self, place: Place) -> list[Made]:
         """All elements that one was computed from, as far as that is known."""
-        sources = [*dict.fromkeys(self._sources(place))]
-        return [Made(each, self.number(each)) for each in sources]
+        return [Made(each, self.number(each)) for each in self._sources(place)]
+
+    def heaviest(self, place: Place, count: int) -> list[Made]:
+        """Of what an element was computed from so many that have most to do with it, in the order of the operands."""
+        made = self.made(place)
+        order = sorted(range(len(made)), key=lambda n: _weight(made[n].number, False), reverse=True)
+        return [made[n] for n in sorted(order[:count])]
 
     def number(self, place: Place) -> Any:
         """What stands there; of a value that is not followed by elements the one farthest from being finite."""

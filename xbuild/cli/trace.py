@@ -183,7 +183,7 @@ def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
     rows = [_step(found, place, guilt.number(place)) for place in way]
     lines = [f"  device {row['device']}  {row['at']}  {row['value']}{_element(row)}" for row in rows]
     head = f"the first {birth.what} is born at step {event.time} on device {event.device}, in {rows[-1]['at']}"
-    made = guilt.made(way[-1])[:SHOWN]
+    made = guilt.heaviest(way[-1], SHOWN)
     of = [{"instruction": found[each.place.event].instruction.name, "number": said(each.number)} for each in made]
     told = f", of {', '.join(' '.join(each.values()) for each in of)}" if of else ""
     source = event.instruction.source

@@ -44,7 +44,8 @@ def _no_number(text: str) -> Any:
 
 def refuse(where: str, value: Any, wanted: str) -> FormError:
     """The error of a value that is not what is wanted."""
-    shown = ascii(value) if isinstance(value, bool | int | float | str | None) else f"of type {type(value).__name__}"
+    shown = ascii(value) if isinstance(value, bool | int | float | str | None) else "an object"
+    shown = f"a list of {len(value)}" if isinstance(value, list) else shown
     return FormError(f"{where} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}, and {wanted} is wanted")
 
 
