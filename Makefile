@@ -48,6 +48,7 @@ campaign: .venv/.test ## random programs and odd texts, at length; ARGS="--secon
 	$(BIN)/python -m tests.campaign $(ARGS)
 	$(BIN)/python -m tests.model.campaign $(ARGS)
 	$(BIN)/python -m tests.fuzzing $(ARGS)
+	$(BIN)/python -m tests.fuzzing.traces $(ARGS)
 
 mutants: .venv/.test ## put faults into the shape rules, and list those that no case sees; ARGS="shaping dims"
 	$(BIN)/python -m tests.mutation $(ARGS)

@@ -179,3 +179,12 @@ def test_each_kind_of_source_is_told_its_way(tmp_path: Path) -> None:
     assert type(spot.instruction.source) is KeptSource
     assert line_of(spot.instruction).endswith("# and this")
     assert "# and this" in page_text(Trace.load(place))
+
+
+def test_one_module_opens_source_files() -> None:
+    opening = ("linecache", "getsource", "tokenize")
+    modules = [
+        path for package in ("xbuild", "interpreter", "shape_inference") for path in (ROOT / package).rglob("*.py")
+    ]
+    found = {path.name for path in modules if any(f"{word}" in path.read_text() for word in opening)}
+    assert found == {"source_lines.py"}

@@ -22,7 +22,8 @@ from xbuild.cli import main
 from xbuild.source_lines import line_of
 from xbuild.trace import Summary, Trace, TraceError, births
 from xbuild.trace.compare import compare_traces
-from xbuild.trace.pool import Packed, Pool
+from xbuild.trace.packed import packed
+from xbuild.trace.pool import Pool
 from xbuild.trace.summary import summary
 
 PROGRAMS = """
@@ -131,11 +132,12 @@ def test_every_type_of_value_comes_back() -> None:
     pool = Pool()
     numbers = [pool.add(value) for value in [*values, large, arrays[0]]]
     assert numbers[-1] == numbers[0]
-    packed = Packed(json.loads(json.dumps(pool.kinds)), *pool.columns)
+    columns = dict(zip(("kind", "at", "letters"), pool.columns, strict=True))
+    read = packed({"kinds": np.array(json.dumps(pool.kinds)), **columns}, "here")
     for number, value in zip(numbers, values, strict=False):
-        np.testing.assert_equal(packed[number], value)
-        assert getattr(packed[number], "dtype", None) == getattr(value, "dtype", None)
-    told = packed[numbers[-2]]
+        np.testing.assert_equal(read[number], value)
+        assert getattr(read[number], "dtype", None) == getattr(value, "dtype", None)
+    told = read[numbers[-2]]
     assert isinstance(told, Summary)
     assert (told.low, told.high, told.mean, told.nans, told.infs) == (1.0, 3.0, 2.0, 1, 1)
     np.testing.assert_array_equal(told.cells, large.cells)

@@ -31,10 +31,12 @@ def across_in(trace: Trace) -> Mapping[int, Sequence[Across]]:
     for meeting in trace.meetings:
         key = meeting.instruction, meeting.group
         if key not in known:
-            known[key] = _of_members(meeting) if room > 0 else ()
+            known[key] = of_members(meeting) if room > 0 else ()
             room -= sum(each.element.size for parts in known[key] for each in parts)
         of_device = dict(zip(meeting.group, known[key], strict=False))
         for event in meeting.events:
+            if trace[event].instruction.opcode == "reshape":  # of an all-to-all that text has in several instructions
+                continue
             if parts := of_device.get(int(trace.device[event])):
                 found[event] = parts
     return found | _received(trace)
@@ -56,7 +58,7 @@ def _received(trace: Trace) -> dict[int, Sequence[Across]]:
     return found
 
 
-def _of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
+def of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
     """For each member of a group the tables of the parts of its result."""
     collective, group = meeting.instruction, meeting.group
     opcode = base_of(collective)

@@ -62,7 +62,7 @@ def traced(
 
 
 def _seen(
-    program: Module | ModuleGroup, inputs: Any, tracer: Tracer, told: Mapping[str, Any], **options: Any
+    program: Module | ModuleGroup, inputs: Any, tracer: Marker | Watcher, told: Mapping[str, Any], **options: Any
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
     """Run it under the eyes of a tracer."""
     results, end = None, None
@@ -160,7 +160,7 @@ class Spool:
         """The last of it; gives the trace with its values where they stand now."""
         self(tracer)
         self.writer.end(found)
-        return evolve(found, values=values_of(self.writer.folder))
+        return evolve(found, values=values_of(self.writer.folder, self.writer.index["chunks"]))
 
 
 def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) -> Verdict:

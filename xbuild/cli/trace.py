@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import numpy as np
 from attrs import frozen
 
+from shape_inference import Shape, TupleShape
+
 from ..trace import Event, Trace, TraceError
-from ..trace.births import births, chain
+from ..trace.births import Birth, births, is_stated
 from ..trace.compare import Comparison, Difference, compare_traces
 from ..trace.saying import plain, said
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
 from .paths import distinct
 from .saying import say, say_json
+
+SHOWN = 4
+"""How many numbers are told of which another was computed."""
 
 
 @main.command()
@@ -157,7 +163,10 @@ def overview(found: Trace) -> dict[str, Any]:
     told += [found.stop["text"]] if found.stop else []
     told += [f"strict, {finding['text'].strip()}" for finding in found.findings]
     born = births(found)
-    firsts = [next((birth for birth in born if birth.what == what), None) for what in ("NaN", "infinity")]
+    firsts = [
+        next((birth for birth in born if birth.what == what and not is_stated(found, birth)), None)
+        for what in ("NaN", "infinity")
+    ]
     odd = [_birth(found, birth) for birth in firsts if birth is not None]
     told += [each["text"] for each in odd] or (["no NaN or infinity is born in what was kept"] if found.values else [])
     return {
@@ -167,16 +176,38 @@ def overview(found: Trace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _birth(found: Trace, birth: Any) -> dict[str, Any]:
-    """A NaN or an infinity: where it is born, and the way to it."""
-    event = found[birth.event]
-    rows = [{"device": found[n].device, "at": found.standing(n), "value": said(found.values.get(n))}
-            for n in chain(found, birth.event)]  # fmt: skip
-    lines = [f"  device {row['device']}  {row['at']}  {row['value']}" for row in rows]
+def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
+    """A NaN or an infinity: where it is born, of which numbers, and the way to it, element by element."""
+    from interpreter.tracing import Guilt
+
+    event, guilt = found[birth.event], Guilt(found)
+    way = guilt.way(birth)
+    rows = [_step(found, place, guilt.number(place)) for place in way]
+    lines = [f"  device {row['device']}  {row['at']}  {row['value']}{_element(row)}" for row in rows]
     head = f"the first {birth.what} is born at step {event.time} on device {event.device}, in {rows[-1]['at']}"
+    made = guilt.heaviest(way[-1], SHOWN)
+    of = [{"instruction": found[each.place.event].instruction.name, "number": said(each.number)} for each in made]
+    told = f", of {', '.join(' '.join(each.values()) for each in of)}" if of else ""
     source = event.instruction.source
-    text = "\n".join([f"{head}{f'    {source}' if source else ''}", *lines])
-    return {"what": birth.what, "device": event.device, "step": event.time, "chain": rows, "text": text}
+    text = "\n".join([f"{head}{told}{f'    {source}' if source else ''}", *lines])
+    return {"what": birth.what, "device": event.device, "step": event.time, "of": of, "chain": rows, "text": text}
+
+
+def _step(found: Trace, place: Any, number: Any) -> dict[str, Any]:
+    """An element on the way; its index where the value is followed element by element."""
+    event = found[place.event]
+    shape = event.instruction.shape
+    if isinstance(shape, TupleShape) and place.part is not None:
+        shape = shape.elements[place.part]
+    index = None
+    if place.element is not None and isinstance(shape, Shape) and shape.rank:
+        index = [int(each) for each in np.unravel_index(place.element, shape.dims)]
+    return {"device": event.device, "at": found.standing(place.event), "value": said(found.values.get(place.event)),
+            "index": index, "number": None if index is None else said(number)}  # fmt: skip
+
+
+def _element(row: dict[str, Any]) -> str:
+    return "" if row["index"] is None else f"  at {row['index']}: {row['number']}"
 
 
 _WHY = {True: "its operands are the same", False: "its operands differ already"}

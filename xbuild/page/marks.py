@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..trace import Trace
-from ..trace.births import births
+from ..trace.births import births, is_stated
 
 MOST = 2000
 """How many marks a page has."""
@@ -29,11 +29,7 @@ def marks(trace: Trace, place: Sequence[int]) -> Mapping[int, list[list[Any]]]:
 
 def _born(trace: Trace) -> Sequence[Any]:
     """Without infinities that the program states: where a maximum begins, what masks."""
-    return [birth for birth in births(trace) if not _is_stated(trace, birth)][:MOST]
-
-
-def _is_stated(trace: Trace, birth: Any) -> bool:
-    return bool(birth.what == "infinity" and trace[birth.event].instruction.opcode == "constant")
+    return [birth for birth in births(trace) if not is_stated(trace, birth)][:MOST]
 
 
 def _words(finding: Mapping[str, Any]) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..scheduling.effects import spelling
+from shape_inference import TokenShape, TupleShape
+
+from ..scheduling.effects import is_under_way, spelling
 from ..trace import Event
 from ..trace.compare import compare_traces
 from .asking import Asking
 from .conditions import ConditionError, condition
+from .face import Piece
 from .walk import communicates
 
 Wanted = Callable[[Event], Any]
@@ -120,6 +123,7 @@ class Moving(Asking):
         until v > 3                any value with an element above 3
         until any(isnan(v))        the first NaN from here on
         until add.3 max(abs(v)) < 0.1
+        Of a large value, of which a summary is kept, its range and its count of NaN and inf decide, where they can.
         There are abs all any isfinite isinf isnan max mean min sum, v[0, 1:3], + - * / // %, and, or, not.
         `back until ...` searches backwards.
         """
@@ -133,18 +137,27 @@ class Moving(Asking):
             word = text.partition(" ")[0]
             self.fault(self.unknown(word) if self.is_name(word) and word != "not" else str(error))
             return
-        values = self.trace.values
+        undecided: list[Event] = []
 
         def wanted(event: Event) -> bool:
-            return name in ("", event.instruction.name) and holds(values.get(event.number))
+            if name not in ("", event.instruction.name) or not _has_value(event):
+                return False
+            found = holds(self.trace.values.get(event.number))
+            if found is None:
+                undecided.append(event)
+            return bool(found)
 
-        self._go(wanted, way, f"no value on this device from here {'on' if way > 0 else 'back'} has {line.strip()}")
+        otherwise = f"no value on this device from here {'on' if way > 0 else 'back'} has {line.strip()}"
+        if self._go(wanted, way, lambda: otherwise + _left_open(undecided)) and undecided:
+            self.face.prose(Piece(_left_open(undecided).removeprefix("; "), "waits"))
 
-    def _go(self, wanted: Wanted, way: int, otherwise: str) -> None:
-        if self.walk.to(wanted, way):
+    def _go(self, wanted: Wanted, way: int, otherwise: str | Callable[[], str]) -> bool:
+        found = self.walk.to(wanted, way)
+        if found:
             self.arrived()
         else:
-            self.fault(otherwise)
+            self.fault(otherwise() if callable(otherwise) else otherwise)
+        return found
 
     def do_part(self, line: str) -> None:
         """part A B: to the first value that two devices have differently."""
@@ -159,3 +172,17 @@ class Moving(Asking):
         self.arrived()
         self.differ(self.trace[found.first].instruction.name, pair, [self.trace.values.get(n) for n in
                                                                     (found.first, found.second)])  # fmt: skip
+
+
+def _has_value(event: Event) -> bool:
+    """Whether an event has numbers, be they kept or not."""
+    return not isinstance(event.instruction.shape, TokenShape | TupleShape) and not is_under_way(event.instruction)
+
+
+def _left_open(events: Sequence[Event]) -> str:
+    """Of which values on the way a condition could not be decided."""
+    if not events:
+        return ""
+    first = f"the first is that of {events[0].instruction.name} at step {events[0].time}"
+    which = f"{len(events):,} values" if len(events) > 1 else "1 value"
+    return f"; of {which} on the way it cannot be decided, since they are not kept whole: {first}"

@@ -2,7 +2,8 @@
 
 from .across import Across
 from .data import Event, Meeting, Spot, Trace, Transfer
-from .disk import TraceError, Writer
+from .disk import Writer
+from .folder import TraceError
 from .summary import Summary, summary
 
 __all__ = ["Across", "Event", "Meeting", "Spot", "Summary", "Trace", "TraceError", "Transfer", "Writer", "summary"]

@@ -57,13 +57,9 @@ def _brought(trace: Trace, afar: Mapping[int, Sequence[int]], number: int) -> li
     return [*(event for event in trace.operands(number) if event is not None), *afar.get(number, ())]
 
 
-def chain(trace: Trace, number: int) -> list[int]:
-    """The way to an event, the earliest first: from each event to that of its operands that came last."""
-    afar = from_afar(trace)
-    found = [number]
-    while len(found) < LONGEST and (before := _brought(trace, afar, found[-1])):
-        found.append(max(before))
-    return found[::-1]
+def is_stated(trace: Trace, birth: Birth) -> bool:
+    """Whether it is an infinity that the program states: where a maximum begins, what masks."""
+    return birth.what == "infinity" and trace[birth.event].instruction.opcode == "constant"
 
 
 def _flags(value: Any) -> tuple[bool, bool]:

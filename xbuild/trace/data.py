@@ -177,12 +177,13 @@ class Trace:
     def operands(self, number: int) -> list[int | None]:
         """The events that gave the operands of an event; None where one was not seen."""
         spot, device = self.spots[int(self.spot[number])], int(self.device[number])
-        found: list[int | None] = []
-        for operand in spot.instruction.operands:
-            events = self._events.get((device, self._spot_of.get((spot.path, operand), -1)), [])
-            place = bisect_left(events, number)
-            found.append(events[place - 1] if place else None)
-        return found
+        return [self.last(device, spot.path, operand, number) for operand in spot.instruction.operands]
+
+    def last(self, device: int, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
+        """The last event of an instruction on a device before an event; None where there is none."""
+        events = self._events.get((device, self._spot_of.get((path, instruction), -1)), [])
+        place = bisect_left(events, before)
+        return events[place - 1] if place else None
 
     def trips(self, number: int) -> list[tuple[str, int]]:
         """The loops that an event is in, outermost first, each with the number of its trip, from 1."""

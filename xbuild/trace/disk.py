@@ -13,10 +13,12 @@ import numpy as np
 from attrs import define, field
 
 from ..attributes import Array
-from ..graph import Instruction, Module, ModuleGroup
+from ..graph import Computation, Instruction, Module, ModuleGroup
 from ..source_lines import line_of
 from .data import Spot, Trace
 from .folder import FORMAT, Folder, TraceError
+from .packed import fits
+from .places import Places
 from .pool import Pool
 
 LINE = 400
@@ -31,6 +33,7 @@ class Writer:
     index: dict[str, Any] = field(factory=dict)
     _place: Folder | None = None
     _places: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
+    _met: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
 
     def __enter__(self) -> Writer:
         return self
@@ -45,14 +48,16 @@ class Writer:
 
     def begin(self, program: Module | ModuleGroup, verdict: Mapping[str, Any] | None) -> None:
         """Take the place of an earlier trace; TraceError where anything else is in the folder, or another run is."""
+        from ..text.reader import parse_hlo
+
         self._place = Folder.claim(self.folder)
         modules = [program] if isinstance(program, Module) else list(dict.fromkeys(program.modules.values()))
         for number, module in enumerate(modules):
-            text = module.to_hlo(metadata=True)
-            self._write(f"program-{number}.hlo", lambda file, text=text: file.write(text.encode(errors="replace")))
-            for place, computation in enumerate(module.computations):
-                for row, instruction in enumerate(computation.instructions):
-                    self._places[instruction] = number, place, row
+            text = module.to_hlo(metadata=True).encode(errors="replace")
+            self._write_bytes(f"program-{number}.hlo", text)
+            places = Places.of(module, parse_hlo(text))
+            self._places |= {each: (number, *place) for each, place in places.result.items()}
+            self._met |= {each: (number, *place) for each, place in places.met.items()}
         group = None if isinstance(program, Module) else {d: modules.index(m) for d, m in program.modules.items()}
         self.index = {
             "format": FORMAT, "finished": False, "programs": len(modules), "group": group, "events": 0, "chunks": 0,
@@ -63,6 +68,8 @@ class Writer:
     def chunk(self, device: Array, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> None:
         """More events: two columns, all spots so far, and values by number of the event."""
         index = self.index
+        if (index["verdict"] or {}).get("refused"):
+            values = self._fitting(spot, spots, values)
         pool = Pool()
         refs = np.array([(number, pool.add(value)) for number, value in values.items()], np.int64).reshape(-1, 2)
         columns = {"device": device.astype(np.int32), "spot": spot.astype(np.int32), "refs": refs, **_columns(pool)}
@@ -72,6 +79,11 @@ class Writer:
         index["events"] += len(device)
         self._write_index()
 
+    def _fitting(self, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The values without those that a program that is refused gives where another shape stands."""
+        begin = self.index["events"]
+        return {n: value for n, value in values.items() if fits(value, spots[int(spot[n - begin])].instruction.shape)}
+
     def _spot(self, spot: Spot) -> dict[str, Any]:
         source = spot.instruction.source
         told = None if source is None else [source.file, source.line, source.function, line_of(spot.instruction)[:LINE]]
@@ -80,19 +92,21 @@ class Writer:
     def end(self, trace: Trace) -> None:
         """Logical time, who met whom, how it ended."""
         times = {"time": trace.time, "since": trace.since, "count": trace.count}
-        self._write_columns("time.npz", {**times, **self._met(trace)})
+        self._write_columns("time.npz", {**times, **self._met_in(trace)})
+        self.index["results"] = trace.results is not None
         if trace.results is not None:
             pool = Pool()
-            refs = [pool.add(each) for each in trace.results]
+            shapes = [entry.root.shape for entry in _entries(trace.program)]
+            refs = [pool.add(each if fits(each, s) else None) for each, s in zip(trace.results, shapes, strict=True)]
             self._write_columns("results.npz", {"refs": np.array(refs, np.int64), **_columns(pool)})
         told = {"stop": trace.stop, "left_out": trace.left_out, "findings": trace.findings, "finished": True}
         self.index |= told
         self._write_index()
 
-    def _met(self, trace: Trace) -> dict[str, Array]:
+    def _met_in(self, trace: Trace) -> dict[str, Array]:
         """Meetings and transfers in columns; groups and events one after the other."""
         meetings = trace.meetings
-        rows = [(*self._places[m.instruction], m.time, len(m.group), len(m.events)) for m in meetings]
+        rows = [(*self._met[m.instruction], m.time, len(m.group), len(m.events)) for m in meetings]
         members = [device for meeting in meetings for device in meeting.group]
         events = [event for meeting in meetings for event in meeting.events]
         transfers = [(t.channel, t.source, t.target, t.send, t.done) for t in trace.transfers]
@@ -107,7 +121,10 @@ class Writer:
         self._write(name, lambda file: np.savez(file, **columns))
 
     def _write_index(self) -> None:
-        self._write("index.json", lambda file: file.write(json.dumps(self.index, allow_nan=False).encode()))
+        self._write_bytes("index.json", _json(self.index))
+
+    def _write_bytes(self, name: str, content: bytes) -> None:
+        self._write(name, lambda file: file.write(content))
 
     def _write(self, name: str, writes: Callable[[Any], Any]) -> None:
         """A file of the trace; OSError names it, whatever the writer makes of a disk that is full."""
@@ -139,6 +156,17 @@ class _Sink:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)
+
+
+def _entries(program: Module | ModuleGroup) -> list[Computation]:
+    """The entry of each device's program."""
+    if isinstance(program, Module):
+        return [program.entry] * program.num_devices
+    return [program.modules[device].entry for device in sorted(program.modules)]
+
+
+def _json(index: Mapping[str, Any]) -> bytes:
+    return json.dumps(index, allow_nan=False, ensure_ascii=False).encode(errors="replace")
 
 
 def _columns(pool: Pool) -> dict[str, Array]:

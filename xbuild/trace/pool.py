@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
-from shape_inference import PRIMITIVES, primitive_type
+from shape_inference import primitive_type
 
 from ..attributes import Array
 from .summary import Summary
@@ -94,34 +94,3 @@ class Pool:
 
 def _kind(array: Array, form: str) -> dict[str, Any]:
     return {"t": str(primitive_type(array.dtype)), "d": list(array.shape), "f": form}
-
-
-@frozen(eq=False)
-class Packed:
-    """The columns of a pool, whose arrays stand as they were; read by number."""
-
-    kinds: Sequence[Mapping[str, Any]]
-    kind: Array
-    at: Array
-    letters: Array
-
-    def __getitem__(self, number: int) -> Any:
-        kind, at = self.kinds[int(self.kind[number])], int(self.at[number])
-        if "of" in kind:
-            refs = np.frombuffer(self.letters, np.int32, kind["of"], at).tolist()
-            return tuple(None if ref < 0 else self[ref] for ref in refs)
-        dims = tuple(kind["d"])
-        if "c" in kind:
-            return self._summary(kind, at)
-        array = self._array(PRIMITIVES[kind["t"]].dtype, dims, at)
-        return array if dims else array[()]
-
-    def _array(self, dtype: Any, dims: Sequence[int], at: int) -> Array:
-        size = int(np.prod(dims, dtype=np.int64))
-        return np.frombuffer(self.letters[at : at + size * dtype.itemsize].tobytes(), dtype).reshape(tuple(dims))
-
-    def _summary(self, kind: Mapping[str, Any], at: int) -> Summary:
-        low, high, mean, nans, infs = self._array(np.dtype(np.float64), (5,), at).tolist()
-        low, high, mean = (None if each != each else each for each in (low, high, mean))
-        cells = self._array(np.dtype(np.float32), kind["c"], at + 40)
-        return Summary(kind["t"], tuple(kind["d"]), low, high, mean, int(nans), int(infs), cells)

@@ -1,0 +1,149 @@
+"""What JSON that others wrote must be like before it is used: types, ranges, names, each fault told with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+MOST = (1 << 63) - 1
+NODES = 1 << 23
+"""How many lists, objects and parts of them a text has at most."""
+
+
+class FormError(ValueError):
+    """A part of a file is not as it must be; the message says where, what is there, and what is wanted."""
+
+
+Form: TypeAlias = Callable[[Any, str], None]
+"""Raises FormError where a value is not of the form; the text says where the value stands."""
+
+
+def loads(letters: bytes, name: str) -> Any:
+    """JSON of bounded size, without what JSON does not have (NaN) and without a key that comes twice."""
+    if sum(map(letters.count, (b",", b"[", b"{"))) > NODES:
+        raise FormError(f"{name} has more than {NODES:,} parts")
+    try:
+        return json.loads(letters.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except FormError as error:
+        raise FormError(f"{name} {error}") from None
+    except (ValueError, RecursionError):
+        raise FormError(f"{name} is no JSON") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise FormError("has a key twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise FormError(f"has {text}, which is no JSON")
+
+
+def refuse(where: str, value: Any, wanted: str) -> FormError:
+    """The error of a value that is not what is wanted."""
+    shown = ascii(value) if isinstance(value, bool | int | float | str | None) else "an object"
+    shown = f"a list of {len(value)}" if isinstance(value, list) else shown
+    return FormError(f"{where} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}, and {wanted} is wanted")
+
+
+def number(least: int = 0, most: int = MOST) -> Form:
+    """A whole number of a range."""
+
+    def check(value: Any, where: str) -> None:
+        if type(value) is not int or not least <= value <= most:
+            raise refuse(where, value, f"a number of {least}..{most}" if most < MOST else f"a number from {least}")
+
+    return check
+
+
+def boolean(value: Any, where: str) -> None:
+    if not isinstance(value, bool):
+        raise refuse(where, value, "true or false")
+
+
+def text(value: Any, where: str) -> None:
+    """Letters that can be written."""
+    if not isinstance(value, str):
+        raise refuse(where, value, "a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(where, value, "a text without lone surrogates") from None
+
+
+def optional(form: Form) -> Form:
+    """Null, or of a form."""
+
+    def check(value: Any, where: str) -> None:
+        if value is not None:
+            form(value, where)
+
+    return check
+
+
+def listed(form: Form, count: int | None = None) -> Form:
+    """A list, of so many where a count is given, all of a form."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, list) or (count is not None and len(value) != count):
+            raise refuse(where, value, "a list" if count is None else f"a list of {count}")
+        for place, each in enumerate(value):
+            form(each, f"{where}[{place}]")
+
+    return check
+
+
+def mapping(form: Form) -> Form:
+    """An object of any keys."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise refuse(where, value, "an object")
+        for key, each in value.items():
+            text(key, f"a key of {where}")
+            form(each, f"{where}[{ascii(key)[:60]}]")
+
+    return check
+
+
+def parts(*forms: Form) -> Form:
+    """A list of as many as there are forms, each of its own."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, list) or len(value) != len(forms):
+            raise refuse(where, value, f"a list of {len(forms)}")
+        for place, (form, each) in enumerate(zip(forms, value, strict=True)):
+            form(each, f"{where}[{place}]")
+
+    return check
+
+
+def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
+    """An object with these keys; what other keys have is of the form `others`, and without that there are none."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise refuse(where, value, "an object")
+        if missing := sorted(forms.keys() - value.keys()):
+            raise FormError(f"{where} has no {missing[0]!r}")
+        for key, each in value.items():
+            text(key, f"a key of {where}")
+            form = forms.get(key, others)
+            if form is None:
+                raise FormError(f"{where} has {ascii(key)[:60]}, which is not known")
+            form(each, f"{where}.{ascii(key)[1:-1][:60]}")
+
+    return check
+
+
+def anything(value: Any, where: str) -> None:
+    """Whatever JSON can hold, so long as its texts can be written."""
+    if isinstance(value, dict):
+        mapping(anything)(value, where)
+    elif isinstance(value, list):
+        listed(anything)(value, where)
+    elif isinstance(value, str):
+        text(value, where)
