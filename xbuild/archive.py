@@ -19,6 +19,7 @@ from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, TokenSha
 from shape_inference.escaping import Harmless
 
 from .attributes import Array
+from .temporary import file_beside
 
 
 class ArchiveError(Harmless):
@@ -181,7 +182,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     target = target.resolve()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    handle, temporary = file_beside(target)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
