@@ -67,8 +67,9 @@ def in_html(text: str) -> str:
     return html.escape(printable(text), quote=True)
 
 
-# An escape of JSON, or a character that may not stand in a script as it is.
-_IN_SCRIPT = re.compile(r"\\(u[0-9a-f]{4}|.)|[^ -;=-~]")
+# An escape of JSON, or a character that does not print; most texts have none, and are long.
+_IN_SCRIPT = re.compile(r"\\(u[0-9a-f]{4}|.)|[^ -~]")
+_CONTROL = re.compile(r"\\[ubfr]")
 
 
 def in_json(data: object) -> str:
@@ -77,13 +78,14 @@ def in_json(data: object) -> str:
     >>> print(in_json({"name": "</script>\x1b"}))
     {"name":"\u003c/script>\\x1b"}
     """
-    return _IN_SCRIPT.sub(_in_script, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    if not text.isprintable() or _CONTROL.search(text):
+        text = _IN_SCRIPT.sub(_in_script, text)
+    return text.replace("<", "\\u003c")
 
 
 def _in_script(match: re.Match[str]) -> str:
     found = match[0]
-    if found == "<":
-        return "\\u003c"
     if match[1] is None:
         return printable(found).replace("\\", "\\\\")
     if found in _PLAIN:
