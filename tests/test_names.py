@@ -205,6 +205,19 @@ def test_a_name_ends_no_line_of_a_report() -> None:
     assert str(source) == "op\\nok: no deadlock:3 in op\\nok: no deadlock"
 
 
+def test_functions_of_stack_frames_are_text() -> None:
+    text = (
+        'HloModule m\nFileNames\n1 "a\\033[2J.py"\nFunctionNames\n1 "f\\342\\200\\256</script>"\nFileLocations\n'
+        "1 {file_name_id=1 function_name_id=1 line=47 end_line=47}\nStackFrames\n"
+        "1 {file_location_id=1 parent_frame_id=1}\n\nENTRY e {\n"
+        "  ROOT x = f32[] parameter(0), metadata={stack_frame_id=1}\n}\n"
+    )
+    module = xb.parse_hlo(text, origins=True)
+    assert str(module.entry.root.source) == "a\\x1b[2J.py:47 in f\\u202e</script>"
+    raw = xb.parse_hlo(text.replace("\\033", "\x1b"), origins=True)
+    assert raw.to_hlo(metadata=True) == module.to_hlo(metadata=True)
+
+
 def test_what_is_shown_is_told_twice() -> None:
     """The fuzzer's own rule, by categories of Unicode, against the one of the writers."""
     every = "".join(map(chr, (*range(0x3000), *range(0x3000, 0x110000, 7))))

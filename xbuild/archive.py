@@ -21,6 +21,7 @@ from shape_inference import AnyShape, PrimitiveType, Shape, TokenShape, TupleSha
 from .attributes import Array
 from .npz import ArchiveError as ArchiveError
 from .npz import regular
+from .temporary import file_beside
 
 
 def check_size(wanted: int, most: int | None, what: str) -> None:
@@ -130,7 +131,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     target = target.resolve()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    handle, temporary = file_beside(target)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

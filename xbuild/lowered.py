@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from attrs import evolve
 
 from shape_inference import Shape, TupleShape, XbuildError
 
+from . import temporary
 from .graph import Module
 from .text.faults import HloParseError
 from .text.frames import origin, read_frames
@@ -112,13 +111,13 @@ def _partitions(lowered: Any) -> int:
 
 def _partitioned_text(lowered: Any) -> str:
     """The program of one device: what XLA has right after its partitioner, which only its dumps tell."""
-    with tempfile.TemporaryDirectory() as folder, _uncached():
+    with temporary.folder() as folder, _uncached():
         failure = None
         try:
-            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": folder})
+            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
         except Exception as error:  # of a later pass, it may be
             failure = error
-        found = sorted(Path(folder).glob("*.after_spmd-partitioning.*.txt"))
+        found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
         if found:
             return found[-1].read_text(encoding="utf-8")
     if failure is not None:

@@ -14,7 +14,12 @@ from interpreter.engines import execute_here
 def main(address: str, process: int) -> dict[int, list[float]]:
     """The new weights of this process's devices, by their numbers in the program."""
     jax.config.update("jax_num_cpu_devices", DEVICES_EACH)
-    jax.distributed.initialize(address, num_processes=PROCESSES, process_id=process)
+    jax.distributed.initialize(
+        address,
+        num_processes=PROCESSES,
+        process_id=process,
+        coordinator_bind_address=address,  # else all addresses
+    )
     mine = {replica: row for replica, row in inputs().items() if replica // DEVICES_EACH == process}
     try:
         return {replica: result.tolist() for replica, result in execute_here(program(), mine).items()}

@@ -53,6 +53,7 @@ class Child:
 
     def __init__(self, devices: int, platform: str | None = "cpu") -> None:
         self.is_dead = self._is_ready = False
+        self._sender: threading.Thread | None = None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "interpreter.engines.child"],
@@ -77,7 +78,7 @@ class Child:
         try:
             while True:
                 self._answers.put(pickle.load(self.process.stdout))  # type: ignore[arg-type]
-        except (EOFError, pickle.UnpicklingError, OSError, ValueError):
+        except Exception:  # it has died, perhaps within an answer
             self._answers.put(None)
 
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
@@ -106,13 +107,25 @@ class Child:
 
     def _asked(self, job: Job, seconds: float | None) -> Any:
         """What the child says to a job; queue.Empty where it takes too long, None where it has died."""
+        self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
+        self._sender.start()
+        answer = self._answers.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _send(self, job: Job) -> None:
+        """On a thread: large arguments wait in the pipe for as long as the child does not read, beyond any limit."""
         assert self.process.stdin is not None
         arguments = dict(enumerate(job.arguments))
-        told = job.text, arguments, job.num_replicas, job.num_partitions, job.platform
-        with contextlib.suppress(BrokenPipeError):
+        try:
+            told = job.text, arguments, job.num_replicas, job.num_partitions, job.platform
             pickle.dump(told, self.process.stdin)
             self.process.stdin.flush()
-        return self._answers.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+        except OSError:  # it is dead, as the listener tells
+            return
+        except BaseException as error:
+            self._answers.put(error)
 
     def _death(self) -> Failure:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -135,6 +148,8 @@ class Child:
             self.process.kill()
         self.process.wait()
         self._listener.join()
+        if self._sender:
+            self._sender.join()
         for pipe in (self.process.stdin, self.process.stdout, self._said):
             with contextlib.suppress(OSError):  # what was not sent cannot be flushed
                 if pipe:

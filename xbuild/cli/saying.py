@@ -16,8 +16,8 @@ import click
 
 from shape_inference.escaping import printable
 
-FAILED, INTERRUPTED = 1, 130
-"""Exit codes: of a file that cannot be written, and, as shells have it, of Ctrl-C."""
+INTERRUPTED = 130
+"""The exit code of Ctrl-C, as shells have it."""
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:

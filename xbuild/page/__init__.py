@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from shape_inference.escaping import filled, in_html, in_json
+from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..archive import replacing
 from ..trace import Trace
@@ -35,12 +35,14 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
     from .data import page_data
 
     data = page_data(trace, None if source_root is None else Path(source_root))
+    script = "\n".join(map(asset, _SCRIPTS))
     parts = {
+        "policy": policy(script),
         "title": in_html(data["title"]),
         "style": asset("page.css"),
         "graph": data.pop("graph"),
         "data": in_json(data),
-        "script": "\n".join(map(asset, _SCRIPTS)),
+        "script": script,
     }
     return filled(asset("page.html"), parts)
 

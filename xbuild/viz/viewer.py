@@ -8,7 +8,7 @@ from collections.abc import Container
 from importlib.resources import files
 from typing import Any
 
-from shape_inference.escaping import in_html, in_json
+from shape_inference.escaping import in_html, in_json, policy
 
 from .data import Scale
 from .kinds import FOLDED
@@ -28,10 +28,12 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
     layout = lay_out(picture)
     inside = [*sheets(picture)]
     unfolds = {sheet.box for sheet in inside}
+    script = "\n".join((*map(_asset, _SCRIPTS), "begin();\n"))
     return "\n".join((
         "<!doctype html>",
         f'<html lang="en" class="{theme}">',
-        '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<head><meta charset="utf-8">{policy(script)}',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{in_html(picture.name)}</title>",
         f"<style>\n{_asset('viewer.css')}</style></head>",
         "<body>",
@@ -44,10 +46,7 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
         '<aside id="side" aria-label="the chosen box" hidden></aside></main>',
         f'<script id="data" type="application/json">{in_json(_data(picture, layout, unfolds))}</script>',
         f'<script id="inside" type="application/octet-stream">{_packed(picture, inside, theme, unfolds)}</script>',
-        "<script>",
-        *map(_asset, _SCRIPTS),
-        "begin();",
-        "</script>",
+        f"<script>{script}</script>",
         "</body>",
         "</html>\n",
     ))  # fmt: skip
