@@ -58,6 +58,8 @@ def is_flushing(instruction: Instruction) -> bool:
     types = {leaf.dtype.dtype for leaf in _arrays(instruction)}
     if not types & {*_UNSIGNED, *_PART}:
         return False
+    if instruction.opcode == "compare" and instruction.attributes.type == "TOTALORDER":
+        return False
     return instruction.opcode in _ARITHMETIC or (instruction.opcode == "convert" and _changes_width(instruction))
 
 
