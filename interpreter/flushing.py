@@ -69,9 +69,9 @@ def _arrays(instruction: Instruction) -> list[Shape]:
 
 
 def _changes_width(instruction: Instruction) -> bool:
-    """Whether it is between f32 and f64, or to pred: what rounds to bf16 keeps denormal numbers."""
+    """Whether it is between f32 and f64, or to pred: to the same type it only moves, and what rounds to bf16 keeps denormal numbers."""
     after, before = (shape.dtype.name for shape in _arrays(instruction))
-    return "bf16" not in (after, before)
+    return after != before and "bf16" not in (after, before)
 
 
 def flush_lines(emitter: Emitter, exprs: list[Expr]) -> list[Expr]:

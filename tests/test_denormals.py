@@ -95,7 +95,7 @@ def test_as_real_xla(dtype: xb.PrimitiveType, way: str) -> None:
             assert not isinstance(theirs, Failure), (name, theirs)
             if _apart(np.asarray(evaluate(made, *given)), theirs[0][0]):
                 wrong.append(name)
-    # Around an op nothing inside it is flushed: partial sums; and a remainder is exact, so that XLA keeps a denormal one.
+    # Around an op its partial sums are not flushed; and a remainder is exact, so that XLA keeps a denormal one.
     inside = {"remainder", "reduce add", "dot"} if way == "arrays" else set()
     assert set(wrong) <= inside
 
