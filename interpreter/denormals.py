@@ -53,17 +53,16 @@ def _library() -> str | None:
 
 
 def _functions() -> tuple[_Layout | None, Any, Any]:
-    """The layout and both functions, which return so soon that no other thread needs to run meanwhile."""
+    """The layout and both functions, which return so soon that no other thread needs to run meanwhile.
+
+    Where there are none, `id` stands for them, which changes nothing.
+    """
     layout, name = _LAYOUTS.get((platform.system(), platform.machine())), _library()
     try:
         library = ctypes.PyDLL(name) if layout and name else None
-        return (None, _nothing, _nothing) if library is None else (layout, library.fegetenv, library.fesetenv)
+        return (None, id, id) if library is None else (layout, library.fegetenv, library.fesetenv)
     except (OSError, AttributeError):
-        return None, _nothing, _nothing
-
-
-def _nothing(environment: Environment) -> None:
-    """What stands for both functions where there are none."""
+        return None, id, id
 
 
 _LAYOUT, fegetenv, fesetenv = _functions()

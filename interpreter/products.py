@@ -51,7 +51,7 @@ _GEMV, _GEMM = 2**13, 2**17
 """From how many products on BLAS may share them out to threads of its own, where one side is a vector or none is."""
 
 
-def matmul(lhs: Array, rhs: Array) -> Array:
+def matmul(lhs: Array, rhs: Array) -> Any:
     """NumPy's, with denormal numbers as the mode of this thread has them: those of BLAS have their own."""
     rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
     if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
@@ -62,7 +62,7 @@ def matmul(lhs: Array, rhs: Array) -> Array:
     return product
 
 
-def _parts(array: Array) -> tuple[Array, ...]:
+def _parts(array: Array) -> tuple[Any, ...]:
     return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
 
 

@@ -1,0 +1,187 @@
+"""Denormal numbers: flushed as real XLA does, or kept; the mode of the thread after a run is that before it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter import Limits, Stopped, denormals, evaluate, execute, run, trace
+from tests.oracle import Failure, Job, Oracle
+from xbuild.cli import main
+
+Array = np.ndarray[Any, Any]
+
+LEAST = np.float32(1e-39)
+
+
+def halving() -> xb.Computation:
+    """Made anew, since a computation keeps its plan."""
+    return xb.computation(xb.f32[2])(lambda x: x * 0.5)
+
+
+HALVE = halving()
+
+
+def own_mode() -> bool:
+    """Whether this thread flushes."""
+    return not (np.array([2], np.uint32).view(np.float32) * np.float32(0.5)).view(np.uint32).any()
+
+
+@pytest.fixture(params=["mode", "arrays"])
+def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the processor's mode, and as where there is none."""
+    if request.param == "mode" and not denormals.HAS_MODE:
+        pytest.skip("this platform has no mode that is known")
+    if request.param == "arrays":
+        monkeypatch.setattr(run, "HAS_MODE", False)
+        monkeypatch.setattr("interpreter.driver.with_mode", lambda own, flush: own)
+        monkeypatch.setattr("interpreter.quick.with_mode", lambda own, flush: own)
+        monkeypatch.setattr("interpreter.quick._FREE", [])
+    return str(request.param)
+
+
+def operands(dtype: Any) -> Array:
+    """Zeros, denormal numbers to the largest, the least normal ones, ordinary ones, of both signs."""
+    about = np.finfo(dtype)
+    row = np.array([0, about.smallest_subnormal, about.tiny / 2, about.tiny, about.tiny * 1.5, 0.75, 1, 3], dtype)
+    return np.concatenate([row, -row])
+
+
+UNARY = ("abs", "ceil", "cosine", "exponential", "floor", "is_finite", "log", "negate", "real", "round_nearest_afz",
+         "round_nearest_even", "rsqrt", "sign", "sqrt")  # fmt: skip
+BINARY = ("add", "divide", "maximum", "minimum", "multiply", "remainder", "subtract")
+DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
+
+
+def programs(dtype: xb.PrimitiveType) -> dict[str, tuple[Any, list[Array]]]:
+    """Each op as a function and its operands."""
+    x = operands(dtype.dtype)
+    a, b = np.repeat(x, len(x)), np.tile(x, len(x))
+    found: dict[str, tuple[Any, list[Array]]] = {name: (getattr(xb.ops, name), [x]) for name in UNARY}
+    found |= {name: (getattr(xb.ops, name), [a, b]) for name in BINARY}
+    for direction, order in itertools.product(DIRECTIONS, (None, "TOTALORDER")):
+        compare = lambda p, q, d=direction, o=order: xb.ops.compare(p, q, direction=d, type=o)  # noqa: E731
+        found[f"compare {direction} {order}"] = compare, [a, b]
+    for other in (xb.f64, xb.f32, xb.bf16, xb.f16, xb.s32, xb.pred):
+        found[f"convert to {other}"] = lambda p, to=other: xb.ops.convert(p, new_element_type=to), [x]
+    found["select"] = lambda p, q: xb.select(xb.gt(p, 0.5), p, q), [a, b]
+    found["clamp"] = xb.ops.clamp, [a, b, a[::-1].copy()]
+    found["reverse"] = lambda p: xb.reverse(p, dimensions=[0]), [x]
+    for fold in ("add",):
+        found[f"reduce {fold}"] = _reduced(fold), [np.stack([a, b])]
+    found["dot"] = lambda p, q: xb.dot(p, q), [a.reshape(16, 16), (b * dtype.dtype.type(2)).reshape(16, 16)]
+    return found
+
+
+def _reduced(fold: str) -> Any:
+    return lambda p: xb.reduce(p, 0.0, to_apply=getattr(xb, fold), dimensions=[0])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", [xb.f32, xb.f64], ids=str)
+def test_as_real_xla(dtype: xb.PrimitiveType, way: str) -> None:
+    pytest.importorskip("jaxlib")
+    wrong = []
+    with np.errstate(all="ignore"):
+        cases = programs(dtype)
+    with Oracle() as oracle:
+        for name, (function, given) in cases.items():
+            made = xb.computation(*(dtype[each.shape] for each in given))(function)
+            theirs = oracle.run(Job(xb.Module("m", made).to_hlo(), [given]))
+            assert not isinstance(theirs, Failure), (name, theirs)
+            if _apart(np.asarray(evaluate(made, *given)), theirs[0][0]):
+                wrong.append(name)
+    # Around an op its partial sums are not flushed; and a remainder is exact, so that XLA keeps a denormal one.
+    inside = {"remainder", "reduce add", "dot"} if way == "arrays" else set()
+    assert set(wrong) <= inside
+
+
+def _apart(ours: Array, theirs: Array) -> bool:
+    """Whether zeros and denormal numbers are not the same bit for bit, or others not to some units."""
+    if ours.dtype.kind != "f":
+        return not np.array_equal(ours, theirs)
+    small = np.minimum(abs(ours), abs(theirs)) < np.finfo(ours.dtype).tiny
+    bits = f"u{ours.dtype.itemsize}"
+    if (ours[small].view(bits) != theirs[small].view(bits)).any():
+        return True
+    return not np.allclose(ours[~small], theirs[~small], rtol=8 * np.finfo(ours.dtype).eps, atol=0, equal_nan=True)
+
+
+def test_kept_and_flushed(way: str) -> None:
+    x = np.array([LEAST, 1], np.float32)
+    halve = halving()
+    assert evaluate(halve, x).tolist() == [0, 0.5]
+    assert evaluate(halve, x, denormals="keep")[0] == LEAST / 2
+    moved = xb.computation(xb.f32[2])(lambda x: xb.reverse(-x, dimensions=[0]))
+    assert evaluate(moved, x).tolist() == [-1, -LEAST]
+
+
+def test_large_products_are_flushed_on_every_thread() -> None:
+    product = xb.computation(xb.f32[200, 200], xb.f32[200, 200])(xb.dot)
+    x, y = np.full((200, 200), LEAST, np.float32), np.full((200, 200), 1e38, np.float32)
+    assert not evaluate(product, x, y).any()
+    assert evaluate(product, x, y, denormals="keep").all()
+    tiny = np.full((200, 200), 1e-20, np.float32)
+    assert not evaluate(product, tiny, tiny * 0.1).view(np.uint32).any()
+
+
+def test_a_loop_whose_test_only_flushing_ends() -> None:
+    step = xb.computation(xb.f32[()])(
+        lambda x: xb.while_(x, condition=lambda v: xb.gt(v, 0.0), body=lambda v: v * np.float32(0.75))
+    )
+    assert evaluate(step, np.float32(1)) == 0
+    with pytest.raises(Stopped):  # a denormal number times 3/4 comes to be one that stays
+        evaluate(step, np.float32(1), denormals="keep", limits=Limits(trips=2000))
+
+
+def test_the_mode_of_the_thread_comes_back() -> None:
+    def fails(*seen: Any) -> None:
+        raise KeyError(own_mode())
+
+    assert not own_mode()
+    evaluate(HALVE, [1.0, 2.0])
+    assert not own_mode()
+    with pytest.raises(KeyError, match="False"):  # the observer itself is the user's
+        evaluate(HALVE, [1.0, 2.0], observer=fails)
+    assert not own_mode()
+
+
+def test_feeds_are_the_users() -> None:
+    @xb.computation(xb.f32[()])
+    def fed(x: xb.Value) -> xb.Value:
+        item, _ = xb.infeed(xb.after_all(builder=x.builder), shape=xb.f32[2])
+        return item
+
+    def items() -> Any:
+        assert not own_mode()
+        yield [float(LEAST), 1.0]
+
+    (found,) = execute(xb.Module("fed", fed), [[1.0]], infeed=[items()])
+    assert found[0] == LEAST
+
+
+def test_a_trace_is_of_the_run_it_asks_for() -> None:
+    module = xb.Module("halve", HALVE)
+    for how, wanted in (("flush", 0), ("keep", LEAST / 2)):
+        assert trace(module, [[np.array([LEAST, 1], np.float32)]], denormals=how).results[0][0] == wanted
+
+
+def test_what_is_neither_is_refused() -> None:
+    with pytest.raises(ValueError, match="or 'keep' is wanted"):
+        evaluate(HALVE, [1.0, 2.0], denormals="zero")  # type: ignore[arg-type]
+
+
+def test_the_command_takes_it(tmp_path: Any) -> None:
+    from click.testing import CliRunner
+
+    (tmp_path / "m.hlo").write_text(xb.Module("halve", HALVE).to_hlo())
+    np.savez(tmp_path / "in.npz", arg0=np.array([LEAST, 1], np.float32))
+    command = ["run", str(tmp_path / "m.hlo"), "--inputs", str(tmp_path / "in.npz")]
+    assert "[0. , 0.5]" in CliRunner().invoke(main, command).output
+    assert "5.e-40" in CliRunner().invoke(main, [*command, "--denormals", "keep"]).output.replace("e-40,", "e-40")
+    refused = CliRunner().invoke(main, [*command, "--denormals", "keep", "--engine", "xla"])
+    assert refused.exit_code == 2
