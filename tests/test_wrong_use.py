@@ -148,8 +148,9 @@ def test_inputs_that_are_cut_off_or_objects_or_one_array(tmp_path: Path) -> None
     np.savez(objects, arg0=np.array([{}], object))
     single = tmp_path / "single.npy"
     np.save(single, np.zeros(16, np.float32))
-    for each in (path, objects, single):
+    for each in (path, single):
         assert wrong("run", RING, "--inputs", each).endswith("is no npz file of arrays, as numpy.savez writes them")
+    assert wrong("run", RING, "--inputs", objects).endswith("'arg0' holds elements of object, and numbers are wanted")
 
 
 @pytest.mark.parametrize("name", ["index.json", "time.npz", "chunk-00000.npz", "program-0.hlo"])

@@ -100,7 +100,7 @@ def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
     write_folder(names, Path(path))
     for name in names:
-        click.echo(str(Path(path) / name), err=as_json)
+        say(str(Path(path) / name), err=as_json)
 
 
 def _form(picture: str | None) -> str:

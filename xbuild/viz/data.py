@@ -169,7 +169,7 @@ def _named(name: Any, known: Mapping[str, Mapping[Instruction, str]]) -> Instruc
 def _checked(name: str, value: Any) -> Datum:
     value = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
     if isinstance(value, Real | str) and not isinstance(value, bool):
-        return in_line(value) if isinstance(value, str) else value  # type: ignore[return-value]
+        return in_line(" ".join(value.splitlines())) if isinstance(value, str) else value  # type: ignore[return-value]
     raise ViewError(f"data for {name!r}: a number or a text is wanted, not {value!r}")
 
 
