@@ -219,7 +219,7 @@ def test_results_do_not_take_the_place_of_arguments(spelling: str) -> None:
         words = ("--random", 1) if option == "--infeed" else ()
         out = spelling.format(here=os.getcwd())
         told = usage(xbuild("run", "p.hlo", *words, option, "in.npz", "--outputs", out))
-        assert told == f"--outputs {out} is what the command reads as {option}; another is wanted"
+        assert told == f"--outputs {out} is what the command reads as {option}; another path is wanted"
     assert Path("in.npz").read_bytes() == before
 
 
@@ -244,7 +244,7 @@ def test_no_output_takes_the_place_of_the_target(words: tuple[str, ...], spellin
     Path("p.txt").write_text(PROGRAM)
     linked("p.txt", "hard.txt", "soft.txt")
     told = usage(xbuild(*words, spelling))
-    assert told == f"{words[2]} {spelling} is what the command reads as TARGET, p.txt; another is wanted"
+    assert told == f"{words[2]} {spelling} is what the command reads as TARGET, p.txt; another path is wanted"
     assert Path("p.txt").read_text() == PROGRAM
 
 
@@ -268,7 +268,7 @@ def test_other_files_that_are_read() -> None:
 
 def test_two_outputs_are_two_files() -> None:
     told = usage(xbuild("run", "p.hlo", "--random", 1, "--outputs", "./a.html", "--page", "a.html"))
-    assert told == "--page a.html is what the command writes as --outputs; another is wanted"
+    assert told == "--page a.html is what the command writes as --outputs; another path is wanted"
     assert not Path("a.html").exists()
     assert xbuild("run", "p.hlo", "--random", 1, "--outputs", "/dev/null").exit_code == 0
 
