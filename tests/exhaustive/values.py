@@ -99,7 +99,7 @@ WHOLE = frozenset({"tuple", "get-tuple-element", "fusion", "call", "while", "con
 
 @define(eq=False)
 class Step:
-    """An instruction made ready to run: where its operands and its result stand, and what it does if it only computes."""
+    """An instruction made ready: where its operands and its result stand, what it does if it only computes."""
 
     instruction: Instruction
     index: int

@@ -69,7 +69,9 @@ def alike(
     """A case in which all ranks have one program."""
     lines = Lines(None, ranks)
     program(lines)
-    return Case(category, f"{name}, {ranks} ranks, one program", truth, (lines.text(),), frozenset(guilty), send_buffers)
+    return Case(
+        category, f"{name}, {ranks} ranks, one program", truth, (lines.text(),), frozenset(guilty), send_buffers
+    )
 
 
 def checked(case: Case) -> Any:

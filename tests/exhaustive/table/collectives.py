@@ -102,7 +102,10 @@ def _others(kind: str, ranks: int) -> Iterator[tuple[str, Call]]:
     if kind == "collective-broadcast":
         yield "root", Call(kind, 1, groups=((*every[1:], 0),))
     if kind == "collective-permute":
-        yield "pairs", Call(kind, 1, pairs=tuple((rank, (rank - 1) % ranks) for rank in every) if ranks > 2 else ((0, 1),))
+        yield (
+            "pairs",
+            Call(kind, 1, pairs=tuple((rank, (rank - 1) % ranks) for rank in every) if ranks > 2 else ((0, 1),)),
+        )
         yield "pairs", Call(kind, 1, pairs=((0, 1),))
     elif kind in ("all-reduce", "collective-broadcast"):
         yield "groups", Call(kind, 1, groups=tuple((rank,) for rank in every))

@@ -68,7 +68,9 @@ def transfers_in_branches() -> Iterator[Case]:
             lines.call(Call("all-reduce", 9, "after"))
 
         names = {"send1", "recv1", "recv_done1", "choice"}
-        yield alike("input hazard", f"a transfer in a branch, decided by {decider}", TRUTHS[decider], ranks, program, names)  # type: ignore[arg-type]
+        yield alike(
+            "input hazard", f"a transfer in a branch, decided by {decider}", TRUTHS[decider], ranks, program, names
+        )  # type: ignore[arg-type]
 
 
 def different_branches() -> Iterator[Case]:

@@ -70,7 +70,9 @@ class Lines:
         """Begin a collective in the background."""
         wrapped = self.fresh("wrapped")
         body = f"{self._result(call)} {call.kind}(p){self._attributes(call)}"
-        self.callees.append(f"{wrapped} {{\n  p = {call.type}[{call.size}] parameter(0)\n  ROOT {call.name}.in = {body}\n}}")
+        self.callees.append(
+            f"{wrapped} {{\n  p = {call.type}[{call.size}] parameter(0)\n  ROOT {call.name}.in = {body}\n}}"
+        )
         shape = f"(({call.type}[{call.size}]), {self._result(call)})"
         return self.add(f"{call.name}.start", f"{shape} async-start({self._operand(call)}), calls={wrapped}")
 
@@ -84,7 +86,9 @@ class Lines:
         return self.add(self.fresh("zeros"), f"{call.type}[{call.size}] broadcast({zero}), dimensions={{}}")
 
     def _result(self, call: Call) -> str:
-        size = {"all-gather": call.size * self.ranks, "reduce-scatter": call.size // self.ranks}.get(call.kind, call.size)
+        size = {"all-gather": call.size * self.ranks, "reduce-scatter": call.size // self.ranks}.get(
+            call.kind, call.size
+        )
         return f"{call.type}[{size}]"
 
     def _attributes(self, call: Call) -> str:
