@@ -69,10 +69,14 @@ def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
     """The expression that yields a request."""
     from .emit import spell
 
-    sequential = emitter.options.sequential
-    attributes = {
+    attributes = attributes_of(instruction, emitter.options.sequential)
+    request = emitter.bind("q", Request(instruction, path, attributes))
+    return f"yield {request}, {spell(tuple(operands))}"
+
+
+def attributes_of(instruction: Instruction, sequential: bool) -> dict[str, Any]:
+    """The attributes of a request, with computations as functions; of a start those of its collective."""
+    return {
         key: Region.of(value, sequential) if isinstance(value, Computation) else value
         for key, value in (collective_in(instruction) or instruction).attribute_values().items()
     }
-    request = emitter.bind("q", Request(instruction, path, attributes))
-    return f"yield {request}, {spell(tuple(operands))}"

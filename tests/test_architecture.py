@@ -27,6 +27,7 @@ BELOW = {
     "interpreter": {"shape_inference", "xbuild", "interpreter"},
 }
 ABOVE_ALL = Path("xbuild/cli")
+DOOR = Path("xbuild/running.py")  # through which the checker has values computed, when it is asked to
 OPTIONAL = ("networkx", "graphviz", "pygraphviz", "click", "jax", "jaxlib", "rich", "sklearn", "interpreter")
 FAMILIES = {
     "leaves", "elementwise", "conversion", "shaping", "slicing", "gather", "scatter", "reduction", "windows",
@@ -59,8 +60,14 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_layers_point_one_way(path: Path) -> None:
-    allowed = set(BELOW) if ABOVE_ALL in path.parents else BELOW[path.parts[0]]
+    allowed = set(BELOW) if ABOVE_ALL in path.parents or path == DOOR else BELOW[path.parts[0]]
     assert imported(path) & (set(BELOW) | {"tests", "benchmarks", "examples"}) <= allowed
+
+
+def test_the_door_to_the_interpreter_opens_when_it_is_asked() -> None:
+    at_import = {node.module for node in tree(DOOR).body if isinstance(node, ast.ImportFrom)}
+    assert [name for name in at_import if name and name.partition(".")[0] == "interpreter"] == []
+    assert "interpreter" not in _loaded(f"import {'.'.join(DOOR.with_suffix('').parts)}")
 
 
 @pytest.mark.parametrize("package", BELOW)

@@ -15,7 +15,9 @@ def test_a_ring_that_sends_first() -> None:
     module = ring.program()
     verdict = xb.check(module)
     text = str(verdict)
-    assert text.startswith("deadlock: devices 0-3 wait for each other in every order that this schedule allows")
+    assert text.startswith(
+        "deadlock: send.3 of devices 0-3 wait for each other in every order that this schedule allows"
+    )
     assert "stops at send.3   channel 1 -> device 1, f32[4]   examples/deadlocks/ring.py:14 in ring" in text
     assert "cause   all devices of the cycle send before they post their own receive" in text
     assert "repair  move recv.4 before send.3" in text

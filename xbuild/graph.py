@@ -172,12 +172,14 @@ class Computation(Showable):
     def reachable(self) -> tuple[Computation, ...]:
         """This computation and all that it calls, callees first, each once."""
         seen: dict[Computation, None] = {}
+        begun: set[Computation] = set()
         stack: list[tuple[Computation, bool]] = [(self, False)]
         while stack:
             computation, done = stack.pop()
             if done:
                 seen[computation] = None
-            elif computation not in seen:
+            elif computation not in begun:
+                begun.add(computation)
                 stack.append((computation, True))
                 calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]
                 called = [c for i in calls for c in i.called]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from .diagnostics import BuildError
-from .graph import Computation
+from .graph import Computation, Instruction
 
 DEEPEST = 500
 SHALLOW = 16  # levels for which there is always room
@@ -15,15 +16,31 @@ _FRAMES = 40  # of the walk that takes most, for each level
 
 
 def depth(computation: Computation) -> int:
-    """How many calls lie between a computation and the innermost that it calls; found once."""
+    """How many calls lie between a computation and the innermost that it calls; found once.
+
+    Raises BuildError where a computation calls itself, in whatever way.
+    """
     known = vars(computation)
     if "_depth" not in known:
         found: dict[Computation, int] = {}
         for each in computation.reachable():
             calling = (i for i in each.instructions if i.attributes is not None and i.attributes.calling)
-            found[each] = max((found[called] + 1 for i in calling for called in i.called), default=0)
+            calls = [(i, called) for i in calling for called in i.called]
+            for instruction, called in calls:
+                if called not in found:
+                    _refuse_recursion(each, instruction, called)
+            found[each] = max((found[called] + 1 for _, called in calls), default=0)
         known["_depth"] = found[computation]
     return known["_depth"]  # type: ignore[no-any-return]
+
+
+def _refuse_recursion(computation: Computation, instruction: Instruction, called: Computation) -> NoReturn:
+    between = "itself" if called is computation else f"{called.name}, which calls it in turn"
+    raise BuildError(
+        "cycle",
+        f"computation {computation.name} calls {between} at {instruction.name}, and so would run without end",
+        ("a loop that ends is xb.while_",),
+    )
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def _verdict(asked: Asked) -> Verdict:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
     found, faults = transfers(whole)
     identity = identities(whole)
-    faults += meetings(whole, identity)
+    faults += meetings(whole, identity, Control(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
     return _Check(World(whole, found, identity, asked.send_buffers, asked.infeed)).verdict()
@@ -176,13 +176,18 @@ class _Check:
         mended: Repair | None = None
         if any(each.given for each in program.classes):
             free = self._examine(program.freed())
-            scope = "every" if free.stuck else "given"
+            scope = "every" if free.stuck and self._is_hopeless(free) else "given"
             mended = self._confirmed(repair(program, examination, free, self._examine))
         first, *rest = examination.found
         deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
         return Verdict(
             "deadlock", scope, (evolve(deadlocks[0], note=self._note(examination)), *deadlocks[1:]), repair=mended
         )
+
+    def _is_hopeless(self, free: Examination) -> bool:
+        """Whether what is stuck with no order given stays so, however the data decide."""
+        settled = Settlement(evolve(self.world, program=free.world.program), free).settled()
+        return settled is None or settled.kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
         """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..graph import Computation, Instruction
 from .analysis import key_of
@@ -21,7 +21,7 @@ Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
 SHOWN = 3
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Choice:
     """A decision that data make, on devices and at places that decide alike."""
 
@@ -29,6 +29,7 @@ class Choice:
     is_steady: bool
     places: list[tuple[int, Hashable]]
     names: dict[str, None]
+    ways: set[int]  # what it may be; none where it may be anything
 
     @property
     def devices(self) -> set[int]:
@@ -38,6 +39,11 @@ class Choice:
     def most(self) -> float:
         """The largest number that it can be."""
         return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
+
+    def may_be(self, value: Value) -> bool:
+        """Whether it can be this number, or these by turns."""
+        each = {value} if isinstance(value, int) else {*value}
+        return max(each) <= self.most and (not self.ways or each <= self.ways)
 
     def text(self, value: Value) -> str:
         """`loop2 runs 1 trip on device 0`"""
@@ -77,7 +83,8 @@ class Choices:
             if instruction.opcode in UNITS:
                 turns = self.turns_at(device, instruction, path)
                 if turns is None:
-                    self._add(device, each, Site(path, instruction), known)
+                    ways = self._add(device, each, Site(path, instruction), known)
+                    every = [step for n, step in enumerate(every) if n in ways] if ways else every
                 elif instruction.opcode == "conditional":
                     every = [step for n, step in enumerate(every) if n in turns]
                 else:
@@ -91,16 +98,21 @@ class Choices:
         always = self.control.decided(device, instruction, path)
         return self.control.turns(device, instruction, path) if always is None else (always,)
 
-    def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> None:
+    def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
+        """The branches that may be taken there, where that is known."""
         number = self.control.values.decided(device, site.instruction, site.path)
         is_steady = number is None or self.control.values.is_steady(number, site.path)
         key = self.control.decider(device, site) or (each.module, site.key, self.control.label(device, site))
         at = known.setdefault((key, is_steady), len(self.every))
         if at == len(self.every):
-            self.every.append(Choice(site, is_steady, [], {}))
+            self.every.append(Choice(site, is_steady, [], {}, set()))
+        ways = self.control.ways(device, site.instruction, site.path) or frozenset()
+        is_first = not self.every[at].places
+        self.every[at].ways = {*ways, *self.every[at].ways} if ways and (is_first or self.every[at].ways) else set()
         place = device, key_of(site.instruction, site.path)
         self.at[place] = at
         self.every[at].places.append(place)
         self.every[at].names[str(site)] = None
         if at not in self.of[device]:
             self.of[device].append(at)
+        return ways if site.instruction.opcode == "conditional" else frozenset()

@@ -12,9 +12,11 @@ from shape_inference import Shape
 from ..graph import Instruction, Module
 from .analysis import key_of
 from .branches import decider_row
-from .constants import Constants, constants
 from .describe import finding, named
-from .effects import LOOPS, Path, Site
+from .effects import LOOPS, Path, Site, Step, steps
+from .facts import Facts
+from .known import propagated
+from .needed import Needed, needed
 from .program import Program, devices_text
 from .uniformity import Agreement, uniformity
 from .values import Values
@@ -31,33 +33,50 @@ class Control:
     assumed: Mapping[Hashable, int] = field(factory=dict)
     values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
     _agreements: dict[Module, tuple[dict[int, int], dict[Any, Agreement]]] = field(factory=dict, init=False)
-    _constants: dict[Any, Constants] = field(factory=dict, init=False)
-    _asking: dict[Module, bool] = field(factory=dict, init=False)
+    _facts: dict[Any, Facts] = field(factory=dict, init=False)
+    _slices: list[Mapping[Module, Needed]] = field(factory=list, init=False)
 
     def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
         """The same, where these places of devices decide in these ways."""
         found = Control(self.program, assumed, self.values)
-        found._agreements, found._constants, found._asking = self._agreements, self._constants, self._asking
+        found._agreements, found._facts, found._slices = self._agreements, self._facts, self._slices
         return found
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
         """The branch that a conditional takes on this device, or a loop's trips: where that is known, or assumed."""
-        place = key_of(instruction, path)
-        known = self._known(device).decides.get(place)
-        return self.assumed.get((device, place)) if known is None else int(known)
+        place, ways = key_of(instruction, path), self.ways(device, instruction, path)
+        return self.assumed.get((device, place)) if ways is None or len(ways) != 1 else next(iter(ways))
+
+    def ways(self, device: int, instruction: Instruction, path: Path) -> frozenset[int] | None:
+        """All branches that a conditional may take on this device, or all numbers of trips, where these are known."""
+        return self._known(device).decides.get(key_of(instruction, path))
 
     def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
         """What is decided on this device each time that it comes there, where that is known."""
         return self._known(device).turns.get(key_of(instruction, path))
 
-    def _known(self, device: int) -> Constants:
+    def runs(self, device: int, site: Site) -> bool:
+        """Whether a device may come to a place: not where it is known to take another branch, or to make no trip."""
+        for number, step in enumerate(site.path):
+            ways = self.ways(device, step.instruction, site.path[:number])
+            if ways is not None and not _leads(step, ways):
+                return False
+        return True
+
+    def _known(self, device: int) -> Facts:
+        """The facts of a device: found for all where they give each other what decides, else once for those alike."""
         module = self.program.class_of[device].module
-        if module not in self._asking:
-            self._asking[module] = _asks_who(module)
-        key = (module, device if self._asking[module] else None)
-        if key not in self._constants:
-            self._constants[key] = constants(module.entry, device, self.program.num_partitions)
-        return self._constants[key]
+        if not self._slices:
+            self._slices.append(needed(self.program, self.values.identity))
+        slices = self._slices[0]
+        if any(each.collectives for each in slices.values()):
+            if not self._facts:
+                self._facts |= propagated(self.program, self.values.identity, slices, self.program.devices)
+            return self._facts[device]
+        key = module, device if slices[module].asks else None
+        if key not in self._facts:
+            self._facts[key] = propagated(self.program, self.values.identity, slices, (device,))[device]
+        return self._facts[key]
 
     def agree(self, members: Sequence[Member]) -> bool:
         """Whether these devices decide alike whatever the data, each at its place."""
@@ -119,6 +138,13 @@ class Control:
         )
 
 
+def _leads(step: Step, ways: frozenset[int]) -> bool:
+    """Whether what is decided may lead into the computation of a step."""
+    if step.instruction.opcode == "conditional":
+        return [each.computation for each in steps(step.instruction)].index(step.computation) in ways
+    return step.role == "while condition" or ways != {0}
+
+
 def form(unit: Instruction) -> Hashable:
     """How an index becomes a branch."""
     return unit.opcode, unit.opcode == "conditional" and (len(unit.called), _is_pred(unit.operands[0]))
@@ -130,10 +156,6 @@ def _is_pred(value: Instruction) -> bool:
 
 def _trips(count: int) -> str:
     return f"{count} trip{'s' * (count != 1)}"
-
-
-def _asks_who(module: Module) -> bool:
-    return any(i.opcode in ("replica_id", "partition_id") for c in module.computations for i in c.instructions)
 
 
 def _depends(members: Sequence[Member], what: str) -> Finding:

@@ -10,6 +10,7 @@ from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction
 from .effects import START_OF, Path, Site, collective_in, spelling, start_of, where
+from .program import devices_text
 from .verdict import Finding, Row
 
 SHOWN = 4
@@ -64,6 +65,17 @@ def braces(ids: Iterable[int]) -> str:
 def named(instruction: Instruction, path: Path = ()) -> str:
     """`send send.1 in while w`"""
     return f"{spelling(instruction.opcode)} {instruction.name}{where(path)}"
+
+
+def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:
+    """`send.1 of device 0 and send.2 of device 1`, in the order of the devices; of many calls the first."""
+    devices: dict[str, set[int]] = {}
+    for device, instruction in sorted(standing, key=lambda each: each[0]):
+        devices.setdefault(instruction.name, set()).add(device)
+    told = [f"{name} of {devices_text(found)}" for name, found in devices.items()]
+    if len(told) > SHOWN:
+        told = [*told[: SHOWN - 1], f"{len(told) - SHOWN + 1} more"]
+    return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
 
 
 def untied(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:

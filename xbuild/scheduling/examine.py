@@ -137,8 +137,10 @@ class Examination:
             self.found.append(verdict)
         inside: dict[str, dict[int, tuple[Computation, Path]]] = {}
         for device, site in members:
-            for step in steps(site.instruction):
-                if communicates(step.computation):
+            ways = self.control.ways(device, site.instruction, site.path)
+            for number, step in enumerate(steps(site.instruction)):
+                is_possible = ways is None or site.instruction.opcode != "conditional" or number in ways
+                if is_possible and communicates(step.computation):
                     inside.setdefault(step.role, {})[device] = (step.computation, (*site.path, step))
         for places in inside.values():
             self.level(places)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -12,11 +14,13 @@ from shape_inference import compatible
 
 from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
-from .effects import Site, base_of, collective_in, collectives_of, nest, remembered, spelling
+from .effects import LOOPS, Path, Site, base_of, collective_in, collectives_of, nest, remembered, spelling
 from .groups import Groups, count_of_ids, pairs_of, strategy
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
 from .verdict import Finding
+
+Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may come to a place
 
 COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
@@ -48,10 +52,48 @@ def identities(program: Program) -> Identities:
 
 
 def unique_channels(module: Module) -> frozenset[int]:
-    """The channel ids that name one collective of the module."""
-    instructions = {site.instruction for site in collectives_of(module.entry)}
-    counts = Counter(map(channel_of, instructions))
-    return frozenset(channel for channel, count in counts.items() if channel is not None and count == 1)
+    """The channel ids that name one collective of the module, or the same in branches of which a run takes one."""
+    places: dict[int, dict[Instruction, list[Site]]] = {}
+    for site in collectives_of(module.entry):
+        channel = channel_of(site.instruction)
+        if channel is not None:
+            places.setdefault(channel, {}).setdefault(site.instruction, []).append(site)
+    return frozenset(channel for channel, found in places.items() if len(found) == 1 or _is_one(found))
+
+
+def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
+    """Whether these collectives do the same, and no run of what is around them comes to two of them."""
+    first, *rest = found
+    if not all(_does_the_same(first, each) for each in rest):
+        return False
+    pairs = itertools.combinations(found.values(), 2)
+    return all(_exclude(a.path, b.path) for mine, others in pairs for a in mine for b in others)
+
+
+def _exclude(a: Path, b: Path) -> bool:
+    """Whether two paths part at one conditional, into different branches."""
+    for here, there in zip(a, b, strict=False):
+        if here.instruction is not there.instruction:
+            return False
+        if here.role != there.role:
+            return here.instruction.opcode == "conditional"
+    return False
+
+
+def _does_the_same(a: Instruction, b: Instruction) -> bool:
+    first, second = collective_in(a), collective_in(b)
+    assert first is not None
+    assert second is not None
+    return (
+        a.opcode == b.opcode
+        and first.opcode == second.opcode
+        and all(
+            getattr(first.attributes, key, None) == getattr(second.attributes, key, None)
+            for key in ("replica_groups", "source_target_pairs", "use_global_device_ids")
+        )
+        and compatible(payload(first), payload(second))
+        and same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second)))
+    )
 
 
 def channel_of(instruction: Instruction) -> int | None:
@@ -60,15 +102,15 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def meetings(program: Program, identity: Identities) -> list[Finding]:
-    """Every fault of the collectives: of each alone, and between programs."""
+def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
+    """Every fault of the collectives: of each alone, and between programs at places that `runs` says may be come to."""
     classes = program.freed().classes
     found: list[Finding] = []
     for each in classes:
         for site in {site.instruction: site for site in collectives_of(each.module.entry)}.values():
             found += _alone(program, each, site)
-    if not found and not program.spmd:
-        found += _between(program, classes, identity)
+    if not found and not program.spmd and any(_between(program, classes, identity, lambda *_: True)):
+        found += _between(program, classes, identity, runs)
     return found
 
 
@@ -128,12 +170,13 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
     return None
 
 
-def _between(program: Program, classes: tuple[Class, ...], identity: Identities) -> Iterator[Finding]:
+def _between(program: Program, classes: tuple[Class, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
     """What programs say of one collective agrees, and every member of a group has it."""
     found: dict[Hashable, list[tuple[Class, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
-            found.setdefault(identity.of(each.module, site), []).append((each, site))
+            if any(runs(device, site) for device in each.devices):
+                found.setdefault(identity.of(each.module, site), []).append((each, site))
     for places in found.values():
         first = places[0]
         faults = [fault for other in places[1:] if (fault := _disagreement(program, first, other)) is not None]
@@ -149,7 +192,7 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
     if kinds[0] != kinds[1]:
         text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
         return finding("channel_kind_mix", f"{_one(a, b)} of two kinds: {text}", *places)
-    if nest(a[1].path) != nest(b[1].path):
+    if _loops(a[1].path) != _loops(b[1].path):
         return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
     if not _meet_alike(program, first, second):
         told = f"{groups_text(first)} here, {groups_text(second)} there"
@@ -159,6 +202,11 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
     if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
         return finding("reducer_mismatch", f"{_one(a, b)}, and they reduce by different computations", *places)
     return None
+
+
+def _loops(path: Path) -> tuple[str, ...]:
+    """The loops around a collective, by kind: one in a branch may meet one outside, where that branch is taken."""
+    return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
 
 
 def _one(a: tuple[Class, Site], b: tuple[Class, Site]) -> str:

@@ -22,6 +22,8 @@ def faults_of_pairs(
                     "device_out_of_range",
                     f"{name} names {what} {each} as a {role}, out of 0..{count - 1}; its pairs are {shown}",
                     (devices, site),
+                    cause_text=f"there is no {what} {each}: the program has {count} {what}{'s' * (count != 1)}",
+                    repair_text=f"name a {what} that there is in the pairs of {name}, or run the program on more",
                 )
             elif times > 1:
                 yield finding(

@@ -83,14 +83,13 @@ class Scenarios:
             more, self._is_rough = [[] for _ in domains], True
         turns = [() if choice.is_steady else BY_TURNS for choice in self.choices]
         found = [dict.fromkeys((*basic, *new, *pair)) for basic, new, pair in zip(domains, more, turns, strict=True)]
-        return [
-            [value for value in values if isinstance(value, tuple) or value <= choice.most]
-            for values, choice in zip(found, self.choices, strict=True)
-        ]
+        return [[*filter(choice.may_be, values)] for values, choice in zip(found, self.choices, strict=True)]
 
     def _basic(self, choice: Choice) -> list[Value]:
         if choice.site.instruction.opcode == "conditional":
             return [*range(len(choice.site.instruction.called))]
+        if choice.ways:
+            return [*sorted(choice.ways)]
         buffers, items = self.world.send_buffers, (self.world.infeed or {}).values()
         beyond = len(self.world.program.devices) + 1 + (0 if math.isinf(buffers) else int(buffers))
         known = (count for count in self.found.trips if count <= FARTHEST)

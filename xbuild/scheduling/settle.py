@@ -7,11 +7,13 @@ from functools import cached_property
 
 from attrs import define, evolve, frozen
 
-from .describe import finding
+from .describe import calls_text, finding
+from .effects import Site, collective_in, collectives_of, start_of
+from .entering import UNITS
 from .examine import Examination
 from .outside import outside
 from .program import devices_text
-from .run import World
+from .run import Place, World
 from .scenarios import Outcomes, Row, Scenarios
 from .search import Search
 from .simulate import Event
@@ -117,9 +119,22 @@ class Settlement:
     def _is_certain(self) -> bool:
         """Whether devices stop before any loop or conditional that data decide."""
         levels, stuck = self.examination.levels, self.examination.stuck
-        return any(
-            run.level is levels[0] and all(run.item(place).kind != "unit" for place in run.blocked()) for run in stuck
+        return any(run.level is levels[0] and not any(map(self._may_come, run.blocked())) for run in stuck)
+
+    def _may_come(self, place: Place) -> bool:
+        """Whether who is waited for there may come in a loop or conditional of theirs that data decide."""
+        device, item = place[0], self.examination.levels[0].skeletons[place[0]].items[place[1]]
+        begun = start_of(item.instruction) if item.kind == "done" else item.instruction
+        collective = None if begun is None else collective_in(begun)
+        if item.kind == "unit" or begun is None or collective is None:
+            return item.kind == "unit"
+        program, identity = self.world.program, self.world.identity
+        key = identity.of(program.class_of[device].module, Site(item.path, begun))
+        modules = {program.class_of[member].module for member in program.group(collective, device)}
+        sites = (
+            site for module in modules for site in collectives_of(module.entry) if identity.of(module, site) == key
         )
+        return any(step.instruction.opcode in UNITS for site in sites for step in site.path)
 
     def _best(self) -> Candidate | None:
         """The orders with which most ends; None where that is too much to find out."""
@@ -227,7 +242,8 @@ def stopped(standing: Mapping[int, Event]) -> Finding:
     if starved:
         message = f"the infeed of {devices_text(starved)} has fewer items than are asked for"
     else:
-        message = f"{devices_text(standing)} {'wait for each other' if len(standing) > 1 else 'waits for ever'}"
+        calls = calls_text((device, event.site.instruction) for device, event in standing.items())
+        message = f"{calls} {'wait for each other' if len(standing) > 1 else 'waits for ever'}"
     found = finding(
         "infeed_starved" if starved else "deadlock",
         message,

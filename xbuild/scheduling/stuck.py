@@ -10,7 +10,7 @@ from attrs import define, frozen
 from ..graph import Instruction
 from .branches import cause_of, parted, predicate_row, repair_of
 from .causes import cause
-from .describe import fact, untied
+from .describe import calls_text, fact, untied
 from .effects import start_of, where
 from .program import devices_text
 from .run import Place, Run
@@ -197,9 +197,9 @@ def _roots(run: Run, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple
 
 def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> str:
     if cycle:
-        devices = devices_text({e.blocked[0] for e in cycle})
+        calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"
-        return f"{devices} wait for each other{_around(run, cycle[0].blocked)} in every order that {orders}"
+        return f"{calls} wait for each other{_around(run, cycle[0].blocked)} in every order that {orders}"
     place, missing = roots[0]
     item = run.item(place)
     if not missing:

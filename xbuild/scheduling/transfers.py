@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 
 from ..graph import Instruction
-from .describe import absent, finding, nest_finding, payload
+from .describe import absent, calls_text, finding, nest_finding, payload
 from .effects import Site, collective_in, collectives_of, nest, spelling, transfers_of, travelling
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
@@ -122,7 +122,7 @@ def _settled(channel: Channel) -> bool:
 
 
 def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
-    for check in (_duplicated, _one_sided, _bad_pairs):
+    for check in (_bad_pairs, _duplicated, _one_sided):
         faults = [*check(program, channel)]
         yield from faults
         if faults:
@@ -163,9 +163,11 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
         if channel.halves[role] and not channel.halves[other]:
             halves = channel.halves[role]
             rest = sorted(set(program.devices) - {d for half in halves for d in half.devices}) or list(program.devices)
+            calls = calls_text((device, half.instruction) for half in halves for device in half.devices)
+            verb = "has" if len(halves) == 1 else "have"
             yield finding(
                 f"missing_{other}",
-                f"channel {channel.number} has a {role} and no {other}",
+                f"{calls} on channel {channel.number} {verb} no {other}",
                 *((half.devices, half.site) for half in halves),
                 rows=[absent(rest, f"no {other} on channel {channel.number}")],
                 cause_text=f"nobody takes what {halves[0].instruction.name} sends"

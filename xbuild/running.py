@@ -1,0 +1,180 @@
+"""The one way from xbuild to the interpreter: values of single instructions, by the rules that run programs.
+
+The interpreter stands above this package, so it is imported when a value is first asked for, and nowhere else. A value
+is given only where every run gives the same one: not where a number is denormal (a run flushes or keeps these, as it
+is told), where the order in which a fold takes floating point numbers can be seen, or where the value is too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import define, field
+
+from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference.types import leaves
+
+from .graph import Instruction
+
+Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
+Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
+
+LARGEST = 1 << 16  # elements of a value
+LARGEST_MET = 1 << 18  # elements that all members of a group bring to a collective
+LARGEST_INNER = 1 << 12  # elements where a computation may be applied to each, or products are many
+_MANY_STEPS = frozenset({
+    "convolution", "reduce_window", "select_and_scatter", "scatter", "triangular_solve", "cholesky", "ragged_dot",
+    "scaled_dot", "fft",
+})  # fmt: skip
+_SAFE = 2.0**-40  # from here on no sum of a few products of floating point numbers is denormal
+_MOVES = frozenset({
+    "broadcast", "reshape", "transpose", "slice", "reverse", "concatenate", "pad", "gather", "dynamic_slice",
+    "dynamic_update_slice", "select", "copy", "bitcast_convert", "compare", "constant",
+})  # fmt: skip
+
+
+@define(eq=False)
+class Evaluator:
+    """The value rules of the instructions that were asked for, each found once; `None` stands for an unknown value."""
+
+    _rules: dict[Instruction, tuple[Rule, ...]] = field(factory=dict)
+    _pure: dict[Instruction, bool] = field(factory=dict)
+
+    def is_pure(self, instruction: Instruction) -> bool:
+        """Whether the value is a function of the operands' values, and of the device."""
+        if instruction not in self._pure:
+            from interpreter.single import is_pure
+
+            self._pure[instruction] = is_pure(instruction)
+        return self._pure[instruction]
+
+    def value(self, instruction: Instruction, operands: Sequence[Value], ids: tuple[int, int]) -> Value | None:
+        """The value on the device of these ids (replica, partition), by the operands' values."""
+        if not _fits(instruction):
+            return None
+        if instruction not in self._rules:
+            self._rules[instruction] = _rules(instruction)
+        who = _who(*ids)
+        return _agreed(instruction, operands, [_tried(rule, who, operands) for rule in self._rules[instruction]])
+
+    def met(
+        self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
+    ) -> Mapping[int, Any] | None:
+        """What each member of a group gets of a collective."""
+        from interpreter.single import met
+
+        operands = [value for values in brought.values() for value in values]
+        if sum(np.size(value) for value in operands) > LARGEST_MET:
+            return None
+        ways = (False, True) if start.called else (False,)
+        found: list[Any] = [_tried(met, start, group, is_named, brought, sequential=way) for way in ways]
+        if any(each is None for each in found) or _has_denormals(operands) or not _is_safe(operands):
+            return None
+        alike = all(_same(found[0][member], each[member]) for each in found for member in group)
+        return found[0] if alike and not _has_denormals(found[0].values()) else None
+
+
+def result_shape(start: Instruction) -> AnyShape:
+    """What a collective gives in the end, of one that is started by its done."""
+    from interpreter.single import result_shape
+
+    return result_shape(start)  # type: ignore[no-any-return]
+
+
+def as_in_a_run() -> AbstractContextManager[Any]:
+    """Inside, floating point is as it is in a run."""
+    from interpreter.single import quietly
+
+    return quietly()
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether two values have one type and the same bits."""
+    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return all(map(_same, a, b))
+    return same(a, b)
+
+
+def _rules(instruction: Instruction) -> tuple[Rule, ...]:
+    """The rule, and where the order of a fold may be seen that of a sequential run."""
+    from interpreter.single import folds_floats, rule_of
+
+    rule = rule_of(instruction)
+    if rule is None:
+        return ()
+    sequential = rule_of(instruction, sequential=True) if folds_floats(instruction) else None
+    return (rule,) if sequential is None else (rule, sequential)
+
+
+def _who(replica: int, partition: int) -> Any:
+    from interpreter.single import Who
+
+    return Who(np.uint32(replica), np.uint32(partition))
+
+
+def _fits(instruction: Instruction) -> bool:
+    """Whether the value, and what it is made of, is small enough to be looked at."""
+    bound = LARGEST_INNER if instruction.called or instruction.opcode in _MANY_STEPS else LARGEST
+    shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+    return all(leaf.size <= bound for shape in shapes for leaf in leaves(shape) if isinstance(leaf, Shape))
+
+
+def _agreed(instruction: Instruction, operands: Sequence[Value], found: Sequence[Any]) -> Value | None:
+    """The value that all ways have given, where no denormal number has a part in it."""
+    if not found or any(each is None for each in found) or not all(_same(found[0], each) for each in found):
+        return None
+    if instruction.opcode not in _MOVES or instruction.opcode == "compare":
+        if _has_denormals(operands) or _has_denormals((found[0],)):
+            return None
+        if (instruction.called or instruction.opcode in (*_MANY_STEPS, "dot")) and not _is_safe(operands):
+            return None
+    return found[0] if _is_of(found[0], instruction.shape) else None
+
+
+def _tried(way: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """What it gives; None where it raises, as it may on what no check has seen yet."""
+    try:
+        return way(*operands, **options)
+    except Exception:
+        return None
+
+
+def _is_of(value: Any, shape: AnyShape) -> bool:
+    if isinstance(shape, TupleShape):
+        pairs = zip(value, shape.elements, strict=True) if isinstance(value, tuple) else ()
+        return isinstance(value, tuple) and all(_is_of(*pair) for pair in pairs)
+    return isinstance(shape, Shape) and value.dtype == shape.dtype.dtype and value.shape == shape.dims
+
+
+def _floats(values: Any) -> list[Any]:
+    """The numbers among values that may be floating point, in a type that NumPy computes in; of complex both parts."""
+    found = []
+    for value in values:
+        if isinstance(value, tuple):
+            found += _floats(value)
+        elif value.dtype.kind == "c":
+            found += [value.real, value.imag]
+        elif value.dtype.kind not in "biu":
+            found.append(value if value.dtype.isbuiltin == 1 else value.astype(np.float32))
+    return found
+
+
+def _has_denormals(values: Any) -> bool:
+    return any(_is_below(each, float(np.finfo(each.dtype).tiny)) for each in _floats(values))
+
+
+def _is_safe(values: Any) -> bool:
+    return not any(_is_below(each, _SAFE) for each in _floats(values))
+
+
+def _is_below(value: Any, bound: float) -> bool:
+    """Whether a number of it that is not zero is smaller than the bound."""
+    magnitudes = np.abs(value)
+    return bool(np.any((magnitudes < bound) & (magnitudes > 0)))
