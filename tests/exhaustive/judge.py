@@ -78,21 +78,26 @@ def run(program: Program, data: Data, orders: tuple[Orders, ...] | None = None, 
 
 Need = tuple[int, int]  # a device, and how many of its events must have happened
 NEVER = 1 << 30
+MOST_STATES = 20_000
 
 
-def interleavings(program: Program, data: Data) -> set[bool]:
+def interleavings(program: Program, data: Data) -> set[bool] | None:
     """How the runs of one order with one data end, over all interleavings of the devices, each state seen once.
 
-    What a device does is fixed by its order and what it is given, so a state is how far each of them is.
+    What a device does is fixed by its order and what it is given, so a state is how far each of them is. None where
+    there may be too many states.
     """
     outcome = run(program, data, is_traced=True)
+    if math.prod(len(events) + 1 for events in outcome.traces) > MOST_STATES:
+        return None
     ended = [each is None for each in outcome.standing]
     needs = _needs(program, outcome)
     start = (0,) * len(needs)
     seen, stack, found = {start}, [start], set[bool]()
     while stack:
         at = stack.pop()
-        movable = [d for d, each in enumerate(needs) if at[d] < len(each) and all(at[o] >= n for o, n in each[at[d]])]
+        ready = (at[d] < len(each) and all(at[o] >= n for o, n in each[at[d]]) for d, each in enumerate(needs))
+        movable = [device for device, is_ready in enumerate(ready) if is_ready]
         if not movable:
             found.add(all(is_end and here == len(each) for is_end, here, each in zip(ended, at, needs, strict=True)))
         for device in movable:
@@ -104,12 +109,14 @@ def interleavings(program: Program, data: Data) -> set[bool]:
 
 
 def _needs(program: Program, outcome: Outcome) -> list[list[list[Need]]]:
-    """For each event of each device how far the others must be; who comes to a collective is there before it is over."""
+    """For each event how far others must be; who comes to a collective is there before it is over."""
+    keys = {"send": "send", "recv": "recv", "meet": "come", "start": "come"}
     places: dict[object, list[Need]] = {}
     for device, events in enumerate(outcome.traces):
         for number, (kind, what, *_) in enumerate(events):
-            after = number if kind == "meet" else number + 1
-            places.setdefault((kind if kind in ("send", "recv") else "come", what), []).append((device, after))
+            if kind in keys:
+                after = number if kind == "meet" else number + 1
+                places.setdefault((keys[kind], what), []).append((device, after))
 
     def needed(device: int, kind: str, what: object, *more: int) -> list[Need]:
         if kind == "infeed":

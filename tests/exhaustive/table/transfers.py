@@ -153,10 +153,7 @@ def with_collective() -> Iterator[Case]:
                     lines.recv_done(1)
                 lines.call(last)  # noqa: B023
 
-            if sender == "before":
-                ends = taker != "behind" or buffers > 0
-            else:
-                ends = taker != "before"
+            ends = taker != "before" if sender == "behind" else taker != "behind" or buffers > 0
             names = {"send1", "recv1", "recv_done1", call.name}
             name = f"{kind}, send {sender}, recv {taker}, buffer of {buffers}"
             truth = "ok" if ends else "refused"
