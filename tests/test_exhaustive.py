@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from interpreter import Stopped, execute
-from tests.exhaustive.campaign import compare, share
+from tests.exhaustive.campaign import compare
 from tests.exhaustive.generator import random_program
 from tests.exhaustive.judge import all_data, interleavings, judged, run
 from tests.exhaustive.numbering import numbering
@@ -25,9 +25,9 @@ for _row in rows():
 
 @pytest.mark.parametrize("first", range(1000, 1000 + 4 * CHUNK, CHUNK))
 def test_verdicts_are_what_every_run_shows(first: int) -> None:
-    counts, wrong, vague = compare(range(first, first + CHUNK))
+    _, wrong, vague = compare(range(first, first + CHUNK))
     assert not wrong
-    assert share(counts, vague) <= 0.02
+    assert len(vague) <= 1
 
 
 def test_programs_of_all_forms_and_ends_are_among_them() -> None:
