@@ -43,7 +43,7 @@ def compared(program: Program, *, runs: bool = False) -> Compared:
     """The verdict against all orders and data; with `runs` the model also against runs and all interleavings."""
     module = parsed(program)
     verdict = check(program, module)
-    judgement = judged(program)
+    judgement = judged(program, is_every_asked=verdict.scope == "every")
     wrong = against(judgement, verdict) or _schedule(program, verdict) or _scope(program, verdict)
     if runs and not wrong:
         wrong = against_runs(program, module, verdict)

@@ -35,8 +35,8 @@ class Judgement:
         return "depends" if self.ever else "deadlock"
 
 
-def judged(program: Program) -> Judgement:
-    """Follow every order with all data."""
+def judged(program: Program, *, is_every_asked: bool = True) -> Judgement:
+    """Follow every order with all data; where nobody asks for `every`, until there is one that ends."""
     chosen = choices(program, max(MOST_RUNS // count_of_data(program), 3))
     every, some, ever = True, False, False
     for orders in chosen.orders:
@@ -44,10 +44,11 @@ def judged(program: Program) -> Judgement:
         every &= ends == {True}
         some |= ends == {True}
         ever |= True in ends
-        if some and not every:
+        if some and not (every and is_every_asked):
             break
+    is_known = chosen.is_every and (is_every_asked or not some)
     return Judgement(
-        (every if chosen.is_every else None) if every else False,
+        (True if is_known else None) if every else False,
         some or (False if chosen.is_some else None),
         ever or (False if chosen.is_some else None),
     )
