@@ -134,8 +134,9 @@ INDICES = {  # of three branches, of which the last communicates
     "truth": ("z = s32[] constant(0)\n  q = pred[] compare(p, z), direction=GT\n  i = s32[] convert(q)", "ok"),
     "table": ("t = s32[4] constant({0, 1, 1, 0})\n  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
               "  i = s32[] reshape(s)", "ok"),
-    "table with a two": ("t = s32[4] constant({0, 1, 2, 0})\n"
-                         "  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n  i = s32[] reshape(s)", "depends"),
+    "a two in a table": ("t = s32[4] constant({0, 1, 2, 0})\n"
+                         "  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
+                         "  i = s32[] reshape(s)", "depends"),
     "difference": ("i = s32[] subtract(p, p)", "ok"),
     "exclusive or": ("i = s32[] xor(p, p)", "ok"),
     "computed twice": ("o = s32[] constant(3)\n  a = s32[] multiply(p, o)\n  k = s32[] constant(3)\n"
