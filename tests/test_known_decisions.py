@@ -134,7 +134,8 @@ INDICES = {  # of three branches, of which the last communicates
     "truth": ("z = s32[] constant(0)\n  q = pred[] compare(p, z), direction=GT\n  i = s32[] convert(q)", "ok"),
     "table": ("t = s32[4] constant({0, 1, 1, 0})\n  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
               "  i = s32[] reshape(s)", "ok"),
-    "table with a two": ("t = s32[4] constant({0, 1, 2, 0})\n  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
+    "a two in a table": ("t = s32[4] constant({0, 1, 2, 0})\n"
+                         "  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
                          "  i = s32[] reshape(s)", "depends"),
     "difference": ("i = s32[] subtract(p, p)", "ok"),
     "exclusive or": ("i = s32[] xor(p, p)", "ok"),
@@ -242,15 +243,19 @@ def test_a_collective_in_a_branch_may_meet_one_outside(
 
 
 def test_a_device_that_is_none_is_told_as_that() -> None:
-    send = """ENTRY e {{ x = s32[] parameter(0)
+    pairs = '{_xla_send_recv_source_target_pairs="{{0,1}}"}'
+    send = """ENTRY e { x = s32[] parameter(0)
   t = token[] after-all()
-  s = (s32[], u32[], token[]) send(x, t), channel_id=1, frontend_attributes={{_xla_send_recv_source_target_pairs="{{{{0,{0}}}}}"}}
-  ROOT d = token[] send-done(s), channel_id=1 }}"""
-    verdict = xb.check(group(send.format(5), NEITHER))
+  s = (s32[], u32[], token[]) send(x, t), channel_id=1, frontend_attributes=PAIRS
+  ROOT d = token[] send-done(s), channel_id=1 }"""
+    verdict = xb.check(group(send.replace("PAIRS", pairs.replace("1", "5")), NEITHER))
     assert verdict.findings[0].kind == "device_out_of_range"
     assert "s names device 5 as a target, out of 0..1" in verdict.findings[0].message
     assert "add a recv" not in str(verdict)
-    assert xb.check(group(send.format(1), NEITHER)).findings[0].message == "s of device 0 on channel 1 has no recv"
+    assert (
+        xb.check(group(send.replace("PAIRS", pairs), NEITHER)).findings[0].message
+        == "s of device 0 on channel 1 has no recv"
+    )
 
 
 CYCLES = {

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
@@ -36,12 +36,23 @@ _MOVES = frozenset({
 })  # fmt: skip
 
 
+@frozen(eq=False)
+class _Prepared:
+    """How an instruction is evaluated: by no rule, one, or two that must agree; `is_plain` without floating point."""
+
+    rules: tuple[Rule, ...]
+    is_plain: bool
+    dtype: Any
+    dims: tuple[int, ...]
+
+
 @define(eq=False)
 class Evaluator:
     """The value rules of the instructions that were asked for, each found once; `None` stands for an unknown value."""
 
-    _rules: dict[Instruction, tuple[Rule, ...]] = field(factory=dict)
+    _prepared: dict[Instruction, _Prepared] = field(factory=dict)
     _pure: dict[Instruction, bool] = field(factory=dict)
+    _who: dict[tuple[int, int], Any] = field(factory=dict)
 
     def is_pure(self, instruction: Instruction) -> bool:
         """Whether the value is a function of the operands' values, and of the device."""
@@ -53,12 +64,18 @@ class Evaluator:
 
     def value(self, instruction: Instruction, operands: Sequence[Value], ids: tuple[int, int]) -> Value | None:
         """The value on the device of these ids (replica, partition), by the operands' values."""
-        if not _fits(instruction):
+        prepared = self._prepared.get(instruction)
+        if prepared is None:
+            prepared = self._prepared[instruction] = _prepared(instruction)
+        if ids not in self._who:
+            self._who[ids] = _who(*ids)
+        who = self._who[ids]
+        if not prepared.is_plain:
+            return _agreed(instruction, operands, [_tried(rule, who, operands) for rule in prepared.rules])
+        found = _tried(prepared.rules[0], who, operands)
+        if found is None or found.dtype != prepared.dtype or found.shape != prepared.dims:
             return None
-        if instruction not in self._rules:
-            self._rules[instruction] = _rules(instruction)
-        who = _who(*ids)
-        return _agreed(instruction, operands, [_tried(rule, who, operands) for rule in self._rules[instruction]])
+        return found
 
     def met(
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
@@ -102,15 +119,21 @@ def _same(a: Any, b: Any) -> bool:
     return same(a, b)
 
 
-def _rules(instruction: Instruction) -> tuple[Rule, ...]:
-    """The rule, and where the order of a fold may be seen that of a sequential run."""
+def _prepared(instruction: Instruction) -> _Prepared:
+    """The rule, and where the order of a fold may be seen that of a sequential run; none of what is too large."""
     from interpreter.single import folds_floats, rule_of
 
-    rule = rule_of(instruction)
-    if rule is None:
-        return ()
+    rule, shape = rule_of(instruction) if _fits(instruction) else None, instruction.shape
+    if rule is None or not isinstance(shape, Shape):
+        return _Prepared(() if rule is None else (rule,), False, None, ())
     sequential = rule_of(instruction, sequential=True) if folds_floats(instruction) else None
-    return (rule,) if sequential is None else (rule, sequential)
+    rules = (rule,) if sequential is None else (rule, sequential)
+    is_plain = all(map(_is_counted, (instruction, *instruction.operands))) and not instruction.called
+    return _Prepared(rules, is_plain, shape.dtype.dtype, shape.dims)
+
+
+def _is_counted(instruction: Instruction) -> bool:
+    return isinstance(instruction.shape, Shape) and instruction.shape.dtype.kind in ("signed", "unsigned", "pred")
 
 
 def _who(replica: int, partition: int) -> Any:

@@ -25,7 +25,7 @@ from .lattice import Leaf, Open
 from .meetings import Identities
 from .program import Program
 
-MOST_STEPS = 400_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
+MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
 ANY = "any"  # the turn of a device that may come any number of times
 
 

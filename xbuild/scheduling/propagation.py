@@ -19,7 +19,7 @@ from shape_inference.types import leaves
 from ..graph import Computation, Instruction
 from ..running import result_shape
 from .analysis import Reading, flat, key_of
-from .effects import Path, Site, collective_in, communicates, steps
+from .effects import MEETS, Path, Site, collective_in, communicates, steps
 from .exchange import MOST_STEPS, Exchange, Promise, promised
 from .facts import Facts, ways_of
 from .lattice import Leaf, Open, bounds_of, is_value
@@ -79,7 +79,7 @@ class Propagation:
                 known[instruction] = yield from follow(self, instruction, operands, path)
             elif instruction.opcode in _PASSED:
                 known[instruction] = _PASSED[instruction.opcode](instruction, operands)
-            elif collective_in(instruction) is not None:
+            elif instruction.opcode in MEETS:
                 known[instruction] = yield from self._meet(instruction, operands, path)
             else:
                 given = [*operands]
