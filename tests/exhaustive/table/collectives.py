@@ -162,3 +162,17 @@ def waits() -> Iterator[Case]:
         truth = "ok" if dones == 1 else "refused"
         names = {f"{call.name}.start", f"{call.name}.done0", f"{call.name}.done1"}
         yield alike("missing wait", f"{kind}, {dones} dones", truth, ranks, program, names)  # type: ignore[arg-type]
+    for kind, ranks in itertools.product(KINDS, (2, 3)):
+        yield _done_alone(Call(kind, 1), ranks)
+
+
+def _done_alone(call: Call, ranks: int) -> Case:
+    """A done of what is no start."""
+
+    def program(lines: Lines) -> None:
+        lines.add(f"{call.name}.start", "f32[12] negate(x)")
+        lines.done(call)
+
+    return alike(
+        "missing wait", f"{call.kind}, a done without a start", "refused", ranks, program, {f"{call.name}.done"}
+    )

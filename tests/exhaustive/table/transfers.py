@@ -245,13 +245,19 @@ def peers() -> Iterator[Case]:
 
 def dones() -> Iterator[Case]:
     """A send or a recv without its done, with two, or with that of another channel."""
-    for ranks, word, what in itertools.product((2, 3), ("send", "recv"), ("none", "one", "two", "another channel's")):
+    for ranks, word, what in itertools.product(
+        (2, 3), ("send", "recv"), ("none", "one", "two", "another channel's", "the other's")
+    ):
 
         def program(lines: Lines, rank: int) -> None:
             if rank > 1:
                 return
             mine = ("send", "recv")[rank] == word  # noqa: B023
             (lines.send if rank == 0 else lines.recv)(1)
+            if mine and what == "the other's":  # noqa: B023
+                opcode, shape = ("recv-done", "(f32[12], token[])") if rank == 0 else ("send-done", "token[]")
+                lines.add(f"{word}_done1", f"{shape} {opcode}({word}1), channel_id=1")  # noqa: B023
+                return
             if mine and what == "another channel's":  # noqa: B023
                 shape, opcode = ("token[]", "send-done") if rank == 0 else ("(f32[12], token[])", "recv-done")
                 lines.add(f"{word}_done1", f"{shape} {opcode}({word}1), channel_id=2")  # noqa: B023
