@@ -68,6 +68,7 @@ def test_the_table_has_correct_twins_of_its_faults() -> None:
     truths = {category: {row.truth for row in found} for category, found in CATEGORIES.items()}
     assert {"ok", "refused", "depends"} == set().union(*truths.values())
     assert sum("refused" in found for found in truths.values()) > 15
+    assert len({row.id for row in rows()}) == len(rows())
 
 
 ONLY_CHECKED = ("communicator", "missing wait", "missing partner", "invalid peer")

@@ -77,7 +77,7 @@ def missing_call() -> Iterator[Case]:
 def mismatch() -> Iterator[Case]:
     """One rank calls it with another argument: shape, type, reducer, root, pairs, groups, channel, kind."""
     for kind, ranks in itertools.product(KINDS, RANKS):
-        for what, other in _others(kind, ranks):
+        for number, (what, other) in enumerate(_others(kind, ranks)):
             call, last = Call(kind, 1), Call("all-reduce", 3, "after")
             for is_faulty in (True, False):
 
@@ -86,7 +86,7 @@ def mismatch() -> Iterator[Case]:
                     lines.call(last)  # noqa: B023
 
                 truth = "refused" if is_faulty else "ok"
-                shown = f": {other.reducer}, {other.groups or other.pairs}" if is_faulty else ""
+                shown = f": {other.reducer}, {other.groups or other.pairs}, {number}" if is_faulty else ""
                 name = f"{kind}, {what} {'differs' if is_faulty else 'the same'}{shown}"
                 if is_faulty or what == "shape":
                     yield ranked(f"mismatched {what}", name, truth, ranks, program, {call.name, other.name})
