@@ -129,7 +129,7 @@ def _needs(program: Program, outcome: Outcome) -> list[list[list[Need]]]:
             return [] if count <= 0 else [found[count - 1] if count <= len(found) else (device, NEVER)]
         if kind in ("meet", "done"):
             come = dict(places.get(("come", what), []))
-            return [(member, come.get(member, NEVER)) for member in what.group]  # type: ignore[attr-defined]
+            return [(member, come.get(member, NEVER)) for member in what.group]
         return []
 
     return [[needed(device, *event) for event in events] for device, events in enumerate(outcome.traces)]
