@@ -47,6 +47,7 @@ bench: .venv/.test ## measure; nothing is asserted
 campaign: .venv/.test ## random programs and odd texts, at length; ARGS="--seconds 600"
 	$(BIN)/python -m tests.campaign $(ARGS)
 	$(BIN)/python -m tests.model.campaign $(ARGS)
+	$(BIN)/python -m tests.exhaustive.campaign $(ARGS)
 	$(BIN)/python -m tests.fuzzing $(ARGS)
 	$(BIN)/python -m tests.fuzzing.traces $(ARGS)
 

@@ -134,8 +134,9 @@ INDICES = {  # of three branches, of which the last communicates
     "truth": ("z = s32[] constant(0)\n  q = pred[] compare(p, z), direction=GT\n  i = s32[] convert(q)", "ok"),
     "table": ("t = s32[4] constant({0, 1, 1, 0})\n  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
               "  i = s32[] reshape(s)", "ok"),
-    "table with a two": ("t = s32[4] constant({0, 1, 2, 0})\n"
-                         "  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n  i = s32[] reshape(s)", "depends"),
+    "a two in a table": ("t = s32[4] constant({0, 1, 2, 0})\n"
+                         "  s = s32[1] dynamic-slice(t, p), dynamic_slice_sizes={1}\n"
+                         "  i = s32[] reshape(s)", "depends"),
     "difference": ("i = s32[] subtract(p, p)", "ok"),
     "exclusive or": ("i = s32[] xor(p, p)", "ok"),
     "computed twice": ("o = s32[] constant(3)\n  a = s32[] multiply(p, o)\n  k = s32[] constant(3)\n"
@@ -146,6 +147,10 @@ INDICES = {  # of three branches, of which the last communicates
                                 "  z = s32[] constant(0)\n  i = s32[] select(q, t, z)", "depends"),
     "a float less than itself": ("q = pred[] compare(f, f), direction=LT\n  t = s32[] constant(2)\n"
                                  "  z = s32[] constant(0)\n  i = s32[] select(q, t, z)", "ok"),
+    "gathered bit": ("o = s32[] constant(1)\n  b = s32[] and(p, o)\n  w = s32[1] reshape(b)\n"
+                         "  g = s32[2] all-gather(w), dimensions={0}\n  h = s32[1] slice(g), slice={[1:2]}\n"
+                         "  r = s32[] reshape(h)\n  u = u32[] replica-id()\n  v = s32[] convert(u)\n"
+                         "  i = s32[] multiply(r, v)", "ok"),
     "anything": ("i = s32[] copy(p)", "depends"),
 }  # fmt: skip
 

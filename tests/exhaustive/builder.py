@@ -136,10 +136,12 @@ class Builder:
         return self.computation
 
     def traced(self, opcode: str, operands: Sequence[Instruction], body: Callable[..., Instruction]) -> Instruction:
-        """A call or a fusion of what `body` makes of its parameters; what branches or loops is called."""
+        """A call or a fusion of what `body` makes of its parameters; a fusion uses all of them, and only computes."""
         inside = self.inner("fused" if opcode == "fusion" else "called")
-        root = body(inside, *(inside.parameter(n, each) for n, each in enumerate(operands)))
-        if any(each.inner for each in inside.computation.instructions):
+        parameters = [inside.parameter(n, each) for n, each in enumerate(operands)]
+        root = body(inside, *parameters)
+        used = {each for i in inside.computation.instructions for each in i.operands}
+        if any(each.inner for each in inside.computation.instructions) or not used.issuperset(parameters):
             opcode = "call"
         attribute = ", kind=kLoop, calls=" if opcode == "fusion" else ", to_apply="
         computation = inside.build(root)

@@ -43,7 +43,7 @@ def compared(program: Program, *, runs: bool = False) -> Compared:
     """The verdict against all orders and data; with `runs` the model also against runs and all interleavings."""
     module = parsed(program)
     verdict = check(program, module)
-    judgement = judged(program)
+    judgement = judged(program, is_every_asked=verdict.scope == "every")
     wrong = against(judgement, verdict) or _schedule(program, verdict) or _scope(program, verdict)
     if runs and not wrong:
         wrong = against_runs(program, module, verdict)
@@ -96,7 +96,7 @@ def against_runs(program: Program, module: Any, verdict: Any) -> str | None:
         return None
     for number, data in enumerate(all_data(program)):
         ends = run(program, data).ends
-        if number == 0 and interleavings(program, data) != {ends}:
+        if number == 0 and interleavings(program, data) not in (None, {ends}):
             return f"with {data} the model ends in {interleavings(program, data)} by how devices take turns"
         if number < MOST_RUNS or number % 17 == 0:
             came = run_ends(program, module, data, checks=not verdict.refused)

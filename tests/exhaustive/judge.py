@@ -35,8 +35,8 @@ class Judgement:
         return "depends" if self.ever else "deadlock"
 
 
-def judged(program: Program) -> Judgement:
-    """Follow every order with all data."""
+def judged(program: Program, *, is_every_asked: bool = True) -> Judgement:
+    """Follow every order with all data; where nobody asks for `every`, until there is one that ends."""
     chosen = choices(program, max(MOST_RUNS // count_of_data(program), 3))
     every, some, ever = True, False, False
     for orders in chosen.orders:
@@ -44,10 +44,11 @@ def judged(program: Program) -> Judgement:
         every &= ends == {True}
         some |= ends == {True}
         ever |= True in ends
-        if some and not every:
+        if some and not (every and is_every_asked):
             break
+    is_known = chosen.is_every and (is_every_asked or not some)
     return Judgement(
-        (every if chosen.is_every else None) if every else False,
+        (True if is_known else None) if every else False,
         some or (False if chosen.is_some else None),
         ever or (False if chosen.is_some else None),
     )
@@ -76,22 +77,30 @@ def run(program: Program, data: Data, orders: tuple[Orders, ...] | None = None, 
     return Machine(program, data, orders or ({},) * program.devices, is_traced=is_traced).run()
 
 
-def interleavings(program: Program, data: Data) -> set[bool]:
+Need = tuple[int, int]  # a device, and how many of its events must have happened
+NEVER = 1 << 30
+MOST_STATES = 20_000
+
+
+def interleavings(program: Program, data: Data) -> set[bool] | None:
     """How the runs of one order with one data end, over all interleavings of the devices, each state seen once.
 
-    What a device does is fixed by its order and what it is given, so a state is how far each of them is.
+    What a device does is fixed by its order and what it is given, so a state is how far each of them is. None where
+    there may be too many states.
     """
     outcome = run(program, data, is_traced=True)
-    ends = [
-        len(events) if at is None else math.inf for events, at in zip(outcome.traces, outcome.standing, strict=True)
-    ]
-    start = (0,) * len(ends)
+    if math.prod(len(events) + 1 for events in outcome.traces) > MOST_STATES:
+        return None
+    ended = [each is None for each in outcome.standing]
+    needs = _needs(program, outcome)
+    start = (0,) * len(needs)
     seen, stack, found = {start}, [start], set[bool]()
     while stack:
         at = stack.pop()
-        movable = [d for d, place in enumerate(at) if _may(program, outcome, at, d)]
+        ready = (at[d] < len(each) and all(at[o] >= n for o, n in each[at[d]]) for d, each in enumerate(needs))
+        movable = [device for device, is_ready in enumerate(ready) if is_ready]
         if not movable:
-            found.add(all(place == end for place, end in zip(at, ends, strict=True)))
+            found.add(all(is_end and here == len(each) for is_end, here, each in zip(ended, at, needs, strict=True)))
         for device in movable:
             after = (*at[:device], at[device] + 1, *at[device + 1 :])
             if after not in seen:
@@ -100,34 +109,27 @@ def interleavings(program: Program, data: Data) -> set[bool]:
     return found
 
 
-def _may(program: Program, outcome: Outcome, at: tuple[int, ...], device: int) -> bool:
-    """Whether the next event of a device may happen when the others have come this far."""
-    events = outcome.traces[device]
-    if at[device] == len(events):
-        return False
-    kind, what, *more = events[at[device]]
-    if kind == "infeed":
-        return program.infeed is None or what <= program.infeed[device]
-    if kind == "send":
-        return _passed(outcome, at, ("recv", what)) >= more[0] - program.send_buffers
-    if kind == "recv-done":
-        return _passed(outcome, at, ("send", what)) >= more[0]
-    if kind in ("meet", "done"):
-        return all(_has_come(outcome, at, member, what) for member in what.group)
-    return True
+def _needs(program: Program, outcome: Outcome) -> list[list[list[Need]]]:
+    """For each event how far others must be; who comes to a collective is there before it is over."""
+    keys = {"send": "send", "recv": "recv", "meet": "come", "start": "come"}
+    places: dict[object, list[Need]] = {}
+    for device, events in enumerate(outcome.traces):
+        for number, (kind, what, *_) in enumerate(events):
+            if kind in keys:
+                after = number if kind == "meet" else number + 1
+                places.setdefault((keys[kind], what), []).append((device, after))
 
+    def needed(device: int, kind: str, what: object, *more: int) -> list[Need]:
+        if kind == "infeed":
+            is_there = program.infeed is None or more[0] <= program.infeed[device]
+            return [] if is_there else [(device, NEVER)]
+        if kind in ("send", "recv-done"):
+            count = more[0] - (program.send_buffers if kind == "send" else 0)
+            found = places.get(("recv" if kind == "send" else "send", what), [])
+            return [] if count <= 0 else [found[count - 1] if count <= len(found) else (device, NEVER)]
+        if kind in ("meet", "done"):
+            come = dict(places.get(("come", what), []))
+            return [(member, come.get(member, NEVER)) for member in what.group]
+        return []
 
-def _passed(outcome: Outcome, at: tuple[int, ...], key: tuple[object, ...]) -> int:
-    return sum(
-        (event[0], event[1]) == key
-        for events, place in zip(outcome.traces, at, strict=True)
-        for event in events[:place]
-    )
-
-
-def _has_come(outcome: Outcome, at: tuple[int, ...], member: int, meeting: object) -> bool:
-    """Whether a member stands at a meeting or has begun it before."""
-    events = outcome.traces[member]
-    return any(event[1] is meeting and event[0] in ("meet", "start") for event in events[: at[member]]) or (
-        at[member] < len(events) and events[at[member]][0] == "meet" and events[at[member]][1] is meeting
-    )
+    return [[needed(device, *event) for event in events] for device, events in enumerate(outcome.traces)]

@@ -132,7 +132,7 @@ class Machine:
         """The request as an event: it is counted, and who starts or comes is seen at once."""
         opcode, given = instruction.opcode, instruction.given
         if opcode == "infeed":
-            return ("infeed", self._counted("infeed", device))
+            return ("infeed", device, self._counted("infeed", device))
         if opcode in ("send", "recv"):
             peer = given.peer(device, sends=opcode == "send")
             if peer is None:
@@ -186,7 +186,7 @@ class Machine:
             return (what,)
         if kind == "infeed":
             items = self.program.infeed
-            return ((0, None),) if items is None or what <= items[device.number] else None
+            return ((0, None),) if items is None or more[0] <= items[what] else None
         if kind == "send":
             if self.counts["recv", what] < more[0] - self.program.send_buffers:
                 return None

@@ -75,7 +75,7 @@ class Instruction:
     effects: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """`effects`: whether other devices or the host see that it runs; computations are finished before they are used."""
+        """`effects`: whether others see that it runs; computations are finished before they are used."""
         self.effects = self.opcode in COMMUNICATES or any(each.effects for each in self.inner)
 
     @property

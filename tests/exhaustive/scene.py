@@ -152,3 +152,18 @@ def refined(cohorts: Groups, key: Callable[[int], Any]) -> Groups:
             parts.setdefault(key(device), []).append(device)
         found += map(tuple, parts.values())
     return tuple(found)
+
+
+def wrapped(b: Builder, outer: Part) -> Part:
+    """A level whose state is one tuple."""
+    state = outer.state()
+    whole = b.parameter(0, f"({', '.join(each.shape for each in state)})")
+    data, x, *pool = (element(b, whole, number, each) for number, each in enumerate(state))
+    b.pool = pool
+    return Part(b, data, x)
+
+
+def element(b: Builder, whole: Instruction, number: int, like: Instruction) -> Instruction:
+    made = b.element(whole, number, like.shape)
+    made.values, made.uniform = like.values, like.uniform
+    return made

@@ -99,7 +99,7 @@ WHOLE = frozenset({"tuple", "get-tuple-element", "fusion", "call", "while", "con
 
 @define(eq=False)
 class Step:
-    """An instruction made ready to run: where its operands and its result stand, and what it does if it only computes."""
+    """An instruction made ready: where its operands and its result stand, what it does if it only computes."""
 
     instruction: Instruction
     index: int
@@ -122,7 +122,7 @@ def compiled(computation: Computation, order: Sequence[Instruction] | None = Non
     if order is None:
         if computation.code is None:
             computation.code = compiled(computation, computation.instructions)
-        return computation.code  # type: ignore[no-any-return]
+        return computation.code
     assert computation.root is not None
     parameters = [(each.index, each.given) for each in order if each.opcode == "parameter"]
     return Code(len(order), parameters, [_step(i) for i in order if i.opcode != "parameter"], computation.root.index)

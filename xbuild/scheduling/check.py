@@ -114,7 +114,8 @@ class _Check:
         is_open = examination.stuck or findings or examination.fills
         settled = Settlement(self.world, examination).settled() if is_open else None
         if settled is not None:
-            return self._verdict(examination, settled.kind, settled.findings, settled.orders)
+            found = self._verdict(examination, settled.kind, settled.findings, settled.orders)
+            return found if settled.may_end else evolve(found, summary="")
         if examination.stuck:
             return self._refused(examination)
         kind: VerdictKind = "ok" if not findings else "depends"

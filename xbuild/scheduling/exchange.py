@@ -21,9 +21,10 @@ from ..graph import Instruction, Module
 from ..running import Evaluator, Value, same
 from .effects import Site, collective_in, collectives_of
 from .groups import is_member
-from .lattice import Leaf, Open
+from .lattice import Bounds, Leaf, bounded, is_value
 from .meetings import Identities
 from .program import Program
+from .ranges import met_bounds
 
 MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
 ANY = "any"  # the turn of a device that may come any number of times
@@ -48,10 +49,11 @@ class Coming:
     start: Instruction
     group: tuple[int, ...]
     is_named: bool
-    brought: dict[int, tuple[Value, ...]] = field(factory=dict)
+    brought: dict[int, tuple[Leaf, ...]] = field(factory=dict)
     results: Mapping[int, Any] | None = None
     failed: bool = False
-    opens: dict[tuple[int, tuple[int, ...]], Open] = field(factory=dict)
+    bounds: Bounds | None = None
+    opens: dict[tuple[int, tuple[int, ...]], Leaf] = field(factory=dict)
 
     @property
     def is_settled(self) -> bool:
@@ -64,12 +66,13 @@ class Promise:
 
     coming: Coming
     device: int
+    shape: AnyShape
     at: tuple[int, ...] = ()
 
     def leaf(self) -> Leaf:
         """The value, or the one thing that nobody knows; once that is settled."""
         if self.coming.results is None:
-            return self.coming.opens.setdefault((self.device, self.at), Open())
+            return self.coming.opens.setdefault((self.device, self.at), bounded(self.coming.bounds, self.shape))
         found = self.coming.results[self.device]
         for each in self.at:
             found = found[each]
@@ -80,7 +83,7 @@ def promised(coming: Coming, device: int, shape: AnyShape, at: tuple[int, ...] =
     """A promise for each array that a device gets."""
     if isinstance(shape, TupleShape):
         return tuple(promised(coming, device, each, (*at, n)) for n, each in enumerate(shape.elements))
-    return Promise(coming, device, at)
+    return Promise(coming, device, shape, at)
 
 
 Walk: TypeAlias = Generator[Coming, None, Any]
@@ -128,14 +131,21 @@ class Exchange:
             raise AgainError(key)
         if operands is None or (is_repeated and self._any[device, key] is None) or self._is_ambiguous(module, key[0]):
             self._settle(coming)
-        if coming.is_settled:
-            return coming
-        assert operands is not None
-        coming.brought[device] = (*operands,)
-        if len(coming.brought) == len(group):
-            brought = {member: coming.brought[member] for member in group}
-            self._settle(coming, self.evaluator.met(coming.start, group, coming.is_named, brought))
+        if not coming.is_settled:
+            assert operands is not None
+            coming.brought[device] = (*operands,)
+            if len(coming.brought) == len(group):
+                self._conclude(coming)
         return coming
+
+    def _conclude(self, coming: Coming) -> None:
+        """All have come: what each gets, or between what that is."""
+        brought = {member: coming.brought[member] for member in coming.group}
+        if all(is_value(leaf) for leaves in brought.values() for leaf in leaves):
+            self._settle(coming, self.evaluator.met(coming.start, coming.group, coming.is_named, brought))
+        else:
+            coming.bounds = met_bounds(coming.start, brought.values())
+            self._settle(coming)
 
     def _settle(self, coming: Coming, results: Mapping[int, Any] | None = None) -> None:
         coming.results, coming.failed = results, results is None
@@ -164,9 +174,10 @@ class Exchange:
             self._comings[at] = Coming(start, group, named, failed=self.banned is None or key in self.banned)
         return self._comings[at]
 
-    def _is_same(self, device: int, key: Hashable, operands: Sequence[Value] | None) -> bool:
+    def _is_same(self, device: int, key: Hashable, operands: Sequence[Leaf] | None) -> bool:
         """Whether a device that comes any number of times has always brought this."""
-        mine, brought = (device, key), None if operands is None or self._turns[device, key] else (*operands,)
+        is_known = operands is not None and all(map(is_value, operands)) and not self._turns[device, key]
+        mine, brought = (device, key), (*operands,) if is_known and operands is not None else None
         before = self._any.setdefault(mine, brought)
         if before is not None and (brought is None or not all(map(same, before, brought))):
             self._any[mine] = None

@@ -116,7 +116,7 @@ class Propagation:
             brought += flat((yield from settled(each)))
         if self._silent:
             return fresh(shape)
-        known = [*operands] if all(map(is_value, brought)) and len(brought) == len(operands) else None
+        known = len(brought) == len(operands) and not any(leaf is None for leaf in brought)
         coming = self.exchange.bring(
             self.device, Site(path, instruction), brought if known else None, self._repeated > 0
         )

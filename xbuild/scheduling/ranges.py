@@ -6,15 +6,17 @@ or cut; a result that the type may not hold has no bounds. Of one value with its
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from shape_inference import AnyShape, Shape
 
-from ..graph import Instruction
+from ..graph import Computation, Instruction
+from .effects import base_of, collective_in
 from .lattice import Bounds, Leaf, Open, among, bounded, bounds_of, is_counted, is_value, join, limits, possible
 
 MOST_TRIED = 16  # combinations of possible values
@@ -233,3 +235,28 @@ _RULES: dict[str, Callable[..., Bounds | None]] = {
     "shift_right_logical": _shifted_right,
     "shift_right_arithmetic": _shifted_right,
 }
+
+
+def met_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds | None:
+    """Between what all lies that the members of a group get of a collective, by what they bring."""
+    collective, shapes = collective_in(start), [operand.shape for operand in start.operands]
+    found = [bounds_of(leaf, shape) for row in brought for leaf, shape in zip(row, shapes, strict=True)]
+    if collective is None or len(shapes) != 1 or any(each is None for each in found):
+        return None
+    opcode = base_of(collective)
+    if opcode in ("all_reduce", "reduce_scatter"):
+        return _folded(collective.attributes.to_apply, found)
+    if opcode in ("collective_permute", "collective_broadcast"):
+        return _hull([*found, (0, 0)])  # who is sent nothing gets zeros
+    return _hull(found) if opcode in ("all_gather", "all_to_all") else None
+
+
+def _folded(reducer: Computation, found: Sequence[Bounds | None]) -> Bounds | None:
+    """The bounds of a fold by one op that is monotonic."""
+    root, parameters = reducer.root, reducer.parameters
+    if root.opcode not in _FOLDS or root.operands not in (parameters, parameters[::-1]):
+        return None
+    return functools.reduce(_RULES[root.opcode], found)
+
+
+_FOLDS = ("add", "maximum", "minimum")

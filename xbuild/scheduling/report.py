@@ -18,7 +18,7 @@ def report(verdict: Verdict) -> str:
     lines = [f"depends: {_conditions(verdict)}"] if verdict.kind == "depends" else []
     for finding in verdict.findings:
         lines += _finding(verdict, finding)
-    if verdict.kind == "depends":
+    if verdict.kind == "depends" and verdict.summary:
         lines += ["", f"  otherwise {verdict.summary}"]
     return "\n".join(lines)
 

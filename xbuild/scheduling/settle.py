@@ -29,11 +29,15 @@ Examine = Callable[..., Examination]
 
 @frozen(eq=False)
 class Settled:
-    """How programs end, whatever the data: the kind, the findings that stay, the orders that it holds for."""
+    """How programs end, whatever the data: the kind, the findings that stay, the orders that it holds for.
+
+    `may_end`: whether some way was seen in which all end.
+    """
 
     kind: VerdictKind
     findings: tuple[Finding, ...]
     orders: Mapping[int, Orders]
+    may_end: bool = True
 
 
 @frozen(eq=False)
@@ -90,7 +94,9 @@ class Settlement:
             return None
         left = [f for f in self.examination.found if f.kind == "data_dependent"]
         orders = {} if best is None else best.orders
-        return Settled("depends", (self._not_all(None if best is None else best.outcomes), *left), orders)
+        outcomes = None if best is None else best.outcomes
+        may_end = outcomes is not None and outcomes.rank > 0
+        return Settled("depends", (self._not_all(outcomes), *left), orders, may_end)
 
     def _not_all(self, outcomes: Outcomes | None) -> Finding:
         """That not all was tried, and what came of what was."""

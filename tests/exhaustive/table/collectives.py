@@ -28,8 +28,8 @@ def order() -> Iterator[Case]:
             for is_faulty in (True, False):
 
                 def program(lines: Lines, rank: int) -> None:
-                    calls = [a, b] if rank != odd or not is_faulty else [b, a]  # noqa: B023
-                    for call in (*calls, last):  # noqa: B023
+                    calls = [a, b] if rank != odd or not is_faulty else [b, a]
+                    for call in (*calls, last):
                         lines.call(call)
 
                 truth = "refused" if is_faulty else "ok"
@@ -47,12 +47,12 @@ def order_in_background() -> Iterator[Case]:
 
             def program(lines: Lines, rank: int) -> None:
                 if rank == 0:
-                    lines.start(a)  # noqa: B023
-                    (lines.done(a), lines.call(b)) if is_faulty else (lines.call(b), lines.done(a))  # noqa: B023
+                    lines.start(a)
+                    (lines.done(a), lines.call(b)) if is_faulty else (lines.call(b), lines.done(a))
                 else:
-                    lines.call(b)  # noqa: B023
-                    lines.start(a)  # noqa: B023
-                    lines.done(a)  # noqa: B023
+                    lines.call(b)
+                    lines.start(a)
+                    lines.done(a)
 
             truth = "refused" if is_faulty else "ok"
             name = f"{first} in the background, {second}, its done {'first' if is_faulty else 'last'}"
@@ -65,10 +65,10 @@ def missing_call() -> Iterator[Case]:
         call, before, last = Call(kind, 1), Call("all-reduce", 2, "before"), Call("all-gather", 3, "after")
 
         def program(lines: Lines, rank: int) -> None:
-            lines.call(before)  # noqa: B023
-            if form == "all" or (rank == 0) == (form == "extra"):  # noqa: B023
-                lines.call(call)  # noqa: B023
-            lines.call(last)  # noqa: B023
+            lines.call(before)
+            if form == "all" or (rank == 0) == (form == "extra"):
+                lines.call(call)
+            lines.call(last)
 
         truth = "ok" if form == "all" else "refused"
         yield ranked("missing member", f"{kind}, {form} on rank 0", truth, ranks, program, {call.name})
@@ -77,16 +77,16 @@ def missing_call() -> Iterator[Case]:
 def mismatch() -> Iterator[Case]:
     """One rank calls it with another argument: shape, type, reducer, root, pairs, groups, channel, kind."""
     for kind, ranks in itertools.product(KINDS, RANKS):
-        for what, other in _others(kind, ranks):
+        for number, (what, other) in enumerate(_others(kind, ranks)):
             call, last = Call(kind, 1), Call("all-reduce", 3, "after")
             for is_faulty in (True, False):
 
                 def program(lines: Lines, rank: int) -> None:
-                    lines.call(other if is_faulty and rank == ranks - 1 else call)  # noqa: B023
-                    lines.call(last)  # noqa: B023
+                    lines.call(other if is_faulty and rank == ranks - 1 else call)
+                    lines.call(last)
 
                 truth = "refused" if is_faulty else "ok"
-                shown = f": {other.reducer}, {other.groups or other.pairs}" if is_faulty else ""
+                shown = f": {other.reducer}, {other.groups or other.pairs}, {number}" if is_faulty else ""
                 name = f"{kind}, {what} {'differs' if is_faulty else 'the same'}{shown}"
                 if is_faulty or what == "shape":
                     yield ranked(f"mismatched {what}", name, truth, ranks, program, {call.name, other.name})
@@ -145,7 +145,7 @@ def _of_groups(name: str, truth: str, ranks: int, call: Call) -> Case:
         lines.call(Call("all-reduce", 5, "before"))
         lines.call(call)
 
-    return alike("communicator", name, truth, ranks, program, {call.name})  # type: ignore[arg-type]
+    return alike("communicator", name, truth, ranks, program, {call.name})
 
 
 def waits() -> Iterator[Case]:
@@ -154,11 +154,25 @@ def waits() -> Iterator[Case]:
         call = Call(kind, 1)
 
         def program(lines: Lines) -> None:
-            lines.start(call)  # noqa: B023
+            lines.start(call)
             lines.call(Call("all-reduce", 3, "meanwhile"))
-            for number in range(dones):  # noqa: B023
-                lines.done(call, f".done{number}")  # noqa: B023
+            for number in range(dones):
+                lines.done(call, f".done{number}")
 
         truth = "ok" if dones == 1 else "refused"
         names = {f"{call.name}.start", f"{call.name}.done0", f"{call.name}.done1"}
-        yield alike("missing wait", f"{kind}, {dones} dones", truth, ranks, program, names)  # type: ignore[arg-type]
+        yield alike("missing wait", f"{kind}, {dones} dones", truth, ranks, program, names)
+    for kind, ranks in itertools.product(KINDS, (2, 3)):
+        yield _done_alone(Call(kind, 1), ranks)
+
+
+def _done_alone(call: Call, ranks: int) -> Case:
+    """A done of what is no start."""
+
+    def program(lines: Lines) -> None:
+        lines.add(f"{call.name}.start", "f32[12] negate(x)")
+        lines.done(call)
+
+    return alike(
+        "missing wait", f"{call.kind}, a done without a start", "refused", ranks, program, {f"{call.name}.done"}
+    )

@@ -43,14 +43,14 @@ def branches() -> Iterator[Case]:
 
             def program(lines: Lines) -> None:
                 def body(inside: Lines) -> None:
-                    inside.call(call)  # noqa: B023
+                    inside.call(call)
 
-                taken = (lambda inside: inside.nested("inner", body)) if is_nested else body  # noqa: B023
-                lines.branch("choice", _predicate(lines, decider), taken)  # noqa: B023
-                lines.call(last)  # noqa: B023
+                taken = (lambda inside: inside.nested("inner", body)) if is_nested else body
+                lines.branch("choice", _predicate(lines, decider), taken)
+                lines.call(last)
 
             name = f"{kind} in a branch{' of a call' * is_nested}, decided by {decider}"
-            yield alike("input hazard", name, TRUTHS[decider], ranks, program, {call.name, "choice"})  # type: ignore[arg-type]
+            yield alike("input hazard", name, TRUTHS[decider], ranks, program, {call.name, "choice"})
 
 
 def transfers_in_branches() -> Iterator[Case]:
@@ -64,13 +64,13 @@ def transfers_in_branches() -> Iterator[Case]:
                 inside.send_done(1)
                 inside.recv_done(1)
 
-            lines.branch("choice", _predicate(lines, decider), body)  # noqa: B023
+            lines.branch("choice", _predicate(lines, decider), body)
             lines.call(Call("all-reduce", 9, "after"))
 
         names = {"send1", "recv1", "recv_done1", "choice"}
         yield alike(
             "input hazard", f"a transfer in a branch, decided by {decider}", TRUTHS[decider], ranks, program, names
-        )  # type: ignore[arg-type]
+        )
 
 
 def different_branches() -> Iterator[Case]:
@@ -79,11 +79,11 @@ def different_branches() -> Iterator[Case]:
         a, b = Call(first, 1), Call(second, 2)
 
         def program(lines: Lines) -> None:
-            predicate = _predicate(lines, decider)  # noqa: B023
-            lines.branch("choice", predicate, lambda inside: inside.call(a), lambda inside: inside.call(b))  # noqa: B023
+            predicate = _predicate(lines, decider)
+            lines.branch("choice", predicate, lambda inside: inside.call(a), lambda inside: inside.call(b))
 
         name = f"{first} in one branch, {second} in the other, decided by {decider}"
-        yield alike("input hazard", name, TRUTHS[decider], 2, program, {a.name, b.name, "choice"})  # type: ignore[arg-type]
+        yield alike("input hazard", name, TRUTHS[decider], 2, program, {a.name, b.name, "choice"})
 
 
 def branches_of_modules() -> Iterator[Case]:
@@ -92,18 +92,18 @@ def branches_of_modules() -> Iterator[Case]:
         call = Call(kind, 1)
 
         def program(lines: Lines, rank: int) -> None:
-            mine = decider if rank == ranks - 1 else "always"  # noqa: B023
+            mine = decider if rank == ranks - 1 else "always"
             if mine == "own data":
                 predicate = _predicate(lines, mine)
             else:
                 predicate = lines.compare(lines.constant(int(mine == "always")), "EQ", 1)
-            lines.branch("choice", predicate, lambda inside: inside.call(call))  # noqa: B023
+            lines.branch("choice", predicate, lambda inside: inside.call(call))
             lines.call(Call("all-reduce", 9, "after"))
 
         truth = {"own data": "depends", "never": "refused", "always": "ok"}[decider]
         names = {call.name, "choice"}
         name = f"{kind} in branches, rank {ranks - 1} {decider}"
-        yield ranked("input hazard", name, truth, ranks, program, names)  # type: ignore[arg-type]
+        yield ranked("input hazard", name, truth, ranks, program, names)
 
 
 def loops() -> Iterator[Case]:
@@ -119,12 +119,12 @@ def loops() -> Iterator[Case]:
                 "rank": lines.my_rank,
                 "constant": lambda: lines.constant(2),
                 "number of ranks": lambda: lines.constant(lines.ranks),
-            }[decider]()  # noqa: B023
-            lines.loop("repeat", trips, lambda inside: inside.call(call))  # noqa: B023
+            }[decider]()
+            lines.loop("repeat", trips, lambda inside: inside.call(call))
             lines.call(Call("all-reduce", 9, "after"))
 
         name = f"{kind} in a loop, trips by {decider}"
-        yield alike("unequal trips", name, truths[decider], ranks, program, {call.name, "repeat"})  # type: ignore[arg-type]
+        yield alike("unequal trips", name, truths[decider], ranks, program, {call.name, "repeat"})
 
 
 def loops_of_modules() -> Iterator[Case]:
@@ -133,13 +133,13 @@ def loops_of_modules() -> Iterator[Case]:
         call = Call(kind, 1)
 
         def program(lines: Lines, rank: int) -> None:
-            count = lines.constant(trips if rank == 0 else 2)  # noqa: B023
-            lines.loop("repeat", count, lambda inside: inside.call(call))  # noqa: B023
+            count = lines.constant(trips if rank == 0 else 2)
+            lines.loop("repeat", count, lambda inside: inside.call(call))
             lines.call(Call("all-reduce", 9, "after"))
 
         names = {call.name, "repeat"}
         truth = "ok" if trips == 2 else "refused"
-        yield ranked("unequal trips", f"{kind}, rank 0 {trips} trips, others 2", truth, ranks, program, names)  # type: ignore[arg-type]
+        yield ranked("unequal trips", f"{kind}, rank 0 {trips} trips, others 2", truth, ranks, program, names)
 
 
 def transfers_in_loops() -> Iterator[Case]:
@@ -148,9 +148,9 @@ def transfers_in_loops() -> Iterator[Case]:
 
         def program(lines: Lines, rank: int) -> None:
             if rank == 0:
-                lines.loop("sends", lines.constant(sent), lambda inside: inside.blocking_send(1))  # noqa: B023
+                lines.loop("sends", lines.constant(sent), lambda inside: inside.blocking_send(1))
             else:
-                lines.loop("recvs", lines.constant(taken), lambda inside: inside.blocking_recv(1))  # noqa: B023
+                lines.loop("recvs", lines.constant(taken), lambda inside: inside.blocking_recv(1))
 
         ends = sent == taken or (sent > taken and sent - taken <= buffers)
         if sent != taken and ends:

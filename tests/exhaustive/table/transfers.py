@@ -31,13 +31,13 @@ def crossed() -> Iterator[Case]:
 
             def program(lines: Lines, rank: int) -> None:
                 if rank < 2:
-                    _FORMS[forms[rank]](lines, rank + 1, 2 - rank)  # noqa: B023
+                    _FORMS[forms[rank]](lines, rank + 1, 2 - rank)
                 lines.call(Call("all-reduce", 9, "after"))
 
             names = {f"{word}{n}" for word in ("send", "recv", "recv_done") for n in (1, 2)}
             name = f"rank 0 {forms[0]}, rank 1 {forms[1]}, buffer of {buffers}"
             truth = "ok" if ends else "refused"
-            yield ranked("buffering", name, truth, ranks, program, names, send_buffers=buffers)  # type: ignore[arg-type]
+            yield ranked("buffering", name, truth, ranks, program, names, send_buffers=buffers)
 
 
 def _send_recv(lines: Lines, out: int, into: int) -> None:
@@ -72,22 +72,22 @@ def rings() -> Iterator[Case]:
         for form in ("sends first", "receives first", "posts first", "broken by one", "a chain"):
 
             def program(lines: Lines, rank: int) -> None:
-                out, into = rank + 1, (rank - 1) % ranks + 1  # noqa: B023
-                if form == "a chain":  # noqa: B023
+                out, into = rank + 1, (rank - 1) % ranks + 1
+                if form == "a chain":
                     if rank > 0:
                         lines.blocking_recv(into)
-                    if rank < ranks - 1:  # noqa: B023
+                    if rank < ranks - 1:
                         lines.blocking_send(out)
-                elif form == "broken by one":  # noqa: B023
+                elif form == "broken by one":
                     _FORMS["sends first" if rank else "receives first"](lines, out, into)
                 else:
-                    _FORMS[form](lines, out, into)  # noqa: B023
+                    _FORMS[form](lines, out, into)
 
             is_stuck = form == "receives first" or (form == "sends first" and not buffers)
             names = {f"{word}{n}" for word in ("send", "recv", "recv_done") for n in range(1, 5)}
             truth = "refused" if is_stuck else "ok"
             name = f"ring, {form}, buffer of {buffers}"
-            yield ranked("P2P order", name, truth, ranks, program, names, send_buffers=buffers)  # type: ignore[arg-type]
+            yield ranked("P2P order", name, truth, ranks, program, names, send_buffers=buffers)
 
 
 def channels() -> Iterator[Case]:
@@ -99,22 +99,22 @@ def channels() -> Iterator[Case]:
                 def program(lines: Lines, rank: int) -> None:
                     lines.call(Call("all-reduce", 9, "before"))
                     if rank == 0:
-                        for channel in range(1, count + 1):  # noqa: B023
+                        for channel in range(1, count + 1):
                             lines.blocking_send(channel)
-                    elif is_posted:  # noqa: B023
-                        for channel in order:  # noqa: B023
+                    elif is_posted:
+                        for channel in order:
                             lines.recv(channel)
-                        for channel in order:  # noqa: B023
+                        for channel in order:
                             lines.recv_done(channel)
                     else:
-                        for channel in order:  # noqa: B023
+                        for channel in order:
                             lines.blocking_recv(channel)
 
                 ends = is_posted or buffers > 0 or order == tuple(sorted(order))
                 names = {f"{word}{n}" for word in ("send", "recv", "recv_done") for n in order}
                 name = f"messages taken as {order}{', all posted' * is_posted}, buffer of {buffers}"
                 truth = "ok" if ends else "refused"
-                yield ranked("P2P order", name, truth, 2, program, names, send_buffers=buffers)  # type: ignore[arg-type]
+                yield ranked("P2P order", name, truth, 2, program, names, send_buffers=buffers)
 
 
 def repeated() -> Iterator[Case]:
@@ -123,14 +123,14 @@ def repeated() -> Iterator[Case]:
 
         def program(lines: Lines, rank: int) -> None:
             out, into = rank + 1, 2 - rank
-            lines.loop(f"sends_{rank}", lines.constant(trips), lambda inside: inside.blocking_send(out))  # noqa: B023
-            lines.loop(f"recvs_{rank}", lines.constant(trips), lambda inside: inside.blocking_recv(into))  # noqa: B023
+            lines.loop(f"sends_{rank}", lines.constant(trips), lambda inside: inside.blocking_send(out))
+            lines.loop(f"recvs_{rank}", lines.constant(trips), lambda inside: inside.blocking_recv(into))
 
         names = {f"{word}{n}" for word in ("send", "recv", "recv_done") for n in (1, 2)}
         names |= {f"{word}_{rank}" for word in ("sends", "recvs") for rank in (0, 1)}
         truth = "ok" if buffers >= trips else "refused"
         name = f"{trips} messages, buffer of {buffers}"
-        yield ranked("buffering", name, truth, 2, program, names, send_buffers=buffers)  # type: ignore[arg-type]
+        yield ranked("buffering", name, truth, 2, program, names, send_buffers=buffers)
 
 
 def with_collective() -> Iterator[Case]:
@@ -140,27 +140,24 @@ def with_collective() -> Iterator[Case]:
         for sender, taker in itertools.product(("before", "behind"), ("before", "behind", "posted")):
 
             def program(lines: Lines, rank: int) -> None:
-                place = (sender, taker)[rank] if rank < 2 else "none"  # noqa: B023
+                place = (sender, taker)[rank] if rank < 2 else "none"
                 step = lines.blocking_send if rank == 0 else lines.blocking_recv
                 if place == "before":
                     step(1)
                 elif place == "posted":
                     lines.recv(1)
-                lines.call(call)  # noqa: B023
+                lines.call(call)
                 if place == "behind":
                     step(1)
                 elif place == "posted":
                     lines.recv_done(1)
-                lines.call(last)  # noqa: B023
+                lines.call(last)
 
-            if sender == "before":
-                ends = taker != "behind" or buffers > 0
-            else:
-                ends = taker != "before"
+            ends = taker != "before" if sender == "behind" else taker != "behind" or buffers > 0
             names = {"send1", "recv1", "recv_done1", call.name}
             name = f"{kind}, send {sender}, recv {taker}, buffer of {buffers}"
             truth = "ok" if ends else "refused"
-            yield ranked("collective and P2P", name, truth, ranks, program, names, send_buffers=buffers)  # type: ignore[arg-type]
+            yield ranked("collective and P2P", name, truth, ranks, program, names, send_buffers=buffers)
 
 
 def halves() -> Iterator[Case]:
@@ -168,19 +165,19 @@ def halves() -> Iterator[Case]:
     for ranks, what in itertools.product((2, 3, 4), ("no recv", "no send", "two recvs", "two sends", "both")):
 
         def program(lines: Lines, rank: int) -> None:
-            if rank == 0 and what != "no send":  # noqa: B023
+            if rank == 0 and what != "no send":
                 lines.blocking_send(1)
-            if rank == ranks - 1 and what != "no recv":  # noqa: B023
+            if rank == ranks - 1 and what != "no recv":
                 lines.blocking_recv(1)
-            if rank == 0 and what == "two recvs":  # noqa: B023
+            if rank == 0 and what == "two recvs":
                 _again(lines, "recv")
-            if rank == ranks - 1 and what == "two sends":  # noqa: B023
+            if rank == ranks - 1 and what == "two sends":
                 _again(lines, "send")
             lines.call(Call("all-reduce", 9, "after"))
 
         truth = "ok" if what == "both" else "refused"
         names = {"send1", "recv1", "send_again", "recv_again"}
-        yield ranked("missing partner", what, truth, ranks, program, names)  # type: ignore[arg-type]
+        yield ranked("missing partner", what, truth, ranks, program, names)
 
 
 def _again(lines: Lines, word: str) -> None:
@@ -199,7 +196,7 @@ def arguments() -> Iterator[Case]:
         for odd in (0, 1):
 
             def program(lines: Lines, rank: int) -> None:
-                other = (of, size) if rank == odd else ("f32", 12)  # noqa: B023
+                other = (of, size) if rank == odd else ("f32", 12)
                 if rank == 0:
                     lines.send(1, *other)
                     lines.send_done(1)
@@ -209,7 +206,7 @@ def arguments() -> Iterator[Case]:
 
             truth = "ok" if what == "same" else "refused"
             name = f"{of}[{size}] on rank {odd} against f32[12]"
-            yield ranked(f"P2P {what}", name, truth, ranks, program, {"send1", "recv1"})  # type: ignore[arg-type]
+            yield ranked(f"P2P {what}", name, truth, ranks, program, {"send1", "recv1"})
 
 
 def peers() -> Iterator[Case]:
@@ -226,42 +223,48 @@ def peers() -> Iterator[Case]:
 
         def program(lines: Lines) -> None:
             lines.call(Call("all-reduce", 9, "before"))
-            lines.recv(1, pairs=braces(lists))  # noqa: B023
-            lines.send(1, pairs=braces(lists))  # noqa: B023
+            lines.recv(1, pairs=braces(lists))
+            lines.send(1, pairs=braces(lists))
             lines.send_done(1)
             lines.recv_done(1)
 
-        yield alike("invalid peer", what, truth, ranks, program, {"send1", "recv1"})  # type: ignore[arg-type]
+        yield alike("invalid peer", what, truth, ranks, program, {"send1", "recv1"})
     for ranks, place in itertools.product((3, 4), (1, 2)):
 
         def told(lines: Lines, rank: int) -> None:
             if rank == 0:
                 lines.send(1, pairs="{{0,1}}")
                 lines.send_done(1)
-            elif rank == place:  # noqa: B023
+            elif rank == place:
                 lines.recv(1, pairs="{{0,1}}")
                 lines.recv_done(1)
 
         truth = "ok" if place == 1 else "refused"
-        yield ranked("invalid peer", f"sent to 1, received on {place}", truth, ranks, told, {"send1", "recv1"})  # type: ignore[arg-type]
+        yield ranked("invalid peer", f"sent to 1, received on {place}", truth, ranks, told, {"send1", "recv1"})
 
 
 def dones() -> Iterator[Case]:
     """A send or a recv without its done, with two, or with that of another channel."""
-    for ranks, word, what in itertools.product((2, 3), ("send", "recv"), ("none", "one", "two", "another channel's")):
+    for ranks, word, what in itertools.product(
+        (2, 3), ("send", "recv"), ("none", "one", "two", "another channel's", "the other's")
+    ):
 
         def program(lines: Lines, rank: int) -> None:
             if rank > 1:
                 return
-            mine = ("send", "recv")[rank] == word  # noqa: B023
+            mine = ("send", "recv")[rank] == word
             (lines.send if rank == 0 else lines.recv)(1)
-            if mine and what == "another channel's":  # noqa: B023
-                shape, opcode = ("token[]", "send-done") if rank == 0 else ("(f32[12], token[])", "recv-done")
-                lines.add(f"{word}_done1", f"{shape} {opcode}({word}1), channel_id=2")  # noqa: B023
+            if mine and what == "the other's":
+                opcode, shape = ("recv-done", "(f32[12], token[])") if rank == 0 else ("send-done", "token[]")
+                lines.add(f"{word}_done1", f"{shape} {opcode}({word}1), channel_id=1")
                 return
-            for number in range({"none": 0, "two": 2}.get(what, 1) if mine else 1):  # noqa: B023
+            if mine and what == "another channel's":
+                shape, opcode = ("token[]", "send-done") if rank == 0 else ("(f32[12], token[])", "recv-done")
+                lines.add(f"{word}_done1", f"{shape} {opcode}({word}1), channel_id=2")
+                return
+            for number in range({"none": 0, "two": 2}.get(what, 1) if mine else 1):
                 (lines.send_done if rank == 0 else lines.recv_done)(1, f".{number}")
 
         truth = "ok" if what == "one" else "refused"
         names = {f"{word}1", f"{word}_done1", *(f"{word}_done1.{n}" for n in (0, 1))}
-        yield ranked("missing wait", f"{word} with {what} done", truth, ranks, program, names)  # type: ignore[arg-type]
+        yield ranked("missing wait", f"{word} with {what} done", truth, ranks, program, names)
