@@ -144,7 +144,8 @@ def test_a_deadlock_that_data_may_pass_by_depends() -> None:
     inside = many((loop("a", OWN, *first),), (loop("b", OWN, *second),), **TRIPS)
     verdict = verdict_of(inside)
     assert verdict.kind == "depends"
-    assert "if a on device 0 runs 1 trip and b on device 1 runs 1 trip: send1 of device 0 and send2 of device 1 wait for each" in str(verdict)
+    calls = "send1 of device 0 and send2 of device 1"
+    assert f"if a on device 0 runs 1 trip and b on device 1 runs 1 trip: {calls} wait for each" in str(verdict)
 
 
 def test_units_in_crossed_orders_depend_on_whether_they_run() -> None:
