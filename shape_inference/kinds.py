@@ -7,7 +7,7 @@ SHAPE_KINDS = frozenset({
     "divisibility", "duplicate_dimension", "element_count_mismatch", "element_type_mismatch",
     "element_type_unsupported", "index_out_of_range", "invalid_attribute", "invalid_group", "negative_size",
     "non_positive", "non_scalar", "not_array", "not_permutation", "not_tuple", "overflow", "rank_mismatch",
-    "rank_too_small", "signature_mismatch", "token_expected",
+    "rank_too_small", "signature_mismatch", "token_expected", "tuple_too_large",
 })  # fmt: skip
 
 BUILD_KINDS = frozenset({

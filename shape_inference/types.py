@@ -11,7 +11,15 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
+from .rules import refuse
+
 Dims: TypeAlias = tuple[int, ...]
+
+MOST_LEAVES = 100_000
+"""How many arrays and tokens a tuple may hold, those of the tuples in it counted each time that they stand there."""
+
+DEEPEST_TUPLE = 64
+"""How many tuples may stand one inside another."""
 
 
 @frozen(eq=False, repr=False)
@@ -187,11 +195,25 @@ def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
 class TupleShape:
     """The shape of a tuple of values.
 
+    Raises ShapeError (tuple_too_large) where it would have more than MOST_LEAVES arrays and tokens, or more than
+    DEEPEST_TUPLE tuples one inside another.
+
     >>> TupleShape((f32[2], s32[()]))
     (f32[2], s32[])
     """
 
     elements: tuple[AnyShape, ...] = field(default=(), converter=_shapes)
+    count: int = field(init=False, eq=False)
+    depth: int = field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        inner = [each for each in self.elements if type(each) is TupleShape]
+        count = len(self.elements) - len(inner) + sum([each.count for each in inner])
+        depth = 1 + max([each.depth for each in inner], default=0)
+        if count > MOST_LEAVES or depth > DEEPEST_TUPLE:
+            _refuse_size(count, depth)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "depth", depth)
 
     def __repr__(self) -> str:
         return f"({', '.join(map(repr, self.elements))})"
@@ -205,6 +227,15 @@ class TupleShape:
 
     def plain(self) -> TupleShape:
         return TupleShape(element.plain() for element in self.elements)
+
+
+def _refuse_size(count: int, depth: int) -> None:
+    """A tuple is refused before anything goes through it: by sharing a few lines make one of 2^40 leaves."""
+    if count > MOST_LEAVES:
+        refuse(
+            "tuple_too_large", f"the tuple would have {count:,} arrays and tokens, and at most {MOST_LEAVES:,} may be"
+        )
+    refuse("tuple_too_large", f"tuples would stand {depth} deep inside each other, and at most {DEEPEST_TUPLE} may")
 
 
 @frozen(repr=False)

@@ -169,6 +169,14 @@ def _umask() -> int:
     return mask
 
 
+_unfinished: set[str] = set()
+
+
+def unfinished() -> list[str]:
+    """The temporary files that are being written, for who ends the process without coming back to them."""
+    return [*_unfinished]
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write into that takes the target's place at the end; where that fails the target is as it was.
@@ -181,6 +189,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         return
     target = target.resolve()
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    _unfinished.add(temporary)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -189,6 +198,8 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         os.unlink(temporary)
         raise
+    finally:
+        _unfinished.discard(temporary)
 
 
 def leaf_values(value: Any, shape: AnyShape) -> Iterator[tuple[Any, Shape]]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .op import Schema
 
 
+MOST_OF_A_SHAPE = 1000
+
+
 class BuildError(XbuildError):
     """A builder is used wrongly: a value of another builder, an op after build, a second build; raised at the call."""
 
@@ -80,7 +83,13 @@ def _operand_rows(
     labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
         shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
-        yield label, f"{shape}  %{name}" if name and shape is not operand else describe(operand)
+        yield label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
+
+
+def _short(shape: Any) -> str:
+    """A shape as text; a long one is cut."""
+    text = str(shape)
+    return text if len(text) <= MOST_OF_A_SHAPE else f"{text[:MOST_OF_A_SHAPE]}..."
 
 
 def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:

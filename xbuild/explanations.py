@@ -28,6 +28,7 @@ EXPLANATIONS = {
     "rank_too_small": "The op wants an operand with more dimensions than it has.",
     "signature_mismatch": "A called computation takes or gives other shapes than its caller has.",
     "token_expected": "An operand that orders effects must be a token[], and is none; `xb.after_all` makes one.",
+    "tuple_too_large": "A tuple, with the tuples in it, has more arrays than are followed, or is nested too deep.",
     # building
     "builder_finished": "A builder that was built records no more ops, and is not built again.",
     "duplicate_parameter": "Two parameters of one computation have the same number.",

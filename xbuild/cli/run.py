@@ -37,8 +37,10 @@ SEED = click.IntRange(min=0)
 @click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
 @click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
 @click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
-@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
-@click.option("--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.")
+@click.option("--max-seconds", type=Amount(), help="Seconds of the run.  [default: 3600]")
+@click.option(
+    "--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.  [default: half of the machine's memory]"
+)
 def run(
     target: str,
     inputs: str | None,

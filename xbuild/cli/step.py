@@ -23,7 +23,7 @@ from .trace import opened
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
-@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
+@click.option("--max-seconds", type=Amount(), help="Seconds of the run.  [default: 3600]")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
     device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
@@ -41,6 +41,8 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
         found = _run(target, inputs, seed, max_seconds, options)
     read = io.StringIO() if sys.stdin is None else sys.stdin  # None: it is closed
     typed = read.isatty()
+    if typed and (watch := click.get_current_context().obj) is not None:
+        watch.stop()  # who sits there has all the time, and Ctrl-C
     shell = Shell(found, None if typed else read, sys.stdout)
     try:
         shell.cmdloop()
