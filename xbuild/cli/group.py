@@ -68,6 +68,8 @@ class Limited(click.Command):
         try:
             with limited(seconds, most, 1 + seconds / 10 if self.runs else 0) as context.obj:
                 return super().invoke(context)
+        except XbuildError as error:
+            raise stop(str(error)) from None
         except TimeIsOver:
             said = context.obj.sentence()
         except MemoryError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from attrs import define, field
 from shape_inference import Shape, TupleShape
 
 from ..graph import Computation, Instruction
-from .analysis import Analysis, Key, Leaf, Reading, flat, key_of, spread
-from .effects import Path, communicates, steps
+from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of, spread, way_of
+from .effects import LOOPS, Path, communicates, remembered, steps
+from .entering import UNITS
 from .folding import element, known, stacked
 from .scans import parted, results_of, slices_of, whole
 
@@ -32,6 +33,13 @@ class Constants(Analysis):
     budget: int = BUDGET
     turns: dict[Key, list[int] | None] = field(factory=dict, init=False)
     _doubts: int = field(default=0, init=False)
+
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        """A call that decides nothing, or of which what it decides is not counted turn by turn, with the same bits."""
+        if self._doubts:
+            return form_of(computation, way_of(path) if _decides(computation) else (), parameters)
+        is_trip = path[-1].instruction.opcode in LOOPS  # of which each brings others
+        return None if is_trip or _decides(computation) else form_of(computation, (), parameters)
 
     def join(self, a: Leaf, b: Leaf) -> Leaf:
         return a if a is not None and b is not None and a == b else None
@@ -152,5 +160,24 @@ def constants(computation: Computation, device: int, num_partitions: int) -> Con
     """What is known on a device before it runs."""
     walk = Constants(known, device, num_partitions)
     with np.errstate(all="ignore"):
-        walk.run(computation, [spread(None, p.shape) for p in computation.parameters])
+        try:
+            walk.run(computation, [spread(None, p.shape) for p in computation.parameters])
+        except TooMuchError:
+            return Constants(known, device, num_partitions)
     return walk
+
+
+@remembered
+def _decides(computation: Computation) -> bool:
+    """Whether there is a loop or a conditional in it, or in what it calls."""
+    return any(i.opcode in UNITS or any(map(_decides, i.called)) for i in computation.instructions if i.called)
+
+
+def form_of(computation: Computation, way: Hashable, parameters: list[Reading]) -> Hashable | None:
+    """A computation called with these, by their bits: 0.0 and -0.0 are two; None where one is more than a scalar."""
+    found: list[Any] = []
+    for leaf in flat((*parameters,)):
+        if leaf is not None and not isinstance(leaf, np.generic):
+            return None
+        found.append(leaf if leaf is None else (leaf.dtype, leaf.tobytes()))
+    return computation, way, *found

@@ -213,15 +213,54 @@ KINDS = {
 }
 
 
+MOST_PLACES = 100_000
+"""At how many places of one program the instructions that communicate are told apart."""
+
+
+@remembered
+def places_of(computation: Computation) -> int:
+    """How many sites a computation has: each call of what communicates, and each instruction in it, is one more."""
+    talking = [i for i in notable(computation) if i.opcode != "async_start"]
+    inside = sum(1 + places_of(called) for i in talking for called in i.called if communicates(called))
+    return inside + sum(map(acts, notable(computation)))
+
+
+def is_followed(computation: Computation) -> bool:
+    """Whether its places can be told apart; by calls of calls a few lines have 2^60."""
+    return places_of(computation) <= MOST_PLACES
+
+
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
-    """Every communicating instruction that a run of the computation may come to, in recorded order."""
+    """Every communicating instruction that a run of the computation may come to, in recorded order.
+
+    Of a computation that has too many places, each instruction once.
+    """
+    return _sites(computation, path) if is_followed(computation) else _once(computation, path, set())
+
+
+def _once(computation: Computation, path: Path, seen: set[tuple[Computation, bool]]) -> Iterator[Site]:
+    """Each communicating instruction at the first place where it stands, and the first that is not followed."""
+    way = computation, all(step.is_followed for step in path)
+    if way in seen:
+        return
+    seen.add(way)
     for instruction in notable(computation):
         if acts(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):
                 if communicates(step.computation):
-                    yield from sites(step.computation, (*path, step))
+                    yield from _once(step.computation, (*path, step), seen)
+
+
+def _sites(computation: Computation, path: Path) -> Iterator[Site]:
+    for instruction in notable(computation):
+        if acts(instruction):
+            yield Site(path, instruction)
+        if instruction.opcode != "async_start":
+            for step in steps(instruction):
+                if communicates(step.computation):
+                    yield from _sites(step.computation, (*path, step))
 
 
 @remembered
