@@ -11,8 +11,9 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.graph import Computation
+from xbuild.scheduling.effects import reached
 
-from .emit import Emitter, Options
+from .emit import MOST_WRITTEN, Emitter, Options
 from .lines import Line, Path
 from .marking import Stretch, merged
 from .strict.ledger import PATHS
@@ -69,7 +70,8 @@ def plan_source(computation: Computation) -> str:
 
 
 def _compile(computation: Computation, options: Options) -> Plan:
-    emitter = Emitter(options)
+    once = sum(len(each.instructions) for each in reached(computation))
+    emitter = Emitter(options, most=MOST_WRITTEN + 4 * once)
     emitter.define("plan", computation, ())
     lines = list(_assembled(emitter))
     source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)

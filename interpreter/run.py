@@ -17,7 +17,8 @@ from xbuild.scheduling import Verdict
 from .custom_calls import check_targets
 from .driver import drive
 from .emit import Options
-from .facts import alone, largest
+from .estimates import check_time
+from .facts import MOST_BYTES, alone, largest, vastest
 from .grid import Grid
 from .limits import Limits, unlimited
 from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
@@ -145,6 +146,7 @@ def execute(
         arguments = read_all(modules, rows)
         for module in dict.fromkeys(modules):
             _check_bytes(module, limits)
+            check_time(module, limits)
         watch = None if observer is None else watching(observer)
         ledger = Ledger() if strict else None
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
@@ -216,6 +218,9 @@ def _check_bytes(module: Module, limits: Limits) -> None:
     instruction = largest(module.entry)
     if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
         raise Stopped(too_large(instruction, limits.bytes))
+    view = vastest(module.entry)
+    if view.shape.bytes > MOST_BYTES:
+        raise Stopped(too_large(view, MOST_BYTES))
 
 
 def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:

@@ -12,7 +12,7 @@ SHAPE_KINDS = frozenset({
 
 BUILD_KINDS = frozenset({
     "builder_finished", "foreign_value", "invalid_name", "invalid_operand", "missing_parameter",
-    "duplicate_parameter", "nested_too_deep", "no_builder", "not_a_computation",
+    "duplicate_parameter", "nested_too_deep", "no_builder", "not_a_computation", "too_many_calls",
 })  # fmt: skip
 
 SCHEDULE_KINDS = frozenset({

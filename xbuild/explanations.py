@@ -39,6 +39,7 @@ EXPLANATIONS = {
     "nested_too_deep": "Computations call each other through more levels than are followed.",
     "no_builder": "No operand tells which builder records the op; name it with `builder=`.",
     "not_a_computation": "Where a region is wanted stands neither a computation nor a function that gives a value.",
+    "too_many_calls": "A program is written out at each of its calls, and calls of calls make that too long.",
     # schedules
     "bad_pairs": "Source-target pairs do not fit the devices, or those of a send do not fit those of its recv.",
     "bad_schedule": "A given schedule runs an instruction before one that it depends on, twice, or not at all.",

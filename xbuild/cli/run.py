@@ -12,7 +12,7 @@ from shape_inference import Shape
 
 from .. import archive
 from ..graph import Module, ModuleGroup
-from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
+from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, executed, in_a_folder
 
 SEED = click.IntRange(min=0)
@@ -82,7 +82,11 @@ def run(
     if outputs:
         in_a_folder(outputs)
     program = module_of(load(target))
-    given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
+    given: dict[str, Any] = {
+        "trips": max_trips,
+        "seconds": RUN_SECONDS if max_seconds is None else max_seconds,
+        "bytes": max_bytes,
+    }
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
     arguments = arguments_of(program, inputs, seed)
     items = _infeed(infeed, engine, len(entries(program)))
