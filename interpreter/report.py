@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .grid import Grid
     from .meetings import Meeting
 
-MOST_MISSING = 1000  # that are listed, for each device
+MOST_MISSING = 100_000  # devices that are listed, for all devices together
 DONES = START_OF.keys() - TRANSFERS.values()
 
 
@@ -57,7 +57,8 @@ class DeviceState:
             *([f"              waits for {self.waits_for}"] if self.waits_for else []),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """Plain data; of the devices that are missed at most so many."""
         return {
             "device": self.device,
             "ended": self.ended,
@@ -68,7 +69,7 @@ class DeviceState:
             if self.standing and self.standing.instruction.source
             else None,
             "waits_for": self.waits_for or None,
-            "missing": list(self.missing[:MOST_MISSING]),
+            "missing": list(self.missing[:most]),
             "cause": self.cause,
         }
 
@@ -115,8 +116,9 @@ class Report:
         return Drawing(lanes_of(self))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same facts as plain data."""
-        devices = [state.to_dict() for state in self.devices]
+        """The same facts as plain data; of very many devices that are missed, only some are listed."""
+        most = max(4, MOST_MISSING // max(len(self.devices), 1))
+        devices = [state.to_dict(most) for state in self.devices]
         return {
             "kind": self.kind,
             "message": self.message,
@@ -158,8 +160,9 @@ def grouped(states: list[DeviceState]) -> Iterator[str]:
 
 
 def _alike(a: DeviceState, b: DeviceState) -> bool:
-    same_place = a.ended == b.ended and str(a.standing) == str(b.standing)
-    return same_place and a.instruction is b.instruction and a.missing == b.missing and a.waits_for == b.waits_for
+    if a.ended != b.ended or a.instruction is not b.instruction or a.waits_for != b.waits_for:
+        return False
+    return (a.missing is b.missing or a.missing == b.missing) and str(a.standing) == str(b.standing)
 
 
 def too_large(instruction: Instruction, limit: int) -> Report:

@@ -11,7 +11,7 @@ from attrs import define, field
 from ..graph import Module, ModuleGroup
 from ..trace import Trace, TraceError
 
-SECONDS, TRIPS = 5.0, 100_000
+SECONDS, TRIPS = 3.0, 100_000
 """How far a program that is refused is run, where no limit is given."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
+from attrs import evolve
 
 from shape_inference import Shape
 
@@ -17,6 +18,8 @@ from .keeping import Asked, executed, in_a_folder
 
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
+
+_SECONDS = "Seconds of the run; where it is kept half of them, and half for the page or trace.  [default: 3600]"
 
 
 @main.command()
@@ -37,7 +40,7 @@ SEED = click.IntRange(min=0)
 @click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
 @click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
 @click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
-@click.option("--max-seconds", type=Amount(), help="Seconds of the run.  [default: 3600]")
+@click.option("--max-seconds", type=Amount(), help=_SECONDS)
 @click.option(
     "--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.  [default: half of the machine's memory]"
 )
@@ -95,6 +98,8 @@ def run(
     if (page or folder) and engine == "xla":
         raise click.UsageError("--page and --trace are for the interpreter, and --engine xla is given")
     asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every})
+    if asked and limits.seconds is not None:
+        limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":
