@@ -60,7 +60,7 @@ def _seconds(instruction: Instruction) -> float:
         return seconds + min(map(least_seconds, called))
     if opcode == "while":
         return seconds + least_seconds(instruction.attributes.condition)
-    if opcode in _APPLIES and _elements(instruction.operands[0]) > 1:
+    if opcode in _APPLIES and _elements(instruction.operands[0]) > (opcode != "map"):
         return seconds + sum(least_seconds(each) for each in called if Region.of(each).opcode is None)
     return seconds
 

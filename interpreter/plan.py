@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.graph import Computation
+from xbuild.nesting import room
 from xbuild.scheduling.effects import reached
 
 from .emit import MOST_WRITTEN, Emitter, Options
@@ -66,7 +67,8 @@ def plan_source(computation: Computation) -> str:
         return v2
     <BLANKLINE>
     """
-    return plan_of(computation).source
+    with room([computation]):
+        return plan_of(computation).source
 
 
 def _compile(computation: Computation, options: Options) -> Plan:

@@ -47,7 +47,7 @@ def _hits(dim: WindowDimension, extent: int, first: int, count: int) -> tuple[tu
 
 
 def _offsets(dim: WindowDimension, extent: int, first: int, count: int) -> Iterable[int]:
-    """The offsets that may meet an element: of a window much larger than the array, those from a place to an element."""
+    """The offsets that may meet an element: of a huge window only those that lead from a place to an element."""
     if dim.size <= LARGE or dim.size <= count * extent:
         return range(dim.size)
     found: set[int] = set()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import XbuildError
+from shape_inference import TupleShape, XbuildError
 
 from .graph import Computation, Instruction, Source, resolve, short_path
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .op import Schema
 
 
-MOST_OF_A_SHAPE = 1000
+MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
@@ -87,9 +87,10 @@ def _operand_rows(
 
 
 def _short(shape: Any) -> str:
-    """A shape as text; a long one is cut."""
-    text = str(shape)
-    return text if len(text) <= MOST_OF_A_SHAPE else f"{text[:MOST_OF_A_SHAPE]}..."
+    """A shape as text; a tuple of very many only by their number."""
+    if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
+        return f"a tuple of {shape.count:,} arrays and tokens"
+    return str(shape)
 
 
 def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:

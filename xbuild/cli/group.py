@@ -82,7 +82,8 @@ class Limited(click.Command):
 
 def _no_memory(most: int, runs: bool) -> str:
     way = "what it keeps is smaller with --trace-bytes" if runs else f"--max-bytes {most * 2} gives more"
-    return f"stopped: the command would take more than {most:,} bytes of memory, and is not finished [limit_bytes]\n  {way}"
+    what = f"the command would take more than {most:,} bytes of memory, and is not finished"
+    return f"stopped: {what} [limit_bytes]\n  {way}"
 
 
 class _Group(click.Group):

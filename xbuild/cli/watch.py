@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -86,7 +86,7 @@ class Watch:
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         os.write(2, f"{self.sentence(self.where or _doing(frame))}\n".encode())
         for path in unfinished():
-            with _ignored():
+            with suppress(OSError):
                 os.unlink(path)
         os._exit(LIMIT)
 
@@ -95,14 +95,6 @@ class Watch:
             f"stopped: the limit of {self.seconds:g} seconds was over while {where or self.where}, and what was not "
             f"finished is not written [limit_seconds]\n  --max-seconds {max(1, math.ceil(self.seconds * 4))} gives more"
         )
-
-
-@contextmanager
-def _ignored() -> Iterator[None]:
-    try:
-        yield
-    except OSError:
-        pass
 
 
 def _doing(frame: FrameType | None) -> str:
