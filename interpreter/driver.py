@@ -23,13 +23,13 @@ def drive(grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verd
 
     Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once.
     """
-    with np.errstate(all="ignore"), limit.running(limits):
-        try:
+    try:
+        with np.errstate(all="ignore"), limit.running(limits):
             grid.run(arguments)
-        except BaseException as error:
-            raise_end(grid, error, verdict)
-        finally:
-            grid.callbacks.close()
+    except BaseException as error:
+        raise_end(grid, error, verdict)
+    finally:
+        grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
         raise Stopped(stuck(grid, verdict))
 

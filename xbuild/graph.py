@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -169,15 +169,15 @@ class Computation(Showable):
             graph.add_edges_from(((o, user) for o in user.operands), kind="operand")
         return graph
 
-    def reachable(self) -> tuple[Computation, ...]:
-        """This computation and all that it calls, callees first, each once."""
+    def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
+        """This computation and all that it calls, callees first, each once; what is known, and its callees, left out."""
         seen: dict[Computation, None] = {}
         stack: list[tuple[Computation, bool]] = [(self, False)]
         while stack:
             computation, done = stack.pop()
             if done:
                 seen[computation] = None
-            elif computation not in seen:
+            elif computation not in seen and computation not in known:
                 stack.append((computation, True))
                 calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]
                 called = [c for i in calls for c in i.called]
