@@ -145,7 +145,7 @@ def execute(
         rows = by_device(inputs, len(modules))
         arguments = read_all(modules, rows)
         for module in dict.fromkeys(modules):
-            _check_bytes(module, limits)
+            check_bytes(module, limits)
             check_time(module, limits)
         watch = None if observer is None else watching(observer)
         ledger = Ledger() if strict else None
@@ -213,7 +213,7 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     return known[send_buffers]  # type: ignore[no-any-return]
 
 
-def _check_bytes(module: Module, limits: Limits) -> None:
+def check_bytes(module: Module, limits: Limits) -> None:
     """Refuse, before anything runs, a value that alone is more than the limit of bytes."""
     instruction = largest(module.entry)
     if limits.bytes is not None and instruction.shape.bytes > limits.bytes:

@@ -170,7 +170,7 @@ class Computation(Showable):
         return graph
 
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
-        """This computation and all that it calls, callees first, each once; what is known, and its callees, left out."""
+        """This computation and all that it calls, callees first, each once, without what is known."""
         seen: dict[Computation, None] = {}
         stack: list[tuple[Computation, bool]] = [(self, False)]
         while stack:

@@ -39,6 +39,9 @@ SECONDS = 300.0
 RUN_SECONDS = 3600.0
 """How long a command may take where nothing is said: one that reads, checks or draws, and one that runs a program."""
 
+STARTING = 15
+"""Seconds in which JAX starts, which are none of a run's."""
+
 _MAX_SECONDS = "After so many seconds the command ends with a sentence."
 _MAX_BYTES = "Memory that the command may take.  [default: half of the machine's]"
 
@@ -64,9 +67,10 @@ class Limited(click.Command):
         taken = context.params if self.runs else {key: context.params.pop(key) for key in ("max_seconds", "max_bytes")}
         seconds = RUN_SECONDS if taken["max_seconds"] is None else taken["max_seconds"]
         most = memory() if self.runs else memory() // 2 if taken["max_bytes"] is None else taken["max_bytes"]
+        slack = 1 + seconds / 10 + STARTING * (context.params.get("engine", "interpreter") != "interpreter")
         context.obj = None
         try:
-            with limited(seconds, most, 1 + seconds / 10 if self.runs else 0) as context.obj:
+            with limited(seconds, most, slack if self.runs else 0) as context.obj:
                 return super().invoke(context)
         except XbuildError as error:
             raise stop(str(error)) from None

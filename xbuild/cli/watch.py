@@ -22,6 +22,7 @@ from typing import Any
 from attrs import define, field
 
 from ..archive import unfinished
+from ..memory import held_bytes
 
 LIMIT = 3
 """The exit code where a limit of the command was reached."""
@@ -130,7 +131,7 @@ def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Itera
 @contextmanager
 def _bounded(bytes: int) -> Iterator[None]:
     """At most so many bytes more for what this process holds; only where the system counts them (Linux)."""
-    held = _held()
+    held = held_bytes()
     if held is None:
         yield
         return
@@ -143,11 +144,3 @@ def _bounded(bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _held() -> int | None:
-    """The bytes of data that this process has by now."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
