@@ -15,11 +15,8 @@ from .rules import refuse
 
 Dims: TypeAlias = tuple[int, ...]
 
-MOST_LEAVES = 100_000
-"""How many arrays and tokens a tuple may hold, those of the tuples in it counted each time that they stand there."""
-
-DEEPEST_TUPLE = 64
-"""How many tuples may stand one inside another."""
+MOST_LEAVES = 100_000  # arrays and tokens in a tuple, those of the tuples in it counted each time that they stand there
+DEEPEST_TUPLE = 64  # tuples one inside another
 
 
 @frozen(eq=False, repr=False)
@@ -203,17 +200,29 @@ class TupleShape:
     """
 
     elements: tuple[AnyShape, ...] = field(default=(), converter=_shapes)
-    count: int = field(init=False, eq=False)
-    depth: int = field(init=False, eq=False)
+    _size: tuple[int, int] = field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        inner = [each for each in self.elements if type(each) is TupleShape]
-        count = len(self.elements) - len(inner) + sum([each.count for each in inner])
-        depth = 1 + max([each.depth for each in inner], default=0)
+        count, depth = len(self.elements), 1
+        for each in self.elements:
+            if type(each) is TupleShape:
+                inner, levels = each._size
+                count += inner - 1
+                if levels >= depth:
+                    depth = levels + 1
         if count > MOST_LEAVES or depth > DEEPEST_TUPLE:
             _refuse_size(count, depth)
-        object.__setattr__(self, "count", count)
-        object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "_size", (count, depth))
+
+    @property
+    def count(self) -> int:
+        """How many arrays and tokens it holds."""
+        return self._size[0]
+
+    @property
+    def depth(self) -> int:
+        """How many tuples stand one inside another, itself one of them."""
+        return self._size[1]
 
     def __repr__(self) -> str:
         return f"({', '.join(map(repr, self.elements))})"

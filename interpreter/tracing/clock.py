@@ -93,7 +93,8 @@ class Clock:
 
     def _now(self, device: int) -> int:
         """The time of the last event of a device before the one that is read."""
-        return self._before[device] + self._waited[device]
+        before: int = self._before[device]
+        return before + self._waited[device]
 
     def meetings(self) -> list[Meeting]:
         met = self._met.values()

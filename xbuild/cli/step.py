@@ -11,7 +11,7 @@ import click
 
 from ..trace import Trace
 from ..trace.disk import is_trace
-from .group import Amount, given, load, main, module_of, reported
+from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import SEED, arguments_of
 from .trace import opened
@@ -56,7 +56,7 @@ def _run(target: str, inputs: str | None, seed: int | None, seconds: float | Non
 
     program = module_of(load(target))
     arguments = arguments_of(program, inputs, seed)
-    limits = Limits() if seconds is None else Limits(seconds=seconds)
+    limits = Limits(seconds=RUN_SECONDS if seconds is None else seconds)
     with reported():
         try:
             return trace(program, arguments, limits=limits, **options)

@@ -82,7 +82,8 @@ class Control:
         agreement = walk.decides.get(key_of(site.instruction, site.path))
         if agreement is None:
             return places[device] if walk.gave_up else 0
-        return agreement.labels[places[device]]
+        label: int = agreement.labels[places[device]]
+        return label
 
     def _uniform(self, module: Module) -> tuple[dict[int, int], Uniformity]:
         if module not in self._agreements:

@@ -31,6 +31,7 @@ _ALWAYS = MEETS | FEEDS | TRANSFERS.keys() | set(TRANSFERS.values())
 _MEETING = MEETS | {"async_start"}
 _MAYBE = frozenset({"async_start", *START_OF})
 _CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
+_ENTERING = _CALLING - MEETS - {"async_start"}
 _NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
 
 Fact = TypeVar("Fact")
@@ -219,10 +220,10 @@ MOST_PLACES = 100_000
 
 @remembered
 def places_of(computation: Computation) -> int:
-    """How many sites a computation has: each call of what communicates, and each instruction in it, is one more."""
-    talking = [i for i in notable(computation) if i.opcode != "async_start"]
-    inside = sum(1 + places_of(called) for i in talking for called in i.called if communicates(called))
-    return inside + sum(map(acts, notable(computation)))
+    """How many sites a computation has at most: each call of what communicates, and each instruction in it, is more."""
+    found = notable(computation)
+    calls = (called for i in found if i.opcode in _ENTERING for called in i.called)
+    return len(found) + sum(1 + places_of(called) for called in calls if communicates(called))
 
 
 def is_followed(computation: Computation) -> bool:
