@@ -7,7 +7,7 @@ SHAPE_KINDS = frozenset({
     "divisibility", "duplicate_dimension", "element_count_mismatch", "element_type_mismatch",
     "element_type_unsupported", "index_out_of_range", "invalid_attribute", "invalid_group", "negative_size",
     "non_positive", "non_scalar", "not_array", "not_permutation", "not_tuple", "overflow", "rank_mismatch",
-    "rank_too_small", "signature_mismatch", "token_expected", "tuple_too_large",
+    "rank_too_small", "signature_mismatch", "token_expected",
 })  # fmt: skip
 
 BUILD_KINDS = frozenset({
@@ -42,6 +42,18 @@ STRICT_KINDS = frozenset({
     "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
 })  # fmt: skip
 
+SIZE_KINDS = frozenset({"tuple_too_large"})
+
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 
-KINDS = SHAPE_KINDS | BUILD_KINDS | EDIT_KINDS | SCHEDULE_KINDS | RUN_KINDS | ENGINE_KINDS | STRICT_KINDS | TEXT_KINDS
+KINDS = (
+    SHAPE_KINDS
+    | SIZE_KINDS
+    | BUILD_KINDS
+    | EDIT_KINDS
+    | SCHEDULE_KINDS
+    | RUN_KINDS
+    | ENGINE_KINDS
+    | STRICT_KINDS
+    | TEXT_KINDS
+)
