@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from xbuild.scheduling.effects import branch_name
@@ -52,11 +52,16 @@ def causes_of(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
     """The devices that all who are stuck wait for in the end: ended, starved, or waiting for each other in a cycle."""
     import networkx as nx
 
-    waits = nx.DiGraph((device, other) for device, others in missing.items() for other in others)
+    waits: nx.DiGraph[Hashable] = nx.DiGraph()
     waits.add_nodes_from(missing)
+    for device, others in missing.items():
+        if others:
+            waits.add_edge(device, ("all", id(others)))  # who waits for the same has one way to all of these
+    for others in {id(each): each for each in missing.values()}.values():
+        waits.add_edges_from((("all", id(others)), other) for other in others)
     rounds = nx.condensation(waits)
     last = [node for node in rounds if not rounds.out_degree(node)]
-    return {device for node in last for device in rounds.nodes[node]["members"]}
+    return {device for node in last for device in rounds.nodes[node]["members"] if isinstance(device, int)}
 
 
 def why_of(grid: Grid, causes: set[int], missing: dict[int, tuple[int, ...]]) -> str:

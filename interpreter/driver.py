@@ -28,13 +28,13 @@ def drive(
     Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once. `flush`: denormal
     numbers are zeros.
     """
-    with np.errstate(all="ignore"), limit.running(limits):
-        try:
+    try:
+        with np.errstate(all="ignore"), limit.running(limits):
             _run(grid, arguments, flush)
-        except BaseException as error:
-            raise_end(grid, error, verdict)
-        finally:
-            grid.callbacks.close()
+    except BaseException as error:
+        raise_end(grid, error, verdict)
+    finally:
+        grid.callbacks.close()
     if not all(device.ended for device in grid.devices):
         raise Stopped(stuck(grid, verdict))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from attrs import define, field, frozen
 
 from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
+from xbuild.diagnostics import BuildError
 from xbuild.graph import Computation, Instruction
 from xbuild.op import OPS
 from xbuild.scheduling.analysis import spread
@@ -33,6 +34,9 @@ Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
 
 INLINED = 64
 DEEPEST = 8
+MOST_WRITTEN = 200_000
+TOO_MANY = "with {}, called once more, the plan of the program would have more than {:,} instructions"
+WAY_OUT = ("what communicates, or is watched, is written out at each of its calls; let a loop call it",)
 
 
 @frozen
@@ -67,6 +71,8 @@ class Emitter:
     functions: list[Lines] = field(factory=list)
     depth: int = 0
     is_unmarked: bool = False
+    most: int = MOST_WRITTEN
+    written: int = 0
     _count: itertools.count[int] = field(factory=itertools.count)
     _bound: dict[int, str] = field(factory=dict)
     _called: dict[Any, str] = field(factory=dict)
@@ -109,7 +115,13 @@ class Emitter:
         return names
 
     def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
-        """The lines of a computation on these arguments; gives its root."""
+        """The lines of a computation on these arguments; gives its root.
+
+        Raises BuildError where that is too much to write out, as where calls of calls double what communicates.
+        """
+        self.written += len(computation.instructions)
+        if self.written > self.most:
+            raise BuildError("too_many_calls", TOO_MANY.format(computation.name, self.most), WAY_OUT)
         local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
         wanted = frozenset(computation.instructions) if self.options.watched else live(computation)
         for parameter, argument in local.items():

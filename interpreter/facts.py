@@ -87,3 +87,14 @@ def largest(computation: Computation) -> Instruction:
     """Of all that it runs, the instruction whose value takes the most memory; views take none of their own."""
     candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
     return max([computation.root, *candidates], key=lambda i: i.shape.bytes)
+
+
+MOST_BYTES = 2**63 - 1
+"""What NumPy can address; a view of more than that cannot be made, though it would take no memory."""
+
+
+@remembered
+def vastest(computation: Computation) -> Instruction:
+    """Of all that it runs, the instruction with most bytes, views too."""
+    every = (i for called in computation.reachable() for i in called.instructions)
+    return max(every, key=lambda i: i.shape.bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from .values import read, zeros
 from .wires import Peers, Wire
 
 PARKED = object()
+SMALL = 16
 Outfeed = Callable[[int, Any], None]
 
 
@@ -44,6 +45,8 @@ class Grid:
     logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
     running: Device | None = None
     callbacks: Callbacks = field(factory=Callbacks)
+    groups: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)  # by their ids, which stay theirs
+    numbers: dict[tuple[int, ...], int] = field(factory=dict)
 
     @cached_property
     def peers(self) -> Peers:
@@ -99,7 +102,7 @@ class Grid:
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
-        key = self.identities.of(device.module, request), group
+        key = self.identities.of(device.module, request), self._number_of(group)
         if key not in self.meetings:
             self.meetings[key] = Meeting(request, group, is_member(collective, device.number, *self.extent))
         meeting = self.meetings[key]
@@ -112,6 +115,15 @@ class Grid:
             del self.meetings[key]
             self._conclude(device, request, meeting)
         return meeting if request.is_start else PARKED
+
+    def _number_of(self, group: tuple[int, ...]) -> Hashable:
+        """What tells a group from others; a large one is compared with others once, not each time that one comes."""
+        if len(group) <= SMALL:
+            return group
+        known = self.groups.get(id(group))
+        if known is None:
+            known = self.groups[id(group)] = group, self.numbers.setdefault(group, len(self.numbers))
+        return known[1]
 
     def _conclude(self, device: Device, request: Request, meeting: Meeting) -> None:
         """All have come: who waits goes on with the result."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from attrs import Factory, frozen
+
+from xbuild.memory import memory
 
 _STRIDE = 1024
 
@@ -23,12 +23,8 @@ class LimitReached(Exception):
         self.kind, self.message = kind, message
 
 
-@functools.cache
 def _half_the_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, ValueError, OSError):
-        return 8 << 30
+    return memory() // 2
 
 
 @frozen

@@ -27,6 +27,7 @@ class Meeting:
     values: dict[int, tuple[Any, ...]] = field(factory=dict)
     parked: set[int] = field(factory=set)
     given: dict[int, Any] | None = None
+    _missing: tuple[int, tuple[int, ...]] = (-1, ())
 
     def join(self, device: int, values: tuple[Any, ...]) -> bool:
         """Bring a device's operands; True where it was the last to come."""
@@ -35,7 +36,10 @@ class Meeting:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        return tuple(device for device in self.group if device not in self.values)
+        """Who has not come; one object for all who ask while nobody comes."""
+        if self._missing[0] != len(self.values):
+            self._missing = len(self.values), tuple(device for device in self.group if device not in self.values)
+        return self._missing[1]
 
     def take(self, device: int) -> Any:
         """What a member gets, which it asks for once."""

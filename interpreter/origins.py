@@ -30,6 +30,9 @@ Origins: TypeAlias = Sequence[Array | None]
 MOST = 1 << 16
 """How many numbers a table has at most; of larger ones nothing is said."""
 
+LARGEST = 1 << 25
+"""How many elements an operand has at most whose elements are numbered."""
+
 origins = RuleTable("origin")
 
 _MOVES = {
@@ -60,6 +63,8 @@ def origins_of(instruction: Instruction, values: Sequence[Any]) -> Origins | Non
     if not isinstance(shape, Shape) or not arrays or not instruction.operands or shape.size > MOST or not shape.size:
         return None
     if any(np.shape(value) != operand.shape.dims for value, operand in zip(values, instruction.operands, strict=True)):  # type: ignore[union-attr]
+        return None
+    if any(np.size(value) > LARGEST for value in values):
         return None
     found = _found(instruction, values)
     return found if found and sum(table.size for table in found if table is not None) <= MOST else None
@@ -163,8 +168,11 @@ def _in_order(value: Any, batch: Dims, contracting: Dims) -> Array:
 
 def _hits(window: Window, extents: Dims) -> tuple[list[Array], int]:
     """For each dimension the elements that each place of the window meets; how many numbers that makes in all."""
-    found = [elements(dim, extent, dim.places(extent)) for dim, extent in zip(window, extents, strict=True)]
-    return found, prod(each.size for each in found)
+    places = [dim.places(extent) for dim, extent in zip(window, extents, strict=True)]
+    total = prod(dim.size * count for dim, count in zip(window, places, strict=True))
+    if total > MOST:
+        return [], total
+    return [elements(dim, extent, count) for dim, extent, count in zip(window, extents, places, strict=True)], total
 
 
 def _along(hit: Array, axis: int, rank: int) -> Array:

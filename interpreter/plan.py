@@ -11,8 +11,10 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.graph import Computation
+from xbuild.nesting import room
+from xbuild.scheduling.effects import reached
 
-from .emit import Emitter, Options
+from .emit import MOST_WRITTEN, Emitter, Options
 from .lines import Line, Path
 from .marking import Stretch, merged
 from .strict.ledger import PATHS
@@ -65,11 +67,13 @@ def plan_source(computation: Computation) -> str:
         return v2
     <BLANKLINE>
     """
-    return plan_of(computation).source
+    with room([computation]):
+        return plan_of(computation).source
 
 
 def _compile(computation: Computation, options: Options) -> Plan:
-    emitter = Emitter(options)
+    once = sum(len(each.instructions) for each in reached(computation))
+    emitter = Emitter(options, most=MOST_WRITTEN + 4 * once)
     emitter.define("plan", computation, ())
     lines = list(_assembled(emitter))
     source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)

@@ -15,7 +15,8 @@ from xbuild.scheduling import Verdict
 
 from .denormals import CONTROL, FLAGS, Environment, environment, fegetenv, fesetenv, with_mode
 from .driver import raise_end
-from .facts import asks_device, communicates, largest
+from .estimates import YEAR, least_seconds
+from .facts import MOST_BYTES, asks_device, communicates, largest, vastest
 from .grid import Grid
 from .limits import Limits
 from .plan import Plan
@@ -125,4 +126,5 @@ def is_quick(computation: Computation) -> bool:
     """Whether its plan is all that a run of it needs, and no value of it is too large from the start."""
     most = Limits().bytes
     fits = most is None or largest(computation).shape.bytes <= most
+    fits = fits and vastest(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR
     return fits and not communicates(computation) and not asks_device(computation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from traceback import FrameSummary, extract_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from .callbacks import CallbackFailed
     from .custom_calls import CustomCallError
     from .grid import Grid
+    from .meetings import Meeting
 
+MOST_MISSING = 100_000  # devices that are listed, for all devices together
 DONES = START_OF.keys() - TRANSFERS.values()
 
 
@@ -57,7 +59,8 @@ class DeviceState:
             *([f"              waits for {self.waits_for}"] if self.waits_for else []),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """Plain data; of the devices that are missed at most so many."""
         return {
             "device": self.device,
             "ended": self.ended,
@@ -68,7 +71,7 @@ class DeviceState:
             if self.standing and self.standing.instruction.source
             else None,
             "waits_for": self.waits_for or None,
-            "missing": list(self.missing),
+            "missing": list(self.missing[:most]),
             "cause": self.cause,
         }
 
@@ -115,8 +118,9 @@ class Report:
         return Drawing(lanes_of(self))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same facts as plain data."""
-        devices = [state.to_dict() for state in self.devices]
+        """The same facts as plain data; of very many devices that are missed, only some are listed."""
+        most = max(4, MOST_MISSING // max(len(self.devices), 1))
+        devices = [state.to_dict(most) for state in self.devices]
         return {
             "kind": self.kind,
             "message": self.message,
@@ -158,8 +162,9 @@ def grouped(states: list[DeviceState]) -> Iterator[str]:
 
 
 def _alike(a: DeviceState, b: DeviceState) -> bool:
-    same_place = a.ended == b.ended and str(a.standing) == str(b.standing)
-    return same_place and a.instruction is b.instruction and a.missing == b.missing and a.waits_for == b.waits_for
+    if a.ended != b.ended or a.instruction is not b.instruction or a.waits_for != b.waits_for:
+        return False
+    return (a.missing is b.missing or a.missing == b.missing) and str(a.standing) == str(b.standing)
 
 
 def too_large(instruction: Instruction, limit: int) -> Report:
@@ -223,18 +228,19 @@ def _own_frames(error: BaseException) -> list[FrameSummary]:
 
 def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
     """Each device where it stands; one that was just answered, or that runs, waits for nothing."""
-    going = {grid.running, *(device for device, _ in grid.ready)}
+    going, at = {grid.running, *(device for device, _ in grid.ready)}, _parked(grid)
     states = []
     for device in grid.devices:
         standing = None if device.ended else device.stands(traceback if device is grid.running else None)
-        waits, missing = ("", ()) if device in going or device.ended else _waits(grid, device)
+        waits, missing = ("", ()) if device in going or device.ended else _waits(grid, device, at)
         states.append(DeviceState(device.number, device.ended, standing, waits, missing, device.number in causes))
     return tuple(states)
 
 
 def stuck(grid: Grid, verdict: Verdict | None) -> Report:
     """A run in which nobody can go on; the verdict says why it was let through."""
-    waits = {device.number: _waits(grid, device) for device in grid.devices if not device.ended}
+    at = _parked(grid)
+    waits = {device.number: _waits(grid, device, at) for device in grid.devices if not device.ended}
     absent = {device: missing for device, (_, missing) in waits.items()}
     causes = causes_of(grid, absent)
     states = []
@@ -258,14 +264,19 @@ def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
     return Report("collective_mismatch", str(mismatch), _standing(grid, None, ()), cause, "", mismatch.sides)
 
 
-def _waits(grid: Grid, device: Device) -> tuple[str, tuple[int, ...]]:
+def _parked(grid: Grid) -> dict[int, Meeting]:
+    """For each device that waits in a meeting, that one."""
+    return {number: meeting for meeting in grid.meetings.values() for number in meeting.parked}
+
+
+def _waits(grid: Grid, device: Device, at: Mapping[int, Meeting]) -> tuple[str, tuple[int, ...]]:
     """What a parked device waits for in words, and the devices that have not come."""
     request = device.waiting
     if request is None:
         return "", ()
     opcode = request.instruction.opcode
     if request.collective is not None or opcode in DONES:
-        missing = next((m.missing for m in grid.meetings.values() if device.number in m.parked), ())
+        missing = at[device.number].missing if device.number in at else ()
         return f"{_where(grid, missing)} to come to {_awaited(request.instruction)}", missing
     if opcode == "custom_call":
         return f"the function of {request.instruction.attributes.custom_call_target!r} to return", ()

@@ -19,7 +19,8 @@ from .custom_calls import check_targets
 from .denormals import HAS_MODE, Denormals, is_flush
 from .driver import drive
 from .emit import Options
-from .facts import alone, largest
+from .estimates import check_time
+from .facts import MOST_BYTES, alone, largest, vastest
 from .grid import Grid
 from .limits import Limits, unlimited
 from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
@@ -157,7 +158,8 @@ def execute(
         rows = by_device(inputs, len(modules))
         arguments = read_all(modules, rows)
         for module in dict.fromkeys(modules):
-            _check_bytes(module, limits)
+            check_bytes(module, limits)
+            check_time(module, limits)
         watch = None if observer is None else watching(observer)
         ledger = Ledger() if strict else None
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
@@ -224,11 +226,14 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     return known[send_buffers]  # type: ignore[no-any-return]
 
 
-def _check_bytes(module: Module, limits: Limits) -> None:
+def check_bytes(module: Module, limits: Limits) -> None:
     """Refuse, before anything runs, a value that alone is more than the limit of bytes."""
     instruction = largest(module.entry)
     if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
         raise Stopped(too_large(instruction, limits.bytes))
+    view = vastest(module.entry)
+    if view.shape.bytes > MOST_BYTES:
+        raise Stopped(too_large(view, MOST_BYTES))
 
 
 def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:

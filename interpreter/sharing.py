@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 from attrs import define, field
 
-from xbuild.graph import Instruction, Module
-from xbuild.scheduling.analysis import Reading, flat, key_of, spread
+from xbuild.graph import Computation, Instruction, Module
+from xbuild.scheduling.analysis import Reading, TooMuchError, flat, key_of, spread, way_of
 from xbuild.scheduling.effects import Path
 from xbuild.scheduling.uniformity import Uniformity, varies
 
+from .facts import weight
+
 Site: TypeAlias = tuple[int, ...]
+MOST_PLACES = 1_000_000
 
 
 @define(eq=False)
@@ -20,6 +23,10 @@ class _Recording(Uniformity):
     """The walk, with what it finds at each place."""
 
     found: dict[Any, tuple[Path, Instruction, Reading]] = field(factory=dict)
+
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        """What is found is kept by place."""
+        return computation, way_of(path), tuple(parameters)
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         reading = super()._read(instruction, operands, path)
@@ -38,11 +45,20 @@ class _Recording(Uniformity):
 
 
 def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
-    """The places whose values all devices agree on, where the parameters marked uniform are the same on all."""
+    """The places whose values all devices agree on, where the parameters marked uniform are the same on all.
+
+    None where there are too many places: each call of a computation has its own.
+    """
+    if weight(module.entry) >= MOST_PLACES:
+        return frozenset()
     devices = tuple(range(module.num_devices))
     walk = _Recording(varies, devices, module.num_replicas, module.num_partitions)
     labels = [walk.everywhere if same else walk.nowhere for same in uniform]
-    walk.run(module.entry, [spread(label, p.shape) for label, p in zip(labels, module.entry.parameters, strict=True)])
+    parameters = [spread(label, p.shape) for label, p in zip(labels, module.entry.parameters, strict=True)]
+    try:
+        walk.run(module.entry, parameters)
+    except TooMuchError:
+        return frozenset()
     return frozenset(
         site_of(instruction, [step.instruction for step in path])
         for path, instruction, reading in walk.found.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import gcd, prod
 from types import EllipsisType
@@ -16,6 +16,9 @@ from shape_inference.windows import Window, WindowDimension
 from xbuild.attributes import Array
 
 Slices: TypeAlias = tuple[slice, ...]
+
+LARGE = 4096
+"""The size from which on a window may have more offsets than there are ways from a place to an element."""
 
 
 def taps(window: Window, extents: Dims, counts: Dims, first: int = 0) -> Iterator[tuple[Dims, Slices, Slices]]:
@@ -36,11 +39,26 @@ def taps(window: Window, extents: Dims, counts: Dims, first: int = 0) -> Iterato
 def _hits(dim: WindowDimension, extent: int, first: int, count: int) -> tuple[tuple[int, slice, slice], ...]:
     """For each offset in one dimension of the window: the places, as a slice, and the elements there."""
     found = []
-    for offset in range(dim.size):
+    for offset in _offsets(dim, extent, first, count):
         hit = _hit(dim, extent, dim.padding_low - offset * dim.window_dilation, first, count)
         if hit:
             found.append((offset, *hit))
     return tuple(found)
+
+
+def _offsets(dim: WindowDimension, extent: int, first: int, count: int) -> Iterable[int]:
+    """The offsets that may meet an element: of a huge window only those that lead from a place to an element."""
+    if dim.size <= LARGE or dim.size <= count * extent:
+        return range(dim.size)
+    found: set[int] = set()
+    for place in range(first, first + count):
+        for element in range(extent):
+            offset, rest = divmod(
+                element * dim.base_dilation + dim.padding_low - place * dim.stride, dim.window_dilation
+            )
+            if not rest and 0 <= offset < dim.size:
+                found.add(offset)
+    return sorted(found)
 
 
 def _hit(dim: WindowDimension, extent: int, shift: int, first: int, count: int) -> tuple[slice, slice] | None:

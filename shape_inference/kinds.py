@@ -13,6 +13,7 @@ SHAPE_KINDS = frozenset({
 BUILD_KINDS = frozenset({
     "builder_finished", "foreign_value", "immutable", "invalid_name", "invalid_operand", "missing_parameter",
     "duplicate_parameter", "nested_too_deep", "no_builder", "not_a_computation", "not_concrete", "not_copied",
+    "too_many_calls",
 })  # fmt: skip
 
 SCHEDULE_KINDS = frozenset({
@@ -42,6 +43,18 @@ STRICT_KINDS = frozenset({
     "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
 })  # fmt: skip
 
+SIZE_KINDS = frozenset({"tuple_too_large"})
+
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 
-KINDS = SHAPE_KINDS | BUILD_KINDS | EDIT_KINDS | SCHEDULE_KINDS | RUN_KINDS | ENGINE_KINDS | STRICT_KINDS | TEXT_KINDS
+KINDS = (
+    SHAPE_KINDS
+    | SIZE_KINDS
+    | BUILD_KINDS
+    | EDIT_KINDS
+    | SCHEDULE_KINDS
+    | RUN_KINDS
+    | ENGINE_KINDS
+    | STRICT_KINDS
+    | TEXT_KINDS
+)

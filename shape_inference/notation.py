@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
+from .rules import XbuildError
+from .types import DEEPEST_TUPLE, PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
 BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
 """White space and comments, which HLO text may have between any two of its words."""
@@ -17,7 +18,6 @@ _LAYOUT = re.compile(r"\{([ \t\r\n,\d]*+)(?::((?:[^{}]++|\{[^{}]*+\})*+))?\}", r
 
 MAX_EXTENT = 2**63 - 1
 MAX_RANK = 64  # NumPy's own
-MAX_DEPTH = 64
 
 
 class NotAShape(ValueError):
@@ -111,8 +111,8 @@ class _Reader:
 
     def _tuple(self) -> TupleShape:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.refuse(f"tuples are nested deeper than {MAX_DEPTH}")
+        if self.depth > DEEPEST_TUPLE:
+            self.refuse(f"tuples are nested deeper than {DEEPEST_TUPLE}")
         self.expect("(")
         elements: list[AnyShape] = []
         if self.ahead != ")":
@@ -122,7 +122,10 @@ class _Reader:
             elements.append(self.shape())
         self.expect(")")
         self.depth -= 1
-        return TupleShape(elements)
+        try:
+            return TupleShape(elements)
+        except XbuildError as error:
+            self.refuse(error.message)
 
     def _extents(self) -> list[tuple[int, bool]]:
         found: list[tuple[int, bool]] = []

@@ -12,7 +12,12 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
+from .rules import refuse
+
 Dims: TypeAlias = tuple[int, ...]
+
+MOST_LEAVES = 100_000  # arrays and tokens in a tuple, those of the tuples in it counted each time that they stand there
+DEEPEST_TUPLE = 64  # tuples one inside another
 
 
 @frozen(eq=False, repr=False)
@@ -188,11 +193,37 @@ def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
 class TupleShape:
     """The shape of a tuple of values.
 
+    Raises ShapeError (tuple_too_large) where it would have more than MOST_LEAVES arrays and tokens, or more than
+    DEEPEST_TUPLE tuples one inside another.
+
     >>> TupleShape((f32[2], s32[()]))
     (f32[2], s32[])
     """
 
     elements: tuple[AnyShape, ...] = field(default=(), converter=_shapes)
+    _size: tuple[int, int] = field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        count, depth = len(self.elements), 1
+        for each in self.elements:
+            if type(each) is TupleShape:
+                inner, levels = each._size
+                count += inner - 1
+                if levels >= depth:
+                    depth = levels + 1
+        if count > MOST_LEAVES or depth > DEEPEST_TUPLE:
+            _refuse_size(count, depth)
+        object.__setattr__(self, "_size", (count, depth))
+
+    @property
+    def count(self) -> int:
+        """How many arrays and tokens it holds."""
+        return self._size[0]
+
+    @property
+    def depth(self) -> int:
+        """How many tuples stand one inside another, itself one of them."""
+        return self._size[1]
 
     def __repr__(self) -> str:
         return f"({', '.join(map(repr, self.elements))})"
@@ -206,6 +237,15 @@ class TupleShape:
 
     def plain(self) -> TupleShape:
         return TupleShape(element.plain() for element in self.elements)
+
+
+def _refuse_size(count: int, depth: int) -> None:
+    """A tuple is refused before anything goes through it: by sharing a few lines make one of 2^40 leaves."""
+    if count > MOST_LEAVES:
+        refuse(
+            "tuple_too_large", f"the tuple would have {count:,} arrays and tokens, and at most {MOST_LEAVES:,} may be"
+        )
+    refuse("tuple_too_large", f"tuples would stand {depth} deep inside each other, and at most {DEEPEST_TUPLE} may")
 
 
 @frozen(repr=False)

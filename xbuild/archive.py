@@ -120,6 +120,14 @@ def _written_to(target: Path) -> int:
     return handle
 
 
+_unfinished: set[str] = set()
+
+
+def unfinished() -> list[str]:
+    """The temporary files that are being written, for who ends the process without coming back to them."""
+    return [*_unfinished]
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write into that takes the target's place at the end; where that fails the target is as it was.
@@ -132,6 +140,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         return
     target = target.resolve()
     handle, temporary = file_beside(target)
+    _unfinished.add(temporary)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -140,6 +149,8 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         os.unlink(temporary)
         raise
+    finally:
+        _unfinished.discard(temporary)
 
 
 def leaf_values(value: Any, shape: AnyShape) -> Iterator[tuple[Any, Shape]]:

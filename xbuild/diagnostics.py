@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import shape_inference
 import xbuild
-from shape_inference import XbuildError
+from shape_inference import TupleShape, XbuildError
 
 from .graph import Computation, Instruction, RecordedSource, resolve, short_path
 from .source_lines import recorded_line
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .op import Schema
 
 _PACKAGES = tuple(os.path.join(os.path.abspath(path), "") for path in (*xbuild.__path__, *shape_inference.__path__))
+
+
+MOST_OF_A_TUPLE = 1000
 
 
 class BuildError(XbuildError):
@@ -96,7 +99,14 @@ def _operand_rows(
     labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
         shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
-        yield label, f"{shape}  %{name}" if name and shape is not operand else describe(operand)
+        yield label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
+
+
+def _short(shape: Any) -> str:
+    """A shape as text; a tuple of very many only by their number."""
+    if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
+        return f"a tuple of {shape.count:,} arrays and tokens"
+    return str(shape)
 
 
 def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:

@@ -28,6 +28,7 @@ EXPLANATIONS = {
     "rank_too_small": "The op wants an operand with more dimensions than it has.",
     "signature_mismatch": "A called computation takes or gives other shapes than its caller has.",
     "token_expected": "An operand that orders effects must be a token[], and is none; `xb.after_all` makes one.",
+    "tuple_too_large": "A tuple, with the tuples in it, has more arrays than are followed, or is nested too deep.",
     # building
     "builder_finished": "A builder that was built records no more ops, and is not built again.",
     "duplicate_parameter": "Two parameters of one computation have the same number.",
@@ -41,6 +42,7 @@ EXPLANATIONS = {
     "not_a_computation": "Where a region is wanted stands neither a computation nor a function that gives a value.",
     "not_concrete": "Python or NumPy asks a value for a truth value, a number or an array, which only a run computes.",
     "not_copied": "A builder is to be copied, or a program to be pickled; HLO text is what is stored and read again.",
+    "too_many_calls": "A program is written out at each of its calls, and calls of calls make that too long.",
     # schedules
     "bad_pairs": "Source-target pairs do not fit the devices, or those of a send do not fit those of its recv.",
     "bad_schedule": "A given schedule runs an instruction before one that it depends on, twice, or not at all.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -181,8 +181,8 @@ class Computation(Showable, Unchanged):
             graph.add_edges_from(((o, user) for o in user.operands), kind="operand")
         return graph
 
-    def reachable(self) -> tuple[Computation, ...]:
-        """This computation and all that it calls, callees first, each once."""
+    def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
+        """This computation and all that it calls, callees first, each once, without what is known."""
         seen: dict[Computation, None] = {}
         begun: set[Computation] = set()
         stack: list[tuple[Computation, bool]] = [(self, False)]
@@ -190,7 +190,7 @@ class Computation(Showable, Unchanged):
             computation, done = stack.pop()
             if done:
                 seen[computation] = None
-            elif computation not in begun:
+            elif computation not in begun and computation not in known:
                 begun.add(computation)
                 stack.append((computation, True))
                 calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]

@@ -9,9 +9,13 @@ import threading
 import time
 from typing import IO, Any
 
+from xbuild.memory import held_bytes
+
 from .client import ready_lapack, run_text
 
 READY = "ready"
+OWN = 1 << 30
+"""Bytes for what compiles and for threads, beside those of the program's values."""
 
 
 def main() -> None:
@@ -21,6 +25,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     ready_lapack()
+    bound_memory(os.environ.get("XBUILD_MOST_BYTES"))
     _answer(answers, READY)
     while True:
         try:
@@ -28,6 +33,18 @@ def main() -> None:
         except (EOFError, KeyboardInterrupt):
             return
         _answer(answers, _attempt(*job))
+
+
+def bound_memory(most: str | None) -> None:
+    """From here on this process takes at most so many bytes more than XLA's own; only where the system counts them."""
+    held = held_bytes()
+    if not most or held is None:
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = held + OWN + int(most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _answer(answers: IO[bytes], answer: Any) -> None:

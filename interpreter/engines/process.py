@@ -37,6 +37,10 @@ class Job:
     platform: str | None = "cpu"
 
 
+MOST_BYTES = "XBUILD_MOST_BYTES"
+"""The environment variable that tells the child how many bytes a job may take."""
+
+
 @frozen
 class Failure:
     """What came instead of results: `kind` is refused, died or late."""
@@ -51,7 +55,7 @@ Outcome = list[list[Any]] | Failure
 class Child:
     """A process that runs one job after the other, for as long as it lives; to be stopped at the end, as by `with`."""
 
-    def __init__(self, devices: int, platform: str | None = "cpu") -> None:
+    def __init__(self, devices: int, platform: str | None = "cpu", most: int | None = None) -> None:
         self.is_dead = self._is_ready = False
         self._sender: threading.Thread | None = None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
@@ -60,7 +64,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            env=_environment(devices, platform),
+            env=_environment(devices, platform) | ({} if most is None else {MOST_BYTES: str(most)}),
         )
         self._answers: queue.Queue[Any] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)

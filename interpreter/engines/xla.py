@@ -14,7 +14,7 @@ from xbuild.graph import Module, ModuleGroup
 
 from ..limits import Limits
 from ..report import Report, Stopped
-from ..run import checked, read_all
+from ..run import check_bytes, checked, read_all
 from ..values import ArgumentError, by_device
 from .process import Child, Failure, Job, Outcome
 from .refusal import EngineError, refuse_unsupported
@@ -33,8 +33,9 @@ def execute_on_xla(
     `platform` is one of JAX's: of the CPU there are as many devices as the program wants, of others those that there
     are; None is the platform that JAX prefers. Of the limits, the seconds count: compiling is in them, starting JAX is
     not. A custom call that XLA does not have is refused where every run comes to it, or when this one does.
+    The bytes count, too: of each value, and on Linux of all that the process takes beside a GiB of its own.
 
-    Raises Refused where the scheduler refuses, before XLA is started; Stopped where the seconds are over or the user
+    Raises Refused where the scheduler refuses, before XLA is started; Stopped where a limit is reached or the user
     interrupts; EngineError where XLA cannot run the program or its process dies; ArgumentError.
 
     >>> import xbuild as xb
@@ -44,9 +45,11 @@ def execute_on_xla(
     """
     checked(program, 0)
     module = refuse_unsupported(program, platform, may_leave_out=platform == "cpu")
+    limits = limits or Limits()
+    check_bytes(module, limits)
     require_jaxlib()
     rows = _leaves(module, by_device(inputs, module.num_devices))
-    outcome = _outcome(module, rows, platform, limits or Limits())
+    outcome = _outcome(module, rows, platform, limits)
     return [_value(module.entry.root.shape, iter(device)) for device in outcome]
 
 
@@ -116,15 +119,21 @@ def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits
 
 def _run(job: Job, devices: int, limits: Limits) -> Outcome:
     try:
-        with Child(devices, job.platform) as child:
+        with Child(devices, job.platform, limits.bytes) as child:
             return child.run(job, limits.seconds)
     except KeyboardInterrupt:
         raise Stopped(Report("interrupted", "interrupted from outside, while real XLA ran")) from None
 
 
+_NO_MEMORY = ("RESOURCE_EXHAUSTED", "MemoryError", "bad_alloc", "Out of memory", "Cannot allocate memory")
+
+
 def _failed(failure: Failure, limits: Limits, told: str | None) -> Exception:
     if failure.kind == "late":
         return Stopped(Report("limit_seconds", f"the limit of {limits.seconds} seconds is over, while real XLA ran"))
+    if limits.bytes is not None and any(each in failure.message for each in _NO_MEMORY):
+        message = f"real XLA wants more memory than the limit of {limits.bytes:,} bytes: {failure.message}"
+        return Stopped(Report("limit_bytes", message))
     if failure.kind == "died":
         return EngineError("engine_failed", f"real XLA failed: {failure.message} [engine_failed]")
     if told:

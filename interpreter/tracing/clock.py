@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from xbuild.attributes import Array
 from xbuild.graph import Module
@@ -16,6 +16,12 @@ from xbuild.trace import Meeting, Transfer
 from ..lines import Path
 from ..wires import Peers
 from .roles import Role, Roles
+
+FEW = 64
+"""Up to how many devices the events of each are looked for one device after the other."""
+
+MOST_COUNTS = 1 << 22
+"""How many numbers may stand in a table of all devices and events."""
 
 
 @define(eq=False, slots=False)
@@ -33,7 +39,7 @@ class Clock:
     time: Array = field(init=False)
     since: Array = field(init=False)
     transfers: list[Transfer] = field(factory=list)
-    _before: Sequence[int] = ()
+    _before: Any = ()  # for each device
     _waited: list[int] = field(init=False)
     _met: dict[Hashable, tuple[int, Role, list[int]]] = field(factory=dict)
     _rounds: Counter[Hashable] = field(factory=Counter)
@@ -46,7 +52,7 @@ class Clock:
     def __attrs_post_init__(self) -> None:
         self._waited = [0] * len(self.modules)
         self._peers = Peers(list(self.modules))
-        self._read([np.flatnonzero(self.device == n) for n in range(len(self.modules))])
+        self._read(_by_device(self.device, len(self.modules)))
 
     def count(self) -> Array:
         """How often the device of each event had been at its spot before."""
@@ -64,18 +70,18 @@ class Clock:
         talking = np.array([roles.talks(path) for path in self.paths], bool)
         numbers = np.flatnonzero(talking[self.spot])
         waits = np.zeros(len(self.device), np.int64)
-        waits[numbers] = self._waits(roles, numbers, np.array([each.searchsorted(numbers) for each in events]))
+        waits[numbers] = self._waits(roles, numbers, _before(events, numbers))
         self.time = np.empty(len(self.device), np.int64)
         for each in events:
             self.time[each] = np.arange(1, len(each) + 1) + np.cumsum(waits[each])
         self.since = self.time - waits
 
-    def _waits(self, roles: Roles, numbers: Array, before: Array) -> list[int]:
+    def _waits(self, roles: Roles, numbers: Array, before: Iterable[Any]) -> list[int]:
         """How long the device of each of these events had to wait; `before` says how far each device was."""
         found = []
         known: dict[tuple[int, int], Role] = {}
-        columns = (column.tolist() for column in (numbers, self.device[numbers], self.spot[numbers], before.T))
-        for number, device, spot, self._before in zip(*columns, strict=True):
+        columns = (column.tolist() for column in (numbers, self.device[numbers], self.spot[numbers]))
+        for number, device, spot, self._before in zip(*columns, before, strict=True):
             role = known.get((device, spot))
             if role is None:
                 role = known[device, spot] = roles.role(device, self.paths[spot])
@@ -87,7 +93,8 @@ class Clock:
 
     def _now(self, device: int) -> int:
         """The time of the last event of a device before the one that is read."""
-        return self._before[device] + self._waited[device]
+        before: int = self._before[device]
+        return before + self._waited[device]
 
     def meetings(self) -> list[Meeting]:
         met = self._met.values()
@@ -153,6 +160,33 @@ class Clock:
             time = max(self._now(source), self._posted[wire].popleft()) + 1
             self._ahead[wire].append((number, time))
         return time + 1
+
+
+def _by_device(device: Array, count: int) -> Sequence[Array]:
+    """The numbers of the events of each device."""
+    if count <= FEW:
+        return [np.flatnonzero(device == n) for n in range(count)]
+    ends = np.cumsum(np.bincount(device, minlength=count))
+    return np.split(np.argsort(device, kind="stable"), ends[:-1])
+
+
+def _before(events: Sequence[Array], numbers: Array) -> Iterable[Any]:
+    """For each of these events how many events of each device come before it; of many devices where it is asked."""
+    if len(events) * len(numbers) <= MOST_COUNTS:
+        table: Iterable[Any] = np.array([each.searchsorted(numbers) for each in events]).T.tolist()
+        return table
+    return (_Before(events, number) for number in numbers.tolist())
+
+
+@frozen(eq=False)
+class _Before:
+    """How many events of each device come before one."""
+
+    events: Sequence[Array]
+    number: int
+
+    def __getitem__(self, device: int) -> int:
+        return int(self.events[device].searchsorted(self.number))
 
 
 _RULES: dict[str, Any] = {

@@ -19,6 +19,7 @@ from .. import targets
 from ..graph import Computation, Module, ModuleGroup
 from ..targets import Program
 from .saying import INTERRUPTED, ended, say
+from .watch import LIMIT, TimeIsOver, limited
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,8 +37,65 @@ class Amount(click.FloatRange):
         return self.fail(f"{value} is not a number.", parameter, context) if math.isnan(found) else found
 
 
+SECONDS = 300.0
+RUN_SECONDS = 3600.0
+"""How long a command may take where nothing is said: one that reads, checks or draws, and one that runs a program."""
+
+STARTING = 15
+"""Seconds in which JAX starts, which are none of a run's."""
+
+_MAX_SECONDS = "After so many seconds the command ends with a sentence."
+_MAX_BYTES = "Memory that the command may take.  [default: half of the machine's]"
+
+
+class Limited(click.Command):
+    """A command with --max-seconds and --max-bytes; one that has the first itself runs a program under it.
+
+    Such a run ends by itself with a report; the watch has a little more time, for what it is then to write.
+    """
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.runs = any(each.name == "max_seconds" for each in self.params)
+        if not self.runs:
+            seconds = click.Option(
+                ["--max-seconds"], type=Amount(), default=SECONDS, show_default=True, help=_MAX_SECONDS
+            )
+            self.params += [seconds, click.Option(["--max-bytes"], type=click.IntRange(min=0), help=_MAX_BYTES)]
+
+    def invoke(self, context: click.Context) -> Any:
+        from ..memory import memory
+
+        taken = context.params if self.runs else {key: context.params.pop(key) for key in ("max_seconds", "max_bytes")}
+        seconds = RUN_SECONDS if taken["max_seconds"] is None else taken["max_seconds"]
+        most = memory() if self.runs else memory() // 2 if taken["max_bytes"] is None else taken["max_bytes"]
+        slack = 1 + seconds / 10 + STARTING * (context.params.get("engine", "interpreter") != "interpreter")
+        context.obj = None
+        try:
+            with limited(seconds, most, slack if self.runs else 0) as context.obj:
+                return super().invoke(context)
+        except XbuildError as error:
+            raise stop(str(error)) from None
+        except TimeIsOver:
+            said = context.obj.sentence()
+        except MemoryError:
+            said = _no_memory(most, self.runs)
+        except RecursionError:
+            said = "stopped: the program is nested deeper than can be followed [nested_too_deep]"
+        say(said, err=True)
+        raise SystemExit(LIMIT)
+
+
+def _no_memory(most: int, runs: bool) -> str:
+    way = "what it keeps is smaller with --trace-bytes" if runs else f"--max-bytes {most * 2} gives more"
+    what = f"the command would take more than {most:,} bytes of memory, and is not finished"
+    return f"stopped: {what} [limit_bytes]\n  {way}"
+
+
 class _Group(click.Group):
     """A command that cannot write, or is interrupted, ends with a sentence; a closed pipe is click's."""
+
+    command_class = Limited
 
     def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
         run = partial(super().main, *given, standalone_mode=False, **named)
@@ -67,7 +125,8 @@ def main(context: click.Context) -> None:
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
     FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the
-    program is refused or stops, 2 the command is used wrongly, 130 it is interrupted where no run can tell of it.
+    program is refused or stops, 2 the command is used wrongly, 3 the command has come to its limit of seconds or bytes,
+    130 it is interrupted where no run can tell of it.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False

@@ -13,7 +13,7 @@ from ..trace import Trace, TraceError
 from ..trace.folder import apart_from
 from .group import Command
 
-SECONDS, TRIPS = 10.0, 100_000
+SECONDS, TRIPS = 3.0, 100_000
 """How far a program that is refused is run, where no limit is given."""
 
 

@@ -25,9 +25,7 @@ def distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]
         for what, other in (*read, *written):
             if _is_same(path, other):
                 does = "reads" if (what, other) in read else "writes"
-                raise click.UsageError(
-                    f"{option} {path} is what the command {does} as {what}; another path is wanted"
-                )
+                raise click.UsageError(f"{option} {path} is what the command {does} as {what}; another path is wanted")
         written.append((option, path))
 
 

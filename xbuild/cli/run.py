@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import numpy as np
+from attrs import evolve
 
 from shape_inference import Shape
 
@@ -15,7 +16,7 @@ from .. import archive
 from .. import inputs as npz_inputs
 from ..graph import Module, ModuleGroup
 from ..targets import file_of
-from .group import Amount, entries, load, main, module_of, needs, reported, stop, takes_target
+from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
 from .paths import distinct, target_of
 from .saying import say
@@ -23,6 +24,8 @@ from .saying import say
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
+
+_SECONDS = "Seconds of the run; where it is kept half of them, and half for the page or trace.  [default: 3600]"
 
 
 @main.command()
@@ -45,8 +48,10 @@ SEED = click.IntRange(min=0)
 @click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
 @click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
 @click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
-@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
-@click.option("--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.")
+@click.option("--max-seconds", type=Amount(), help=_SECONDS)
+@click.option(
+    "--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.  [default: half of the machine's memory]"
+)
 def run(
     target: str,
     inputs: str | None,
@@ -98,7 +103,11 @@ def run(
     read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
     distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
-    given: dict[str, Any] = {"trips": max_trips, "seconds": max_seconds, "bytes": max_bytes}
+    given: dict[str, Any] = {
+        "trips": max_trips,
+        "seconds": RUN_SECONDS if max_seconds is None else max_seconds,
+        "bytes": max_bytes,
+    }
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
     arguments = arguments_of(program, inputs, seed, max_bytes)
     items = _infeed(infeed, engine, len(entries(program)), max_bytes)
@@ -107,6 +116,8 @@ def run(
     if (page or folder) and engine == "xla":
         raise click.UsageError("--page and --trace are for the interpreter, and --engine xla is given")
     asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root)
+    if asked and limits.seconds is not None:
+        limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":

@@ -11,7 +11,7 @@ import click
 
 from ..trace import Trace
 from ..trace.disk import is_trace
-from .group import Amount, given, load, main, module_of, reported
+from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
 from .saying import say
@@ -25,7 +25,7 @@ from .trace import opened
 @click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
 @click.option("--denormals", type=DENORMALS, default="flush", help="To zero, as XLA does, or kept.", show_default=True)
-@click.option("--max-seconds", type=Amount(), help="Seconds in all.")
+@click.option("--max-seconds", type=Amount(), help="Seconds of the run.  [default: 3600]")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
     device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
@@ -43,6 +43,8 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
         found = _run(target, inputs, seed, max_seconds, options)
     read = io.StringIO() if sys.stdin is None else sys.stdin  # None: it is closed
     typed = read.isatty()
+    if typed and (watch := click.get_current_context().obj) is not None:
+        watch.stop()  # who sits there has all the time, and Ctrl-C
     shell = Shell(found, None if typed else read, sys.stdout)
     try:
         shell.cmdloop()
@@ -56,7 +58,7 @@ def _run(target: str, inputs: str | None, seed: int | None, seconds: float | Non
 
     program = module_of(load(target))
     arguments = arguments_of(program, inputs, seed)
-    limits = Limits() if seconds is None else Limits(seconds=seconds)
+    limits = Limits(seconds=RUN_SECONDS if seconds is None else seconds)
     with reported():
         try:
             return trace(program, arguments, limits=limits, **options)

@@ -48,9 +48,8 @@ class Structure:
 
     def _facts(self, computation: Computation) -> tuple[Digest, tuple[Instruction, ...]]:
         if computation not in self._known:
-            for each in computation.reachable():
-                if each not in self._known:
-                    self._known[each] = self._digested(each)
+            for each in computation.reachable(self._known):
+                self._known[each] = self._digested(each)
         return self._known[computation]
 
     def _digested(self, computation: Computation) -> tuple[Digest, tuple[Instruction, ...]]:

@@ -6,13 +6,14 @@ One walk, two readings: which devices agree on a value (`uniformity`), and which
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, TypeAlias
 
 from attrs import define, field
 
 from shape_inference import AnyShape, RuleTable, TupleShape
 
+from ..deadline import ask
 from ..graph import Computation, Instruction
 from .effects import Path, steps
 from .program import linear
@@ -23,19 +24,32 @@ Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 
 _SAME = ("copy", "opt_barrier", "add_dependency")
+_UNKNOWN = object()
+
+
+class TooMuchError(Exception):
+    """The walk would read more instructions than are worth it: by calls of calls there may be 2^60."""
+
+
+def way_of(path: Path) -> Key:
+    """What tells the calls on the way from others."""
+    return (*((id(step.instruction), step.role) for step in path),)
 
 
 def key_of(instruction: Instruction, path: Path) -> Key:
     """What tells a place of a program from every other."""
-    return (*((id(step.instruction), step.role) for step in path), id(instruction))
+    return (*way_of(path), id(instruction))
 
 
 @define(eq=False)
 class Analysis(ABC):
     """A walk with one table of rules; `decides` is what is said of each predicate, index or trip count."""
 
+    most: ClassVar[int] = 3_000_000
     rules: RuleTable
     decides: dict[Key, Leaf] = field(factory=dict, init=False)
+    work: int = field(default=0, init=False)
+    _found: dict[Hashable, Reading] = field(factory=dict, init=False)
 
     @abstractmethod
     def join(self, a: Leaf, b: Leaf) -> Leaf:
@@ -49,8 +63,28 @@ class Analysis(ABC):
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """What an op without a rule of its own gives, by what its operands are."""
 
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        """What a call is known by, where another of the same form would find the same; None where it may not."""
+        return None
+
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root, by that of the parameters."""
+        """The reading of the root, by that of the parameters; what is called again in the same form is read once.
+
+        Raises TooMuchError where it would come to more than `most` instructions.
+        """
+        form = self.form(computation, parameters, path) if path else None
+        if form is None:
+            return self._run(computation, parameters, path)
+        found = self._found.get(form, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._found[form] = self._run(computation, parameters, path)
+        return found
+
+    def _run(self, computation: Computation, parameters: list[Reading], path: Path) -> Reading:
+        self.work += len(computation.instructions)
+        if self.work > self.most:
+            raise TooMuchError
+        ask()
         known: dict[Instruction, Reading] = dict(zip(computation.parameters, parameters, strict=True))
         for instruction in linear(computation) or ():
             if instruction not in known:

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from shape_inference.escaping import Harmless
 
 from ..collection import no_collection
+from ..deadline import DeadlineError, within
 from ..graph import Module, ModuleGroup
 from ..nesting import room
 from .control import Control
@@ -23,6 +24,7 @@ from .repair import repair, tries
 from .run import World
 from .settle import Settlement
 from .structure import structure
+from .summary import is_summarised, summarised, unfinished
 from .transfers import transfers
 from .verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 
@@ -42,13 +44,15 @@ def check(
     schedule: Schedule | None = None,
     send_buffers: float = 0,
     infeed: Mapping[int, Any] | Sequence[Any] | None = None,
+    *,
+    max_seconds: float | None = None,
 ) -> Verdict:
     """Whether a program may deadlock, before it runs: ok, error (its structure is wrong), deadlock, depends (on data).
 
     A schedule binds where the module is scheduled, or one is given: for each device its instructions (or their names)
     in order, or such an order by computation. Without one any order is legal that keeps dependencies, and one that runs
     is looked for. `send_buffers` is how many sends of a channel go on before their recvs are posted. `infeed` says for
-    each device how many items it gets.
+    each device how many items it gets. After `max_seconds` the verdict is depends, and says that time was over.
     Raises KeyError where a schedule names what is not there, TypeError where the program is none.
 
     >>> import xbuild as xb
@@ -60,7 +64,13 @@ def check(
     """
     asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
     with no_collection(), room({each.module.entry for each in asked.program.classes}):
-        return evolve(_verdict(asked), asked=asked)
+        try:
+            with within(max_seconds):
+                return evolve(_verdict(asked), asked=asked)
+        except DeadlineError:
+            if max_seconds is None:  # that of who calls
+                raise
+            return evolve(unfinished(asked.program, max_seconds), asked=asked)
 
 
 def _verdict(asked: Asked) -> Verdict:
@@ -73,7 +83,8 @@ def _verdict(asked: Asked) -> Verdict:
     faults += meetings(whole, identity, Control(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    return _Check(World(whole, found, identity, asked.send_buffers, asked.infeed)).verdict()
+    world = World(whole, found, identity, asked.send_buffers, asked.infeed)
+    return summarised(world) if is_summarised(whole) else _Check(world).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:

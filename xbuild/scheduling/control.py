@@ -18,7 +18,7 @@ from .facts import Facts
 from .known import propagated
 from .needed import Needed, needed
 from .program import Program, devices_text
-from .uniformity import Agreement, uniformity
+from .uniformity import Uniformity, uniformity
 from .values import Values
 from .verdict import Finding
 
@@ -32,7 +32,7 @@ class Control:
     program: Program
     assumed: Mapping[Hashable, int] = field(factory=dict)
     values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
-    _agreements: dict[Module, tuple[dict[int, int], dict[Any, Agreement]]] = field(factory=dict, init=False)
+    _agreements: dict[Module, tuple[dict[int, int], Uniformity]] = field(factory=dict, init=False)
     _facts: dict[Any, Facts] = field(factory=dict, init=False)
     _slices: list[Mapping[Module, Needed]] = field(factory=list, init=False)
 
@@ -84,10 +84,10 @@ class Control:
         if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
             deciders = {self.decider(device, site) for device, site in members}
             return len(deciders) == 1 and None not in deciders
-        places, decides = self._uniform(module)
-        agreement = decides.get(key_of(members[0][1].instruction, members[0][1].path))
+        places, walk = self._uniform(module)
+        agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
         if agreement is None:
-            return True  # the walk never comes there, so nothing runs it
+            return not walk.gave_up  # the walk never comes there, so nothing runs it
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
 
     def decider(self, device: int, site: Site) -> Hashable:
@@ -97,15 +97,18 @@ class Control:
 
     def label(self, device: int, site: Site) -> int:
         """Devices of one program that have the same label decide alike at this place, whatever the data."""
-        places, decides = self._uniform(self.program.class_of[device].module)
-        agreement = decides.get(key_of(site.instruction, site.path))
-        return 0 if agreement is None else agreement.labels[places[device]]
+        places, walk = self._uniform(self.program.class_of[device].module)
+        agreement = walk.decides.get(key_of(site.instruction, site.path))
+        if agreement is None:
+            return places[device] if walk.gave_up else 0
+        label: int = agreement.labels[places[device]]
+        return label
 
-    def _uniform(self, module: Module) -> tuple[dict[int, int], dict[Any, Agreement]]:
+    def _uniform(self, module: Module) -> tuple[dict[int, int], Uniformity]:
         if module not in self._agreements:
             devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
             walk = uniformity(module.entry, devices, self.program.num_replicas, self.program.num_partitions)
-            self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk.decides
+            self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 
     def verdict(self, members: Sequence[Member]) -> Finding | None:

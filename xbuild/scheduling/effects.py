@@ -33,6 +33,7 @@ _ALWAYS = MEETS | FEEDS | TRANSFERS.keys() | set(TRANSFERS.values())
 _MEETING = MEETS | {"async_start"}
 _MAYBE = frozenset({"async_start", *START_OF})
 _CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
+_ENTERING = _CALLING - MEETS - {"async_start"}
 _NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
 
 Fact = TypeVar("Fact")
@@ -227,15 +228,54 @@ KINDS = {
 }
 
 
+MOST_PLACES = 100_000
+"""At how many places of one program the instructions that communicate are told apart."""
+
+
+@remembered
+def places_of(computation: Computation) -> int:
+    """How many sites a computation has at most: each call of what communicates, and each instruction in it, is more."""
+    found = notable(computation)
+    calls = (called for i in found if i.opcode in _ENTERING for called in i.called)
+    return len(found) + sum(1 + places_of(called) for called in calls if communicates(called))
+
+
+def is_followed(computation: Computation) -> bool:
+    """Whether its places can be told apart; by calls of calls a few lines have 2^60."""
+    return places_of(computation) <= MOST_PLACES
+
+
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
-    """Every communicating instruction that a run of the computation may come to, in recorded order."""
+    """Every communicating instruction that a run of the computation may come to, in recorded order.
+
+    Of a computation that has too many places, each instruction once.
+    """
+    return _sites(computation, path) if is_followed(computation) else _once(computation, path, set())
+
+
+def _once(computation: Computation, path: Path, seen: set[tuple[Computation, bool]]) -> Iterator[Site]:
+    """Each communicating instruction at the first place where it stands, and the first that is not followed."""
+    way = computation, all(step.is_followed for step in path)
+    if way in seen:
+        return
+    seen.add(way)
     for instruction in notable(computation):
         if acts(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):
                 if communicates(step.computation):
-                    yield from sites(step.computation, (*path, step))
+                    yield from _once(step.computation, (*path, step), seen)
+
+
+def _sites(computation: Computation, path: Path) -> Iterator[Site]:
+    for instruction in notable(computation):
+        if acts(instruction):
+            yield Site(path, instruction)
+        if instruction.opcode != "async_start":
+            for step in steps(instruction):
+                if communicates(step.computation):
+                    yield from _sites(step.computation, (*path, step))
 
 
 @remembered

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from ..deadline import ask
 from ..graph import Computation, Instruction
 from .analysis import Key, key_of
 from .companions import companions, conflict
@@ -47,6 +48,7 @@ class Examination:
 
     def level(self, places: Places) -> None:
         """Run the items of these computations against each other, then what is inside their units."""
+        ask()
         skeletons, sets = self._settled(places)
         conflicts = [fault for members in sets if (fault := conflict(skeletons, members)) is not None]
         self.found += conflicts

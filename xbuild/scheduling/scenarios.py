@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
+from ..deadline import ask
 from ..graph import Instruction
 from .analysis import key_of
 from .choices import Choice, Choices, Value
@@ -217,6 +218,7 @@ class Scenarios:
         if math.prod(map(len, domains)) > MOST_OWN:
             return False
         for values in itertools.product(*domains):
+            ask()
             row = list(first)
             for at, value in zip(of, values, strict=True):
                 row[at] = value

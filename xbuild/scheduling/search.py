@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
 
+from ..deadline import ask
 from ..graph import Computation, Instruction
 from .analysis import Key, key_of
 from .effects import FEEDS, LOOPS, Path, acts, communicates, notable, reached, remembered, sites, steps, talks
@@ -100,6 +101,7 @@ class Search:
         """Orders in which the programs end in all of these scenarios."""
         stack: list[tuple[Chosen, int]] = [({}, 0)]
         while stack and not self.gave_up:
+            ask()
             chosen, number = stack.pop()
             at = self._attempt(scenarios, number, chosen)
             if at is None and number + 1 == len(scenarios):

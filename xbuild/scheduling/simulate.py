@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
+from ..deadline import ask
 from ..graph import Computation, Instruction
 from .analysis import key_of
 from .effects import Path, Site, Step, acts, collective_in, start_of, steps, talks
@@ -142,6 +143,7 @@ class Tracer:
 
     def _step(self) -> None:
         self.steps += 1
+        ask()
         if self.steps > MOST_EVENTS // len(self.world.program.devices):
             raise TooLongError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from ..graph import Instruction
 from .branches import cause_of, parted, predicate_row, repair_of
@@ -44,6 +44,22 @@ class Stuck:
     """A run that has come to a stop before its end."""
 
     run: Run
+    _late: dict[int, list[Place]] = field(factory=dict)
+    _missed: dict[int, str] = field(factory=dict)
+
+    def late(self, node: int) -> list[Place]:
+        """Of those who have a node the items that others on their devices have to come before."""
+        if node not in self._late:
+            self._late[node] = [member for member in self.run.members[node] if not self.run.is_ready(member)]
+        return self._late[node]
+
+    def missed(self, node: int) -> str:
+        """Who never comes to a node, in words; nothing where nobody is missed."""
+        if node not in self._missed:
+            missing = self.run.missing(node)
+            never = f"{devices_text(missing)}, which never come{'s' * (len(missing) == 1)} to it" if missing else ""
+            self._missed[node] = never
+        return self._missed[node]
 
     def blocked(self) -> dict[int, list[Place]]:
         """The items of each device that are ready and miss others: one, in a given order."""
@@ -61,7 +77,7 @@ class Stuck:
             if not run.done[need]:
                 yield from (member for member in run.members[need] if member[0] != place[0])
                 needs += run.needs.get(need, ()) if not run.members[need] else ()
-        yield from (member for member in run.members[node] if member != place and not run.is_ready(member))
+        yield from (member for member in self.late(node) if member != place)
 
     def edges(self, blocked: dict[int, list[Place]]) -> Iterator[Edge]:
         for places in blocked.values():
@@ -228,9 +244,8 @@ def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, st
     for partner in sorted(set(stuck.partners(place))):
         partners.setdefault(run.item(partner).instruction.name, []).append(partner[0])
     shown = [f"{name} on {devices_text(devices)}" for name, devices in partners.items()]
-    missing = run.missing(run.node(place))
-    if missing:
-        shown.append(f"{devices_text(missing)}, which never come{'s' * (len(missing) == 1)} to it")
+    if missed := stuck.missed(run.node(place)):
+        shown.append(missed)
     if run.node(place) in run.starved:
         shown.append("an item of its infeed, which has no more")
     reason = REASONS.get(item.kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 from typing import Any
 
 from attrs import define, field, frozen
@@ -10,8 +11,8 @@ from attrs import define, field, frozen
 from shape_inference import RuleTable
 
 from ..graph import Computation, Instruction
-from .analysis import Analysis, Leaf, Reading, flat, spread
-from .effects import COLLECTIVES, STARTS, base_of, collective_in, has_side_effect, remembered
+from .analysis import Analysis, Leaf, Reading, TooMuchError, flat, spread, way_of
+from .effects import COLLECTIVES, STARTS, Path, base_of, collective_in, communicates, has_side_effect, remembered
 from .groups import group_of
 from .scans import parted, slices_of
 
@@ -52,10 +53,15 @@ class Uniformity(Analysis):
     num_partitions: int
     everywhere: Agreement = field(init=False)
     nowhere: Agreement = field(init=False)
+    gave_up: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.everywhere = Agreement((0,) * len(self.devices))
         self.nowhere = Agreement(tuple(range(len(self.devices))))
+
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        """What is called with the same, from the same place where what it decides is asked for by place."""
+        return computation, way_of(path) if communicates(computation) else (), tuple(parameters)
 
     def join(self, a: Leaf, b: Leaf) -> Leaf:
         return a if a is b else both(a, b)
@@ -81,8 +87,16 @@ def uniformity(
     computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int
 ) -> Uniformity:
     """Where the devices that run this program agree; each is fed parameters of its own."""
-    walk = Uniformity(varies, devices, num_replicas, num_partitions)
-    walk.run(computation, [spread(walk.nowhere, p.shape) for p in computation.parameters])
+    return _walked(Uniformity(varies, devices, num_replicas, num_partitions), computation)
+
+
+def _walked(walk: Uniformity, computation: Computation) -> Uniformity:
+    """Where that is too much, nobody is known to agree on anything."""
+    try:
+        walk.run(computation, [spread(walk.nowhere, p.shape) for p in computation.parameters])
+    except TooMuchError:
+        walk.gave_up = True
+        walk.decides.clear()
     return walk
 
 

@@ -15,7 +15,7 @@ from attrs import define, field
 from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction, Module
-from .analysis import Analysis, Key, Leaf, Reading, flat, key_of
+from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
 from .effects import (
     LOOPS,
     Path,
@@ -37,6 +37,7 @@ from .uniformity import SHARED, asks, varies
 
 MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
+MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
 FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
 SAME = ("copy", "opt_barrier", "add_dependency")
 OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
@@ -72,6 +73,12 @@ class Values:
         entries = ((len(each.devices), each.module.entry) for each in self.program.classes)
         if sum(n * sum(len(c.instructions) for c in reached(entry)) for n, entry in entries) > MOST_WORK:
             return Numbers({})
+        try:
+            return self._rounds()
+        except TooMuchError:
+            return Numbers({})
+
+    def _rounds(self) -> Numbers:
         for _ in range(MOST_ROUNDS):
             numbers = Numbers(self._kinds)
             for device, each in self.program.class_of.items():
@@ -109,6 +116,7 @@ def _depth(path: Path) -> int:
 class _Walk(Analysis):
     """The walk of one device through its program."""
 
+    most = MOST_WALK
     values: Values
     numbers: Numbers
     device: int

@@ -1,0 +1,123 @@
+"""Every command on every hostile program, each in a process of its own: seconds, memory, exit code, last line.
+
+`python -m tests.limits_table` runs all of it; `--only check` or `--only 2^60` what has that in its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .hostile import PROGRAMS
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 8
+GIGABYTES = 1.0
+COMMANDS = {
+    "show": "show T",
+    "show full": "show T --style full",
+    "show plan": "show T --plan",
+    "show only": "show T --only collectives",
+    "check": "check T",
+    "check json": "check T --json",
+    "check page": "check T --page o.html",
+    "check picture": "check T --picture o.svg",
+    "check repair": "check T --repair r.hlo",
+    "run": "run T --random 0",
+    "run strict": "run T --random 0 --strict",
+    "run page": "run T --random 0 --page o.html",
+    "run trace": "run T --random 0 --trace kept",
+    "viz": "viz T",
+    "viz svg": "viz T -o o.svg",
+    "viz html": "viz T -o v.html",
+    "viz dot": "viz T -o o.dot",
+    "viz mmd": "viz T -o o.mmd",
+    "step": "step T --random 0",
+    "extract": "extract T --computation e",
+    "diff": "diff T T",
+}
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    seconds: float
+    megabytes: float
+    said: str
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with it."""
+        if "Traceback" in self.said:
+            return "traceback"
+        if self.code not in (0, 1, 2, 3):
+            return f"exit code {self.code}"
+        if self.megabytes > 1024 * GIGABYTES:
+            return f"{self.megabytes:,.0f} MB"
+        return "" if self.seconds <= 1.5 * SECONDS + 4 else f"{self.seconds:.1f} s"
+
+
+def outcome(target: Path, command: Sequence[str], seconds: float = SECONDS) -> Outcome:
+    """Run a command on a file in a process of its own, in the file's folder; seconds are those of the processor."""
+    arguments = [str(target) if each == "T" else each for each in command]
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "xbuild", *arguments, "--max-seconds", str(seconds)],
+            cwd=target.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, preexec_fn=_bounded, start_new_session=True,
+        )  # fmt: skip
+        end = time.monotonic() + 6 * seconds
+        while (found := os.wait4(child.pid, os.WNOHANG))[0] == 0:
+            time.sleep(0.02)
+            if time.monotonic() > end:
+                os.killpg(child.pid, signal.SIGKILL)
+                found = os.wait4(child.pid, 0)
+                break
+        child.returncode = os.waitstatus_to_exitcode(found[1])
+        out.seek(0)
+        said = out.read()
+    used = found[2]
+    return Outcome(
+        child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said.decode(errors="replace")
+    )
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="part of the name of a program or command")
+    parser.add_argument("--after", default="", help="begin with the program of this name")
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    chosen = parser.parse_args(arguments)
+    faults = count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for program, make in [*PROGRAMS.items()][[*PROGRAMS].index(chosen.after) if chosen.after else 0 :]:
+            target = Path(folder) / "program.hlo"
+            target.write_text(make())
+            for name, command in COMMANDS.items():
+                if not all({*each.split(",")} & {name, program} or each in program for each in chosen.only):
+                    continue
+                found = outcome(target, command.split(), chosen.seconds)
+                count, faults = count + 1, faults + bool(found.fault)
+                last = (found.said.strip().splitlines() or [""])[-1]
+                row = f"{program:28} {name:14} {found.code:4} {found.seconds:6.1f} s {found.megabytes:6.0f} MB"
+                print(f"{row}  {found.fault:12} {last[:90]}", flush=True)
+    print(f"{count} rows, {faults} faults")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
