@@ -14,10 +14,11 @@ from . import limits as limit
 from .callbacks import CallbackFailed
 from .custom_calls import CustomCallError
 from .denormals import environment, fesetenv, of_user, with_mode
+from .ends import interrupted, mismatched, raised, stuck, unregistered
 from .grid import Grid
 from .history import Mismatch
 from .limits import LimitReached, Limits
-from .report import Report, Stopped, interrupted, mismatched, raised, stuck, unregistered
+from .report import Report, Stopped
 
 
 def drive(

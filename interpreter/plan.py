@@ -12,7 +12,7 @@ from attrs import frozen
 
 from xbuild.graph import Computation
 from xbuild.nesting import room
-from xbuild.scheduling.effects import reached
+from xbuild.scheduling.sites import reached
 
 from .emit import MOST_WRITTEN, Emitter, Options
 from .lines import Line, Path

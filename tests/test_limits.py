@@ -20,7 +20,7 @@ from tests.limits_table import COMMANDS, outcome
 from xbuild.cli import main
 from xbuild.cli.watch import LIMIT
 from xbuild.diagnostics import BuildError
-from xbuild.scheduling.effects import MOST_PLACES, places_of, sites_of
+from xbuild.scheduling.sites import MOST_PLACES, places_of, sites_of
 
 SECONDS = 6
 SLOW = 3 * SECONDS  # on a busy machine

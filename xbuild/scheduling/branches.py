@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from shape_inference import Shape
 
 from ..graph import Instruction
-from .effects import Site, Step, collective_in
+from .effects import Step, collective_in
 from .program import devices_text
+from .sites import Site
 from .verdict import Row
 
 _SIGNS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}

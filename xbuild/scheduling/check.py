@@ -15,7 +15,6 @@ from ..graph import Module, ModuleGroup
 from ..nesting import room
 from .control import Control
 from .describe import finding
-from .effects import Site, collectives_of, feeds_of, transfers_of
 from .examine import Examination
 from .meetings import identities, meetings
 from .outside import outside
@@ -23,6 +22,7 @@ from .program import Program, Schedule, devices_text, program_of
 from .repair import repair, tries
 from .run import World
 from .settle import Settlement
+from .sites import Site, collectives_of, feeds_of, transfers_of
 from .structure import structure
 from .summary import is_summarised, summarised, unfinished
 from .transfers import transfers

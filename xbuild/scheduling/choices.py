@@ -11,10 +11,11 @@ from attrs import define, field
 from ..graph import Computation, Instruction
 from .analysis import key_of
 from .control import Control
-from .effects import Path, Site, branch_name, communicates, notable, steps
+from .effects import Path, branch_name, communicates, notable, steps
 from .entering import UNITS
 from .program import Class, Program, devices_text
 from .scans import slices_of
+from .sites import Site
 
 Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from .describe import finding, named
-from .effects import Site, collective_in, sites, steps
+from .effects import collective_in, steps
 from .run import Place, World
+from .sites import Site, sites
 from .skeleton import Skeleton
 from .verdict import Finding
 

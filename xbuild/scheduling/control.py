@@ -13,11 +13,12 @@ from ..graph import Instruction, Module
 from .analysis import key_of
 from .branches import decider_row
 from .describe import finding, named
-from .effects import LOOPS, Path, Site, Step, steps
+from .effects import LOOPS, Path, Step, steps
 from .facts import Facts
 from .known import propagated
 from .needed import Needed, needed
 from .program import Program, devices_text
+from .sites import Site
 from .uniformity import Uniformity, uniformity
 from .values import Values
 from .verdict import Finding

@@ -9,8 +9,9 @@ from attrs import evolve
 from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction
-from .effects import START_OF, Path, Site, collective_in, spelling, start_of, where
+from .effects import START_OF, Path, collective_in, spelling, start_of, where
 from .program import devices_text
+from .sites import Site
 from .verdict import Finding, Row
 
 SHOWN = 4

@@ -13,9 +13,10 @@ from ..graph import Computation, Instruction
 from .analysis import Key, key_of
 from .companions import companions, conflict
 from .control import Control
-from .effects import LOOPS, Path, Site, Step, communicates, steps
+from .effects import LOOPS, Path, Step, communicates, steps
 from .orders import Recorder
 from .run import Level, Place, Run, World
+from .sites import Site
 from .skeleton import Skeleton, skeleton
 from .stuck import deadlock
 from .verdict import Finding

@@ -19,12 +19,13 @@ from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction, Module
 from ..running import Evaluator, Value, same
-from .effects import Site, collective_in, collectives_of
+from .effects import collective_in
 from .groups import is_member
 from .lattice import Bounds, Leaf, bounded, is_value
 from .meetings import Identities
 from .program import Program
 from .ranges import met_bounds
+from .sites import Site, collectives_of
 
 MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
 ANY = "any"  # the turn of a device that may come any number of times

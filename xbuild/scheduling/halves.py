@@ -12,17 +12,15 @@ from .effects import (
     START_OF,
     TRANSFERS,
     Path,
-    Site,
     collective_in,
     communicates,
     notable,
-    reached,
     remembered,
-    sites_of,
     spelling,
     steps,
 )
 from .program import Class
+from .sites import Site, reached, sites_of
 from .verdict import Finding
 
 Dones = Mapping[Instruction | None, list[Site]]

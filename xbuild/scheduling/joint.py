@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from .effects import KINDS, Site, collective_in, start_of
+from .effects import collective_in, start_of
+from .sites import KINDS, Site
 
 if TYPE_CHECKING:
     from .run import Run

@@ -8,8 +8,9 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ..graph import Computation, Instruction
-from .effects import FEEDS, MEETS, Path, notable, sites
+from .effects import FEEDS, MEETS, Path, notable
 from .entering import UNITS, Choose, OrderOf, entered, waits
+from .sites import sites
 
 Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
 MANY = 6

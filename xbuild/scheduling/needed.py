@@ -12,11 +12,12 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ..graph import Computation, Instruction, Module
-from .effects import LOOPS, collective_in, collectives_of, communicates, reached, steps
+from .effects import LOOPS, collective_in, communicates, steps
 from .entering import UNITS
 from .meetings import Identities
 from .program import Program, linear
 from .scans import parted
+from .sites import collectives_of, reached
 
 Part: TypeAlias = int | None  # an element of a tuple; None for all of it
 

@@ -9,8 +9,8 @@ from typing import Any
 from attrs import define, field
 
 from ..graph import Computation, Instruction
-from .effects import Site, reached
 from .program import Program, linear
+from .sites import Site, reached
 from .skeleton import Skeleton
 from .verdict import Order, Orders
 

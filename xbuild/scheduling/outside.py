@@ -8,10 +8,11 @@ from shape_inference import TupleShape
 
 from ..graph import Computation, Instruction
 from .describe import finding, named
-from .effects import FEEDS, TRANSFERS, Site, acts, feeds_of, has_side_effect, notable, reached, sites_of
+from .effects import FEEDS, TRANSFERS, acts, has_side_effect, notable
 from .halves import is_pipelined
 from .program import Class, devices_text
 from .run import World
+from .sites import Site, feeds_of, reached, sites_of
 from .verdict import Finding
 
 _DONES = frozenset(TRANSFERS.values())

@@ -19,7 +19,7 @@ from shape_inference.types import leaves
 from ..graph import Computation, Instruction
 from ..running import result_shape
 from .analysis import Reading, flat, key_of
-from .effects import MEETS, Path, Site, collective_in, communicates, steps
+from .effects import MEETS, Path, collective_in, communicates, steps
 from .exchange import MOST_STEPS, Exchange, Promise, promised
 from .facts import Facts, ways_of
 from .lattice import Leaf, Open, bounds_of, is_value
@@ -41,6 +41,7 @@ from .readings import (
     widened,
 )
 from .scans import parted, results_of, slices_of, whole
+from .sites import Site
 
 MOST_ROUNDS = 16  # until all that a loop changes counts as unknown
 WIDENED = 3  # rounds after which bounds that still grow are given up

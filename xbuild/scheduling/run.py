@@ -9,10 +9,11 @@ from functools import cached_property
 from attrs import define, field, frozen
 
 from .cursors import Cursors
-from .effects import Path, Site
+from .effects import Path
 from .joint import Joiner
 from .meetings import Identities
 from .program import Program
+from .sites import Site
 from .skeleton import Skeleton
 from .transfers import Transfers
 

@@ -15,11 +15,12 @@ from attrs import define, evolve, field, frozen
 from ..deadline import ask
 from ..graph import Computation, Instruction
 from .analysis import Key, key_of
-from .effects import FEEDS, LOOPS, Path, acts, communicates, notable, reached, remembered, sites, steps, talks
+from .effects import FEEDS, LOOPS, Path, acts, communicates, notable, remembered, steps, talks
 from .orders import arranged
 from .program import linear
 from .run import World
 from .simulate import ALL, Decide, Event, Open, TooLongError, Tracer, Walk, order_of
+from .sites import reached, sites
 from .verdict import Orders
 
 Place: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation

@@ -8,7 +8,7 @@ from functools import cached_property
 from attrs import define, evolve, frozen
 
 from .describe import calls_text, finding
-from .effects import Site, collective_in, collectives_of, start_of
+from .effects import collective_in, start_of
 from .entering import UNITS
 from .examine import Examination
 from .outside import outside
@@ -17,6 +17,7 @@ from .run import Place, World
 from .scenarios import Outcomes, Row, Scenarios
 from .search import Search
 from .simulate import Event
+from .sites import Site, collectives_of
 from .totals import lacks
 from .verdict import Finding, Orders, VerdictKind
 

@@ -11,11 +11,12 @@ from attrs import define, field, frozen
 from ..deadline import ask
 from ..graph import Computation, Instruction
 from .analysis import key_of
-from .effects import Path, Site, Step, acts, collective_in, start_of, steps, talks
+from .effects import Path, Step, acts, collective_in, start_of, steps, talks
 from .entering import UNITS
 from .outside import reads
 from .program import Class
 from .run import World
+from .sites import Site
 
 Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
 Need: TypeAlias = tuple[int, Hashable, int]  # a device must have done this so often

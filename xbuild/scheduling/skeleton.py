@@ -8,9 +8,10 @@ from functools import cached_property
 from attrs import frozen
 
 from ..graph import Computation
-from .effects import Path, Site, notable, sites_of
+from .effects import Path, notable
 from .entering import UNITS, Choose, OrderOf, entered, waits
 from .links import Front, Walk
+from .sites import Site, sites_of
 
 
 @frozen(eq=False, slots=False)

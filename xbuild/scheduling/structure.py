@@ -10,9 +10,9 @@ from shape_inference.types import leaves
 
 from ..graph import Computation, Instruction
 from .describe import finding, named
-from .effects import Site, reached
 from .halves import halves
 from .program import Class, Program, linear, predecessors
+from .sites import Site, reached
 from .verdict import Finding
 
 

@@ -13,21 +13,12 @@ from attrs import define
 from ..graph import Computation, Instruction
 from .analysis import Leaf, Reading, TooMuchError, spread
 from .describe import finding
-from .effects import (
-    MOST_PLACES,
-    TRANSFERS,
-    Path,
-    Site,
-    communicates,
-    is_followed,
-    places_of,
-    reached,
-    sites_of,
-)
+from .effects import TRANSFERS, Path, communicates
 from .entering import UNITS
 from .outside import outside
 from .program import Program, devices_text
 from .run import World
+from .sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
 from .uniformity import Uniformity, varies
 from .verdict import Finding, Verdict
 

@@ -10,9 +10,10 @@ from shape_inference import compatible
 
 from ..graph import Instruction
 from .describe import absent, calls_text, finding, nest_finding, payload
-from .effects import Site, collective_in, collectives_of, nest, spelling, transfers_of, travelling
+from .effects import collective_in, nest, spelling, travelling
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
+from .sites import Site, collectives_of, transfers_of
 from .verdict import Finding
 
 OTHER = {"send": "recv", "recv": "send"}

@@ -16,23 +16,13 @@ from shape_inference import AnyShape, TupleShape
 
 from ..graph import Instruction, Module
 from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .effects import (
-    LOOPS,
-    Path,
-    Site,
-    base_of,
-    collective_in,
-    collectives_of,
-    has_side_effect,
-    reached,
-    start_of,
-    steps,
-)
+from .effects import LOOPS, Path, base_of, collective_in, has_side_effect, start_of, steps
 from .entering import UNITS
 from .meetings import Identities, identities
 from .numbering import Carried, Kind, Numbers
 from .program import Program
 from .scans import parted, results_of, slices_of, whole
+from .sites import Site, collectives_of, reached
 from .uniformity import SHARED, asks, varies
 
 MOST_WORK = 40_000  # instructions of all devices together

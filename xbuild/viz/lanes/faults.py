@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ...graph import Computation, Instruction
 from ...scheduling.describe import fact
-from ...scheduling.effects import Site, sites_of
 from ...scheduling.program import Program
+from ...scheduling.sites import Site, sites_of
 from ...scheduling.verdict import Verdict
 from ..kinds import kind_of
 from . import Arrow, State, Stop

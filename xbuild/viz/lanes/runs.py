@@ -9,8 +9,9 @@ from attrs import define, evolve, field
 
 from ...graph import Instruction
 from ...scheduling.describe import fact, payload
-from ...scheduling.effects import LOOPS, Site, where
+from ...scheduling.effects import LOOPS, where
 from ...scheduling.run import Place, Run
+from ...scheduling.sites import Site
 from ...scheduling.stuck import Stuck
 from ...scheduling.verdict import Verdict
 from ..kinds import FLOW, Kind, kind_of
