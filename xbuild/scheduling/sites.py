@@ -1,4 +1,4 @@
-"""Where a program communicates: each communicating instruction at each place, with the calls on the way to it."""
+"""Where a program communicates: each communicating instruction at each place, with the calls on the way."""
 
 from __future__ import annotations
 
