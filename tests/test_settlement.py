@@ -34,6 +34,61 @@ def test_an_order_is_searched_for_where_the_levels_refuse(seed: int) -> None:
     assert disagreement(program) is None
 
 
+# Device 0 sends, then receives in one branch; device 1, whose branches are two, must take the sending one first.
+SENDS = """
+HloModule a
+skip { ROOT x = f32[2] parameter(0) }
+both { x = f32[2] parameter(0)
+  t = token[] after-all()
+  c = (f32[2], u32[], token[]) send(x, t), channel_id=1
+  d = token[] send-done(c), channel_id=1
+  r = (f32[2], u32[], token[]) recv(t), channel_id=2, control-predecessors={d}
+  e = (f32[2], token[]) recv-done(r), channel_id=2
+  ROOT y = f32[2] get-tuple-element(e), index=0 }
+add { p = s32[] parameter(0)
+  q = s32[] parameter(1)
+  ROOT s = s32[] add(p, q) }
+ENTRY e { n = s32[] parameter(0)
+  x = f32[2] parameter(1)
+  zero = s32[] constant(0)
+  m = s32[] all-reduce(n), to_apply=add, channel_id=9
+  p = pred[] compare(m, zero), direction=GT
+  ROOT b = f32[2] conditional(p, x, x), true_computation=both, false_computation=skip }
+"""
+TAKES = """
+HloModule b
+skip { ROOT x = f32[2] parameter(0) }
+take { x = f32[2] parameter(0)
+  t = token[] after-all()
+  r = (f32[2], u32[], token[]) recv(t), channel_id=1
+  e = (f32[2], token[]) recv-done(r), channel_id=1
+  ROOT y = f32[2] get-tuple-element(e), index=0 }
+give { x = f32[2] parameter(0)
+  t = token[] after-all()
+  c = (f32[2], u32[], token[]) send(x, t), channel_id=2
+  d = token[] send-done(c), channel_id=2
+  ROOT y = f32[2] copy(x) }
+add { p = s32[] parameter(0)
+  q = s32[] parameter(1)
+  ROOT s = s32[] add(p, q) }
+ENTRY e { n = s32[] parameter(0)
+  x = f32[2] parameter(1)
+  zero = s32[] constant(0)
+  m = s32[] all-reduce(n), to_apply=add, channel_id=9
+  p = pred[] compare(m, zero), direction=GT
+  g = f32[2] conditional(p, x, x), true_computation=give, false_computation=skip
+  k = f32[2] conditional(p, x, x), true_computation=take, false_computation=skip
+  ROOT s = f32[2] add(g, k) }
+"""
+
+
+def test_an_order_that_was_searched_is_told_as_found() -> None:
+    verdict = xb.check(xb.ModuleGroup({0: xb.parse_hlo(SENDS), 1: xb.parse_hlo(TAKES)}))
+    names = [instruction.name for instruction in verdict.schedule[1]]
+    assert names.index("k") < names.index("g")
+    assert "not the recorded one on device 1" in str(verdict)
+
+
 # Which numbers of trips matter.
 
 

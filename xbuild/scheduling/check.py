@@ -148,7 +148,7 @@ class _Check:
                 device: dict(orders.get(device, ())).get(each.module.entry, each.module.entry.instructions)
                 for device, each in program.class_of.items()
             },
-            summary=_summary(program, examination, scope),
+            summary=_summary(program, orders, scope),
             reordered=orders,
         )
 
@@ -223,7 +223,7 @@ class _Check:
         return ""
 
 
-def _summary(program: Program, examination: Examination, scope: Scope) -> str:
+def _summary(program: Program, orders: Mapping[int, Orders], scope: Scope) -> str:
     counts = _counted(program)
     if not counts:
         return "no schedule can deadlock: nothing communicates, so nobody waits"
@@ -234,7 +234,7 @@ def _summary(program: Program, examination: Examination, scope: Scope) -> str:
         return f"no schedule can deadlock: {whose}"
     if scope == "given":
         return f"the given schedule runs to its end: {whose}"
-    changed = [device for device, orders in examination.recorder.orders().items() if orders]
+    changed = [device for device, each in sorted(orders.items()) if any(order != c.instructions for c, order in each)]
     order = (
         "the recorded order"
         if not changed

@@ -8,11 +8,11 @@ from attrs import frozen
 
 from ..graph import Computation, Instruction
 from .effects import (
-    ENTERING,
-    MEETING,
     COLLECTIVES,
     DONE_OF,
+    ENTERING,
     FEEDS,
+    MEETING,
     START_OF,
     TRANSFERS,
     Path,
