@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
+import re
 import signal
 import subprocess
 import sys
@@ -72,12 +72,13 @@ def outcome(target: Path, command: Sequence[str], seconds: float = SECONDS) -> O
     arguments = [str(target) if each == "T" else each for each in command]
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "xbuild", *arguments, "--max-seconds", str(seconds)],
+            [sys.executable, "-c", _BOUNDED, sys.executable, "-m", "xbuild", *arguments, "--max-seconds", str(seconds)],
             cwd=target.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, stdout=out,
-            stderr=subprocess.STDOUT, preexec_fn=_bounded, start_new_session=True,
+            stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-        end = time.monotonic() + 6 * seconds
+        end, peak = time.monotonic() + 6 * seconds, 0.0
         while (found := os.wait4(child.pid, os.WNOHANG))[0] == 0:
+            peak = max(peak, _peak(child.pid))
             time.sleep(0.02)
             if time.monotonic() > end:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -87,13 +88,24 @@ def outcome(target: Path, command: Sequence[str], seconds: float = SECONDS) -> O
         out.seek(0)
         said = out.read()
     used = found[2]
-    return Outcome(
-        child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said.decode(errors="replace")
-    )
+    return Outcome(child.returncode, used.ru_utime + used.ru_stime, peak, said.decode(errors="replace"))
 
 
-def _bounded() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
+_BOUNDED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def _peak(process: int) -> float:
+    """The most memory that a process has had, in MB; `ru_maxrss` counts what it shared with its parent, too."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def main(arguments: list[str] | None = None) -> int:

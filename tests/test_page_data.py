@@ -163,7 +163,7 @@ def test_a_verdict_needs_no_arguments_for_its_page(tmp_path: Path) -> None:
     """`check --page` takes random arguments where none are asked for."""
     out = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["check", f"{EXAMPLES / 'deadlocks' / 'ring.py'}:program", "--page", str(out)])
-    assert "deadlock: devices 0-3" in result.output
+    assert "deadlock: send.3 of devices 0-3 wait for each other" in result.output
     assert [each["cause"] for each in _data(out.read_text(encoding="utf-8"))["stop"]["devices"]] == [True] * 4
 
 

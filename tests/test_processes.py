@@ -174,18 +174,21 @@ def test_nowhere_to_tell_it(target: Path) -> None:
 
 
 @posix
+SMALL_FILES = """
+import os, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 @pytest.mark.parametrize("option", ["--outputs=out.npz", "--page=out.html", "--trace=out"])
 def test_a_file_that_finds_no_room_is_not_there(target: Path, tmp_path: Path, option: str) -> None:
     """A limit on the size of files stands for a disk that is full."""
-
-    def small() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-
-    words = ["run", str(target), "--random", "1", option]
+    words = [*COMMAND, "run", str(target), "--random", "1", option]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [*COMMAND, *words], cwd=tmp_path, env=environment, preexec_fn=small, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SMALL_FILES, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr

@@ -27,6 +27,7 @@ from ..memory import held_bytes
 LIMIT = 3
 """The exit code where a limit of the command was reached."""
 
+_LONGEST = 1e9  # seconds, some thirty years; no timer takes many times as much
 _AGAIN = 1.0  # seconds after which the alarm comes once more, where what it raised was swallowed
 _ROOT = Path(__file__).resolve().parents[2]
 _DOING = (
@@ -118,7 +119,7 @@ def _said_of(file: str) -> str | None:
 @contextmanager
 def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Iterator[Watch | None]:
     """Inside, the limits hold: TimeIsOver, or MemoryError, where one is reached."""
-    watch = None if seconds is None or math.isinf(seconds) else Watch(seconds, slack)
+    watch = None if seconds is None or seconds > _LONGEST else Watch(seconds, slack)
     with ExitStack() as stack:
         if bytes is not None:
             stack.enter_context(_bounded(bytes))
