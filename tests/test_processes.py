@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -173,7 +172,6 @@ def test_nowhere_to_tell_it(target: Path) -> None:
             )
 
 
-@posix
 SMALL_FILES = """
 import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -182,14 +180,14 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@posix
 @pytest.mark.parametrize("option", ["--outputs=out.npz", "--page=out.html", "--trace=out"])
 def test_a_file_that_finds_no_room_is_not_there(target: Path, tmp_path: Path, option: str) -> None:
     """A limit on the size of files stands for a disk that is full."""
     words = [*COMMAND, "run", str(target), "--random", "1", option]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SMALL_FILES, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", SMALL_FILES, *words]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
     assert "File too large" in done.stderr.splitlines()[-1]
