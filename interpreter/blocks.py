@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shape_inference import Shape
 from xbuild.graph import Computation, Instruction
 
+from .contraction import contracted
 from .lines import Path, Place
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def emit_shared(
     emitter.lines.add(f"if {kept} is None:", path)
     with emitter.lines.block():
         with emitter.unmarked():
-            emitter.run(block, local, path)
+            emitter.run(computation, block, local, path)
         needed = [leaf for i in _needed_after(computation, block) for leaf in flat(local[i])]
         names = "".join(f"{name}, " for name in dict.fromkeys(needed) if name.startswith("v"))
         emitter.lines.add(f"device.share({number}, ({names}))", path)
@@ -51,7 +52,8 @@ def emit_shared(
 
 
 def _needed_after(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions of a block that others use."""
-    inside = set(block)
+    """The instructions of a block that others use, the factors of products that they do not round among them."""
+    inside, sums = set(block), contracted(computation)
     used = {operand for i in computation.instructions if i not in inside for operand in i.operands} | {computation.root}
+    used |= {factor for i, product in sums.items() if i not in inside for factor in product.operands}
     return [instruction for instruction in block if instruction in used]

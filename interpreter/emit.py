@@ -17,6 +17,7 @@ from xbuild.scheduling.analysis import spread
 from xbuild.scheduling.effects import is_under_way
 
 from .blocks import emit_shared, is_costly
+from .contraction import contracted, contracted_text
 from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
 from .flushing import flush_lines, is_flushing
@@ -133,14 +134,18 @@ class Emitter:
             if is_shared and any(map(is_costly, block)):
                 emit_shared(self, computation, block, local, path)
             else:
-                self.run(block, local, path)
+                self.run(computation, block, local, path)
         return local[computation.root]
 
-    def run(self, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path) -> None:
-        """The lines of these instructions, one after the other."""
+    def run(
+        self, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
+    ) -> None:
+        """The lines of these instructions of a computation, one after the other."""
+        sums = contracted(computation)
         for instruction in block:
             operands = [local[operand] for operand in instruction.operands]
-            local[instruction] = self.instruction(instruction, operands, path)
+            factors = [local[factor] for factor in sums[instruction].operands] if instruction in sums else []
+            local[instruction] = self.instruction(instruction, operands, path, factors)
 
     def is_shared(self, instruction: Instruction, path: Path) -> bool:
         """Whether it has the same value on every device, and can be computed by one for all."""
@@ -150,9 +155,15 @@ class Emitter:
             return False  # each device marks for itself what is inside
         return site_of(instruction, [place.instruction for place in path]) in self.options.shared
 
-    def instruction(self, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    def instruction(
+        self, instruction: Instruction, operands: list[Expr], path: Path, factors: Sequence[Expr] = ()
+    ) -> Expr:
+        """The lines of an instruction; `factors` are those of a product that it does not round."""
         here = (*path, Place(instruction))
-        result: Expr = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        if factors:
+            result = _contracted_rule(self, instruction, [*operands, *factors], here)
+        else:
+            result = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
         self.check(instruction, operands, result, here)
         self.observe(instruction, result, here)
         return result
@@ -250,6 +261,16 @@ def _flushed_rule(emitter: Emitter, instruction: Instruction, operands: list[Exp
     if emitter.options.lifted:
         return emitter.evaluated(instruction.shape, spell(call), path)
     return with_scalars(emitter, instruction.shape, spell(call), path)
+
+
+def _contracted_rule(emitter: Emitter, instruction: Instruction, taken: list[Expr], path: Path) -> Expr:
+    """A sum whose product is not rounded; `taken` are its operands, then the product's."""
+    flush = flush_lines if emitter.options.flushed else lambda _, exprs: exprs
+    texts = [spell(expr) for expr in flush(emitter, taken)]
+    text = spelled(instruction, texts[:2])
+    assert text is not None
+    (found,) = flush(emitter, [contracted_text(emitter.bind, instruction, text, texts)])
+    return emitter.evaluated(instruction.shape, spell(found), path)
 
 
 def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:

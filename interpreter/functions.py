@@ -190,11 +190,26 @@ def _added(a: Array, b: Array) -> tuple[Any, Any]:
 
 
 def _squared(x: Array) -> tuple[Any, Any]:
-    """A square, and what its rounding lost: x is taken apart in halves of 26 bits, whose products are exact."""
-    square, stretched = x * x, x * 134217729.0
-    high = stretched - (stretched - x)
-    low = x - high
+    """A square, and what its rounding lost: the products of halves of x are exact."""
+    square, (high, low) = x * x, _halves(x)
     return square, ((high * high - square) + 2 * high * low) + low * low
+
+
+def _halves(x: Array) -> tuple[Any, Any]:
+    """Two numbers of 26 bits whose sum x is."""
+    stretched = x * 134217729.0
+    high = stretched - (stretched - x)
+    return high, x - high
+
+
+def lost_by_product(a: Array, b: Array, product: Array) -> Any:
+    """What the rounding of a product lost, exact; 0 where that cannot be had, as near the largest numbers."""
+    if product.dtype == np.float32:
+        lost = a.astype(np.float64) * b - product
+    else:
+        (high, low), (upper, lower) = _halves(a), _halves(b)
+        lost = ((high * upper - product) + high * lower + low * upper) + low * lower
+    return np.where(np.isfinite(lost), lost, 0)
 
 
 def complex_logistic(operand: Array) -> Any:

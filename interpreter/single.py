@@ -13,6 +13,7 @@ from shape_inference import Shape
 from xbuild.graph import Computation, Instruction
 from xbuild.op import OPS
 
+from .contraction import is_near, product_of
 from .meetings import Meeting
 from .region import Region
 from .requests import Request, attributes_of
@@ -51,6 +52,7 @@ def _called(instruction: Instruction, sequential: bool) -> Rule:
     rule, gather = kernel(instruction) or compute[instruction.opcode], OPS[instruction.opcode].gather
     segments, shape, attributes = instruction.segments, instruction.shape, instruction.attribute_values()
     if kernel(instruction) is not None:
+        rule = _as_rounded(instruction, rule)
         return lambda who, operands: scalars(np.asarray(rule(*operands)), shape)
     regions = {key: Region.of(value, sequential) for key, value in attributes.items() if isinstance(value, Computation)}
     plain = {key: value for key, value in attributes.items() if key not in regions}
@@ -60,6 +62,22 @@ def _called(instruction: Instruction, sequential: bool) -> Rule:
         return scalars(_arrays(rule(*gather(tuple(operands), segments), **plain, **inside)), shape)
 
     return called
+
+
+def _as_rounded(instruction: Instruction, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule, which gives nothing where a run may add a product that it has not rounded, and that would show."""
+    product = product_of(instruction)
+    if product is None:
+        return rule
+    number = instruction.operands.index(product)
+
+    def careful(*operands: Any) -> Any:
+        total = rule(*operands)
+        if is_near(total, operands[number]).any():
+            raise ArithmeticError("how the product is rounded would show")
+        return total
+
+    return careful
 
 
 def _arrays(value: Any) -> Any:
