@@ -45,6 +45,11 @@ class PrimitiveType:
         return self.kind in ("signed", "unsigned")
 
     @property
+    def bit_width(self) -> int:
+        """The bits that an element counts for where bits are read as another type: of a pred the 8 of its byte."""
+        return 8 if self.kind == "pred" else self.bits
+
+    @property
     def is_native(self) -> bool:
         """Whether NumPy itself, without ml_dtypes, computes in this type."""
         return self.dtype.isbuiltin == 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import evolve
 
 from shape_inference import Dims, Shape
 from shape_inference.dims import limits
-from shape_inference.types import PrimitiveType, bf16, f8e8m0fnu, primitive_type
+from shape_inference.types import PrimitiveType, bf16, f8e8m0fnu, pred, primitive_type, u8
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
@@ -53,6 +54,10 @@ def _saturated(value: Array, to: PrimitiveType) -> Any:
 @compute
 def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     source, target = primitive_type(operand.dtype), new_element_type
+    if target.kind == "pred" and source is not target:
+        return _truths(bitcast_convert(operand, new_element_type=u8))
+    if source.kind == "pred" and source is not target:
+        operand, source = np.asarray(operand).view(np.uint8), u8
     if min(source.bits, target.bits) < 8 and source is not target:
         return _from_bits(_to_bits(np.asarray(operand), source), source.bits, target)
     array = np.ascontiguousarray(operand).reshape(np.shape(operand))
@@ -61,6 +66,11 @@ def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     if source.bits > target.bits:
         return array[..., None].view(target.dtype)
     return array.view(target.dtype)[..., 0]
+
+
+def _truths(octets: Array) -> Any:
+    """Bytes as preds: every one but 0 is true, and true is 1."""
+    return octets != 0
 
 
 def _to_bits(array: Array, of: PrimitiveType) -> Array:
@@ -93,6 +103,8 @@ def bitcast(emitter: Emitter, instruction: Instruction, operands: list[Expr], pa
 
 def relaid(operand: Array, source: Shape, target: Shape) -> Any:
     """The bytes of an array as they lie in one layout, read as they lie in another."""
+    if target.dtype is pred and source.dtype is not pred:
+        return _truths(relaid(operand, source, evolve(target, dtype=u8)))
     if source.is_dynamic:
         return np.asarray(operand).view(target.dtype.dtype)
     laid = np.ascontiguousarray(np.asarray(operand).transpose(_major_to_minor(source))).reshape(-1)

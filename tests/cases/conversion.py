@@ -97,15 +97,37 @@ BITS: list[tuple[Any, str, Any]] = [
     (array("s8", [-1]), "u8", array("u8", [255])),
     (array("c64", [1 + 2j]), "c64", array("c64", [1 + 2j])),
 ]
+OCTETS = "XLA, ShapeInference::InferBitcastConvertShape: primitive_util::BitWidth(PRED) is 8"
+TRUTHS = array("pred", [1, 0, 1, 1])
+# A pred is a byte: 0 or 1, and every other byte becomes 1, as `not` and `select` of XLA:CPU read it.
+PREDS: list[tuple[Any, str, Any]] = [
+    (TRUTHS, "u8", array("u8", [1, 0, 1, 1])),
+    (array("pred", True), "s8", array("s8", 1)),
+    (TRUTHS, "u32", array("u32", 0x01010001)),
+    (np.array([TRUTHS, ~TRUTHS]), "s32", array("s32", [0x01010001, 0x00000100])),
+    (TRUTHS[:2], "bf16", _bits("bf16", [1])[0]),
+    (TRUTHS, "u4", array("u4", [[1, 0], [0, 0], [1, 0], [1, 0]])),
+    (TRUTHS, "u1", array("u1", [[1, 0, 0, 0, 0, 0, 0, 0], [0] * 8, [1, 0, 0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]])),
+    (TRUTHS, "f8e5m2", _bits("f8e5m2", [1, 0, 1, 1])),
+    (TRUTHS, "pred", TRUTHS),
+    (array("u8", [0, 1, 2, 254, 255]), "pred", array("pred", [0, 1, 1, 1, 1])),
+    (array("s8", -128), "pred", array("pred", True)),
+    (array("f64", 1.0), "pred", array("pred", [0, 0, 0, 0, 0, 0, 1, 1])),
+    (array("f32", [[1.0], [-0.0]]), "pred", array("pred", [[[0, 0, 1, 1]], [[0, 0, 0, 1]]])),
+    (array("s4", [[1, 0], [0, 0], [0, -8]]), "pred", array("pred", [1, 0, 1])),
+    (array("u16", []), "pred", np.zeros((0, 2), bool)),
+]
 
 
 def _bitcasts() -> Iterator[Case]:
     for operand, target, result in BITS:
         name = f"bitcast-{primitive_type(operand.dtype)}-{target}"
         yield Case(name, xb.ops.bitcast_convert, (operand,), result, _to(target), source=BITCAST)
-    # Real XLA reads the eight bytes of pred[8] as eight elements.
-    bits, octet = array("pred", [1, 0, 1, 0, 0, 0, 0, 1]), array("u8", 0b10000101)
-    yield Case("bitcast-pred-u8", xb.ops.bitcast_convert, (bits,), octet, _to("u8"), source=BITCAST, oracle=False)
+    for operand, target, result in PREDS:
+        name = f"bitcast-{xb.primitive_type(operand.dtype)[operand.shape]}-{target}"
+        # The way to real XLA leads through StableHLO, in which a pred counts as one bit.
+        runs = operand.dtype == np.bool_ and target == "pred"
+        yield Case(name, xb.ops.bitcast_convert, (operand,), result, _to(target), source=OCTETS, oracle=runs)
 
 
 # exponent bits, mantissa bits, type, operand, result
@@ -175,8 +197,10 @@ REFUSALS: list[Refusal] = [
         ("u8[3,3]", UNFIT, ("3", "4", "u8", "f32")),
         ("u8[]", "rank_too_small", ("u8[]", "f32", "4")),
         ("c64[2]", FLOAT, ("c64", "f32")),
-        ("pred[4]", UNFIT, ("4", "32", "pred", "f32")),
+        ("pred[8]", UNFIT, ("8", "4", "32", "pred", "f32")),
+        ("pred[]", "rank_too_small", ("pred[]", "f32", "4")),
     ),
+    *_refused(xb.bitcast_convert, _to("pred"), ("c64[2]", FLOAT, ("c64", "pred")), ("u4[4]", UNFIT, ("4", "2", "8"))),
     *_refused(xb.reduce_precision, _bits_of(0, 10), ("f32[2]", "invalid_attribute", ("exponent_bits", "0"))),
     *_refused(xb.reduce_precision, _bits_of(5, -1), ("f16[2]", "invalid_attribute", ("mantissa_bits", "-1"))),
     *_refused(xb.reduce_precision, _bits_of(5, 10), ("s32[2]", FLOAT, ("s32",))),
@@ -223,6 +247,7 @@ CASES += [
         np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1),
     ),
     laid(np.array([True, False]), "s8[2]", [1, 0]),
+    laid(np.uint16([0x0200, 0x00FF]), "pred[2,2]{0,1}", np.array([[False, True], [True, False]])),
     laid(np.float32(1), "s32[1]", [0x3F800000]),
     laid(np.float32([1]), "s32[]", 0x3F800000),
     laid(
