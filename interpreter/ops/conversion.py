@@ -9,11 +9,23 @@ from attrs import evolve
 
 from shape_inference import Dims, Shape
 from shape_inference.dims import limits
-from shape_inference.types import PrimitiveType, bf16, f8e8m0fnu, pred, primitive_type, u8
+from shape_inference.types import (
+    PrimitiveType,
+    bf16,
+    f8e4m3b11fnuz,
+    f8e4m3fnuz,
+    f8e5m2,
+    f8e5m2fnuz,
+    f8e8m0fnu,
+    f16,
+    pred,
+    primitive_type,
+    u8,
+)
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
-from ..lifting import narrowed, widened
+from ..lifting import narrowed, quieted, widened
 from ..lines import Path
 from ..rules import compute, planned
 
@@ -35,7 +47,26 @@ def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
         value = value.real
     if value.dtype.kind == "f" and new_element_type.is_integer:
         return _saturated(value, new_element_type)
+    if operand.dtype in _ODD_NANS or target in _ODD_NANS:
+        return _with_nans(value, operand.dtype, target)
     return narrowed(value, target)
+
+
+_UNSIGNED_NAN = frozenset(t.dtype for t in (f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnuz))
+_ODD_NANS = _UNSIGNED_NAN | {f16.dtype, f8e5m2.dtype}
+
+
+def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    """A conversion with NaNs as XLA:CPU has them.
+
+    To and from f16 they become quiet, -0 that stands for NaN becomes one without a sign, and of those of f8e5m2, all
+    alike where they are computed in f16, f32 and f64 make two, of either sign.
+    """
+    if value.dtype.kind == "f" and f16.dtype in (source, target):
+        value = quieted(value)
+    if source in _UNSIGNED_NAN:
+        value = np.where(np.isnan(value), value.dtype.type(np.nan), value)
+    return value.astype(target) if source.itemsize >= 4 else narrowed(value, target)
 
 
 def _saturated(value: Array, to: PrimitiveType) -> Any:
@@ -164,9 +195,9 @@ def stochastic_convert(operand: Array, random: Array, *, new_element_type: Primi
         inner, outer = _neighbours(size, new_element_type.dtype)
     place = np.where(np.isfinite(outer), (size - inner) / (outer - inner), 0)
     chosen = np.copysign(np.where(draw < np.ldexp(place, bits).astype(np.uint64), outer, inner), value)
-    return (
-        _saturated(chosen, new_element_type) if new_element_type.is_integer else chosen.astype(new_element_type.dtype)
-    )
+    if new_element_type.is_integer:
+        return _saturated(chosen, new_element_type)
+    return narrowed(chosen, new_element_type.dtype)
 
 
 def _neighbours(size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

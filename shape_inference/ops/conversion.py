@@ -41,7 +41,7 @@ def _joined(shape: Shape, new: PrimitiveType) -> Shape:
         refuse(
             "dimension_mismatch",
             f"operand is {shape}: its minor dimension is {shape.bound(shape.rank - 1)}, "
-            f"and {ratio} elements {shape.dtype} of {shape.dtype.bit_width} bits make one {new} of {new.bit_width} bits",
+            f"and {ratio} elements {shape.dtype} of {shape.dtype.bit_width} bits make one {new} of {new.bit_width}",
         )
     kept = shape.dynamic[:-1]
     return Shape(new, shape.dims[:-1], kept if any(kept) else ())
