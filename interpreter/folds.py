@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .lifting import narrowed
 from .region import Region
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ def _combined_by_ufunc(opcode: str, values: Sequence[Array]) -> Array:
     total = values[0].astype(wide)
     for value in values[1:]:
         ufunc(total, value.astype(wide, copy=False), out=total)
-    return total.astype(values[0].dtype, copy=False)
+    return narrowed(total, values[0].dtype)
 
 
 def _fold_left(function: Callable[[Any, Any], Any], values: Iterable[Any]) -> Any:
@@ -91,7 +92,7 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -
         result = ufunc(operand.astype(wide, copy=False), initial)
     else:
         result = ufunc.reduce(operand.astype(wide, copy=False), axis=axes, dtype=wide, initial=initial)
-    return np.asarray(result).astype(operand.dtype, copy=False)
+    return narrowed(np.asarray(result), operand.dtype)
 
 
 def _columns(operand: Array, axes: tuple[int, ...]) -> Array:

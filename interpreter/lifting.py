@@ -13,6 +13,7 @@ from shape_inference.types import (
     f4e2m1fn,
     f8e4m3b11fnuz,
     f8e4m3fnuz,
+    f8e5m2,
     f8e5m2fnuz,
     f8e8m0fnu,
     primitive_type,
@@ -43,9 +44,34 @@ def widened(array: Array) -> Array:
     return array if array.dtype.isbuiltin == 1 else array.astype(WIDE[array.dtype])
 
 
+ONE_NAN = {f8e5m2.dtype: 0x7F, f4e2m1fn.dtype: 0x8}
+"""Types in which every NaN that is computed has the same bits, as XLA:CPU rounds: of one without NaN those of -0."""
+
+
 def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     """Values rounded, or wrapped, to a type."""
-    return array if array.dtype == dtype else array.astype(dtype)
+    if array.dtype == dtype:
+        return array
+    if dtype in ONE_NAN and array.dtype.kind == "f":
+        return _with_one_nan(array, dtype)
+    return array.astype(dtype)
+
+
+def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Any:
+    rounded = array.astype(dtype)
+    nans = np.isnan(array)
+    if not nans.any():
+        return rounded
+    return np.where(nans, np.array(ONE_NAN[dtype], np.uint8).view(dtype), rounded)
+
+
+def quieted(array: Array) -> Array:
+    """Floats with the highest bit of the mantissa set in every NaN, as a processor converts them and NumPy does not."""
+    nans = np.isnan(array)
+    if not nans.any():
+        return array
+    bits = array.view(f"u{array.dtype.itemsize}")
+    return np.where(nans, bits | bits.dtype.type(1 << np.finfo(array.dtype).nmant - 1), bits).view(array.dtype)
 
 
 def common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
@@ -79,7 +105,7 @@ def lift_unary(kernels: ByKind) -> Kernel:
         if dtype.isbuiltin == 1:
             return kernels[dtype.kind](operand)
         wide = WIDE[dtype]
-        return kernels[wide.kind](operand.astype(wide)).astype(dtype)
+        return narrowed(kernels[wide.kind](operand.astype(wide)), dtype)
 
     return rule
 

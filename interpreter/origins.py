@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from shape_inference import Dims, Shape
+from shape_inference import Dims, PrimitiveType, Shape
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.rules import RuleTable
 from shape_inference.windows import Window
@@ -115,6 +115,15 @@ def _with_indices(instruction: Instruction, values: Sequence[Any], tables: Origi
 
 def numbered(value: Any) -> Array:
     return np.arange(np.size(value)).reshape(np.shape(value))
+
+
+@origins
+def bitcast_convert(operand: Any, *, new_element_type: PrimitiveType) -> Origins:
+    """Each element from the one that it is a part of, or from those that it is made of."""
+    result = compute["bitcast_convert"](operand, new_element_type=new_element_type)
+    held, made = np.size(operand), np.size(result)
+    parts = np.arange(max(held, made)) // max(1, made // held)
+    return [parts.reshape(made, -1)]
 
 
 @origins

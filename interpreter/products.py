@@ -10,6 +10,8 @@ import numpy as np
 from shape_inference import primitive_type
 from xbuild.attributes import Array
 
+from .lifting import narrowed
+
 DType: TypeAlias = np.dtype[Any]
 
 _EXACT = ((np.dtype(np.float32), 24), (np.dtype(np.float64), 53))
@@ -44,7 +46,7 @@ def finished(sums: Array, result: DType) -> Array:
         return np.asarray(sums != 0)
     if sums.dtype.kind == "f" and primitive_type(result).is_integer:
         sums = sums.astype(np.int64)
-    return sums.astype(result, copy=False)
+    return narrowed(sums, result)
 
 
 _GEMV, _GEMM = 2**13, 2**17

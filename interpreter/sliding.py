@@ -13,6 +13,7 @@ from xbuild.attributes import Array
 
 from .applying import applied
 from .folds import Arrays, accumulator, ufunc_of
+from .lifting import narrowed
 from .region import Region
 from .windowing import in_parts, is_whole, taps
 
@@ -47,7 +48,7 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array
         total = operand[part].astype(wide, copy=False)
         for axis in _order(window, total.shape):
             total = _along(ufunc, neutral, total, axis, window[axis])
-        result[part] = ufunc(total, start)
+        result[part] = narrowed(ufunc(total, start), operand.dtype)
     return result
 
 

@@ -50,6 +50,11 @@ class PrimitiveType:
         return self.kind in ("signed", "unsigned")
 
     @property
+    def bit_width(self) -> int:
+        """The bits that an element counts for where bits are read as another type: of a pred the 8 of its byte."""
+        return 8 if self.kind == "pred" else self.bits
+
+    @property
     def is_native(self) -> bool:
         """Whether NumPy itself, without ml_dtypes, computes in this type."""
         return self.dtype.isbuiltin == 1
@@ -298,3 +303,12 @@ def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
 def compatible(a: AnyShape, b: AnyShape) -> bool:
     """Whether two shapes are the same but for layout."""
     return a is b or a == b or a.plain() == b.plain()
+
+
+def of_one_width(a: AnyShape, b: AnyShape) -> bool:
+    """Whether two shapes are the same but for layout and element types, and these are equally wide."""
+    if isinstance(a, TupleShape) and isinstance(b, TupleShape):
+        return len(a) == len(b) and all(map(of_one_width, a.elements, b.elements))
+    if not isinstance(a, Shape) or not isinstance(b, Shape):
+        return a is b
+    return a.dtype.bits == b.dtype.bits and compatible(a.with_dtype(b.dtype), b)

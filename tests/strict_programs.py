@@ -203,6 +203,11 @@ PROGRAMS = [
             [("nan_converted", "stochastic_convert", (2,), 0), ("value_out_of_range", "stochastic_convert", (1,), 0)]),
     Program("reduce-precision", lambda x: xb.reduce_precision(x, exponent_bits=5, mantissa_bits=10),
             (array(f32, 1, 1e6),), [("value_out_of_range", "reduce_precision", (1,), 0)]),
+    Program("bytes-read-as-preds", lambda x: xb.bitcast_convert(x, xb.pred), (array(np.uint16, 256, 512, 1023),),
+            [("value_out_of_range", "bitcast_convert", (1, 1), 2)]),
+    Program("bytes-laid-as-preds", lambda x: xb.bitcast(x, xb.parse_shape("pred[2,2]{0,1}")),
+            (array(np.uint16, 0x0100, 0x0200),), [("value_out_of_range", "bitcast", (1, 1), 0)]),
+    Program("preds-read-as-bytes", lambda x: xb.bitcast_convert(x, xb.u8), (np.array([True, False]),), []),
     # indices
     Program("dynamic-slice", lambda x, i, j: xb.dynamic_slice(x, [i, j], (2, 2)),
             (np.zeros((4, 4), f32), s32(3), s32(-1)), [("index_clamped", "dynamic_slice", None, 0)] * 2),

@@ -52,6 +52,10 @@ def _last(_: xb.Value, new: xb.Value) -> xb.Value:
 
 CASES: dict[str, tuple[Build, list[Any]]] = {
     "add": (lambda x, y: xb.ops.add(x, y), [(2, 3), (2, 3)]),
+    "bitcast_convert to narrower": (lambda x: xb.bitcast_convert(x, xb.u8), [(2, 3)]),
+    "bitcast_convert to wider": (lambda x: xb.bitcast_convert(x, xb.u16), [np.array([[1, 2], [3, 4]], np.uint8)]),
+    "bitcast_convert of preds": (lambda x: xb.bitcast_convert(x, xb.u16), [np.array([[1, 0], [1, 1]], bool)]),
+    "bitcast_convert to preds": (lambda x: xb.bitcast_convert(x, xb.pred), [np.array([255, 0x100], np.uint16)]),
     "clamp": (lambda x: xb.clamp(-0.5, x, 0.5), [(4,)]),
     "select": (lambda p, x, y: xb.ops.select(p, x, y), [np.array([True, False, True]), (3,), (3,)]),
     "broadcast": (lambda x: xb.ops.broadcast(x, sizes=(2, 3, 4), dimensions=(2, 0)), [(4, 2)]),

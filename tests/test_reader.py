@@ -635,3 +635,50 @@ def test_the_command_line_reads_files_of_hlo(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, ["show", str(bad)])
     assert refused.exit_code == 1
     assert "bad.hlo:3:14: negate: the result is f32[2], and f32[3] is written [shape_mismatch]" in refused.stderr
+
+
+BITS = """HloModule bits
+
+ENTRY main (p: u64[2]) -> {root} {{
+  p = u64[2] parameter(0)
+  r = (u64[2], {dtype}[2]) rng-bit-generator(p), algorithm=rng_three_fry
+  g = {dtype}[2] get-tuple-element(r), index=1
+  ROOT z = {root} {line}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "root", "line", "wanted"),
+    [
+        ("f32", "f32[2]", "copy(f32[2] g)", np.uint32([43444564, 2150618427])),
+        ("f32", "f32[2]", "add(g, g)", np.uint32([86889128, 6269558])),
+        ("f32", "f64[2]", "convert(f32[2] g)", np.float64([43444564, 2150618427])),
+        ("f32", "s32[2]", "bitcast-convert(g)", np.uint32([43444564, 2150618427]).view(np.int32)),
+        ("f32", "(f32[2], u64[2])", "tuple(g, p)", (np.uint32([43444564, 2150618427]), np.uint64([1, 2]))),
+        ("s32", "s32[2]", "negate(g)", np.uint32([4251522732, 2144348869])),
+        ("bf16", "bf16[2]", "copy(g)", np.uint16([59732, 54587])),
+    ],
+)
+def test_random_bits_are_unsigned_whatever_is_written(dtype: str, root: str, line: str, wanted: Any) -> None:
+    """As real XLA computes these programs, whose parser takes what is written."""
+    module = xb.parse_hlo(BITS.format(dtype=dtype, root=root, line=line))
+    found = evaluate(module.entry, np.uint64([1, 2]))
+    for one, other in zip(*((each if isinstance(each, tuple) else (each,)) for each in (found, wanted)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert "u32" in str(module) or "u16" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "root", "line"),
+    [
+        ("f32", "f32[2]", "sqrt(g)"),
+        ("f32", "f64[2]", "copy(g)"),
+        ("f32", "f32[3]", "copy(g)"),
+        ("pred", "pred[2]", "copy(g)"),
+    ],
+)
+def test_random_bits_are_no_floats(dtype: str, root: str, line: str) -> None:
+    with pytest.raises(xb.XbuildError):
+        xb.parse_hlo(BITS.format(dtype=dtype, root=root, line=line))

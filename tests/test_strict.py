@@ -313,11 +313,11 @@ def test_an_observer_sees_the_same_beside_it() -> None:
 
 HAND_ON = frozenset({
     "add_dependency", "after_all", "all_gather", "all_gather_done", "all_gather_start", "all_reduce_done",
-    "all_reduce_start", "all_to_all", "async_done", "async_start", "async_update", "bitcast", "bitcast_convert",
-    "broadcast", "call", "clamp", "collective_broadcast", "collective_permute", "collective_permute_done",
-    "collective_permute_start", "compare", "complex", "concatenate", "constant", "copy", "copy_done", "copy_start",
-    "domain", "fusion", "get_dimension_size", "get_tuple_element", "infeed", "opt_barrier", "outfeed", "pad",
-    "parameter", "partition_id", "ragged_all_to_all", "recv", "recv_done", "replica_id", "reshape", "reverse",
+    "all_reduce_start", "all_to_all", "async_done", "async_start", "async_update", "broadcast", "call", "clamp",
+    "collective_broadcast", "collective_permute", "collective_permute_done", "collective_permute_start", "compare",
+    "complex", "concatenate", "constant", "copy", "copy_done", "copy_start", "domain", "fusion",
+    "get_dimension_size", "get_tuple_element", "infeed", "opt_barrier", "outfeed", "pad", "parameter",
+    "partition_id", "ragged_all_to_all", "recv", "recv_done", "replica_id", "reshape", "reverse",
     "rng_bit_generator", "rng_get_and_update_state", "scan", "select", "send", "send_done", "slice", "topk",
     "transpose", "tuple", "while",
 })  # fmt: skip

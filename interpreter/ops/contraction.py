@@ -14,7 +14,7 @@ from shape_inference import Dims, PrimitiveType, primitive_type
 from shape_inference.ops.contraction import renumbered
 from xbuild.attributes import Array
 
-from ..lifting import common, widened
+from ..lifting import common, narrowed, widened
 from ..products import DType, finished, matmul, working_type
 from ..ragged import Ragged
 from ..rules import compute
@@ -160,7 +160,7 @@ def scaled_dot(
         preferred_element_type=None,
     )
     dtype = preferred_element_type.dtype if preferred_element_type else common(lhs.dtype, rhs.dtype)
-    return found.astype(dtype, copy=False)
+    return narrowed(found, dtype)
 
 
 def _scaled(operand: Array, scale: Array) -> Any:

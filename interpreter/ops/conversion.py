@@ -5,14 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import evolve
 
 from shape_inference import Dims, Shape
 from shape_inference.dims import limits
-from shape_inference.types import PrimitiveType, bf16, f8e8m0fnu, primitive_type
+from shape_inference.types import (
+    PrimitiveType,
+    bf16,
+    f8e4m3b11fnuz,
+    f8e4m3fnuz,
+    f8e5m2,
+    f8e5m2fnuz,
+    f8e8m0fnu,
+    f16,
+    pred,
+    primitive_type,
+    u8,
+)
 from xbuild.attributes import Array
 from xbuild.graph import Instruction
 
-from ..lifting import narrowed, widened
+from ..lifting import narrowed, quieted, widened
 from ..lines import Path
 from ..rules import compute, planned
 
@@ -34,7 +47,26 @@ def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
         value = value.real
     if value.dtype.kind == "f" and new_element_type.is_integer:
         return _saturated(value, new_element_type)
+    if operand.dtype in _ODD_NANS or target in _ODD_NANS:
+        return _with_nans(value, operand.dtype, target)
     return narrowed(value, target)
+
+
+_UNSIGNED_NAN = frozenset(t.dtype for t in (f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnuz))
+_ODD_NANS = _UNSIGNED_NAN | {f16.dtype, f8e5m2.dtype}
+
+
+def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    """A conversion with NaNs as XLA:CPU has them.
+
+    To and from f16 they become quiet, -0 that stands for NaN becomes one without a sign, and of those of f8e5m2, all
+    alike where they are computed in f16, f32 and f64 make two, of either sign.
+    """
+    if value.dtype.kind == "f" and f16.dtype in (source, target):
+        value = quieted(value)
+    if source in _UNSIGNED_NAN:
+        value = np.where(np.isnan(value), value.dtype.type(np.nan), value)
+    return value.astype(target) if source.itemsize >= 4 else narrowed(value, target)
 
 
 def _saturated(value: Array, to: PrimitiveType) -> Any:
@@ -53,6 +85,10 @@ def _saturated(value: Array, to: PrimitiveType) -> Any:
 @compute
 def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     source, target = primitive_type(operand.dtype), new_element_type
+    if target.kind == "pred" and source is not target:
+        return _truths(bitcast_convert(operand, new_element_type=u8))
+    if source.kind == "pred" and source is not target:
+        operand, source = np.asarray(operand).view(np.uint8), u8
     if min(source.bits, target.bits) < 8 and source is not target:
         return _from_bits(_to_bits(np.asarray(operand), source), source.bits, target)
     array = np.ascontiguousarray(operand).reshape(np.shape(operand))
@@ -61,6 +97,11 @@ def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     if source.bits > target.bits:
         return array[..., None].view(target.dtype)
     return array.view(target.dtype)[..., 0]
+
+
+def _truths(octets: Array) -> Any:
+    """Bytes as preds: every one but 0 is true, and true is 1."""
+    return octets != 0
 
 
 def _to_bits(array: Array, of: PrimitiveType) -> Array:
@@ -93,6 +134,8 @@ def bitcast(emitter: Emitter, instruction: Instruction, operands: list[Expr], pa
 
 def relaid(operand: Array, source: Shape, target: Shape) -> Any:
     """The bytes of an array as they lie in one layout, read as they lie in another."""
+    if target.dtype is pred and source.dtype is not pred:
+        return _truths(relaid(operand, source, evolve(target, dtype=u8)))
     if source.is_dynamic:
         return np.asarray(operand).view(target.dtype.dtype)
     laid = np.ascontiguousarray(np.asarray(operand).transpose(_major_to_minor(source))).reshape(-1)
@@ -152,9 +195,9 @@ def stochastic_convert(operand: Array, random: Array, *, new_element_type: Primi
         inner, outer = _neighbours(size, new_element_type.dtype)
     place = np.where(np.isfinite(outer), (size - inner) / (outer - inner), 0)
     chosen = np.copysign(np.where(draw < np.ldexp(place, bits).astype(np.uint64), outer, inner), value)
-    return (
-        _saturated(chosen, new_element_type) if new_element_type.is_integer else chosen.astype(new_element_type.dtype)
-    )
+    if new_element_type.is_integer:
+        return _saturated(chosen, new_element_type)
+    return narrowed(chosen, new_element_type.dtype)
 
 
 def _neighbours(size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

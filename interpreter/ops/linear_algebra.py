@@ -11,6 +11,7 @@ from shape_inference import Dims
 from shape_inference.ops.linear_algebra import half
 from xbuild.attributes import Array
 
+from ..lifting import narrowed
 from ..rules import compute
 
 
@@ -18,7 +19,7 @@ from ..rules import compute
 def cholesky(a: Array, *, lower: bool) -> Array:
     matrices = _double(a)
     factors = _factors(matrices if lower else _adjoint(matrices))
-    return (factors if lower else _adjoint(factors)).astype(a.dtype)
+    return narrowed(factors if lower else _adjoint(factors), a.dtype)
 
 
 def _double(array: Array) -> Array:
@@ -60,7 +61,7 @@ def triangular_solve(
         matrices, right = matrices[..., ::-1, ::-1], right[..., ::-1, :]
     found = _forward(matrices, right, unit_diagonal)
     found = found if lower else found[..., ::-1, :]
-    return (found if left_side else np.swapaxes(found, -1, -2)).astype(b.dtype)
+    return narrowed(found if left_side else np.swapaxes(found, -1, -2), b.dtype)
 
 
 def _forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from xbuild.attributes import Array
 
-from ..lifting import WIDE
+from ..lifting import WIDE, narrowed
 from ..rules import compute
 
 
@@ -50,7 +50,7 @@ def _inverse_deviation(variance: Array, epsilon: float) -> Array:
 
 
 def _rounded(like: Array, *results: Array) -> tuple[Array, ...]:
-    return tuple(result.astype(like.dtype, copy=False) for result in results)
+    return tuple(narrowed(result, like.dtype) for result in results)
 
 
 @compute
@@ -73,7 +73,7 @@ def batch_norm_inference(
     features = _Features(_wide(operand), feature_index)
     factor = _wide(scale) * _inverse_deviation(_wide(variance), epsilon)
     centred = features.operand - features.along(_wide(mean))
-    return (centred * features.along(factor) + features.along(_wide(offset))).astype(operand.dtype, copy=False)
+    return narrowed(centred * features.along(factor) + features.along(_wide(offset)), operand.dtype)
 
 
 @compute

@@ -15,7 +15,6 @@ from xbuild.graph import Instruction
 from ..generators import philox, three_fry
 from ..lines import Path
 from ..rules import compute, planned
-from .conversion import bitcast_convert
 
 if TYPE_CHECKING:
     from ..chance import Chance
@@ -66,12 +65,9 @@ def rng_bit_generator(state: Array, *, algorithm: str, shape: Shape) -> tuple[Ar
 
 
 def _of_bits(words: Array, shape: Shape) -> Any:
-    """The lowest bits of each word as an element of the type."""
+    """The lowest bits of each word, as the unsigned type of the width."""
     width = shape.dtype.bits
-    narrow = words.astype(np.dtype(f"u{max(width, 8) // 8}"))
-    if width < 8:
-        return bitcast_convert(narrow.astype(PRIMITIVES[f"u{width}"].dtype), new_element_type=shape.dtype)
-    return narrow.view(shape.dtype.dtype)
+    return words.astype(np.dtype(f"u{max(width, 8) // 8}")).astype(PRIMITIVES[f"u{width}"].dtype, copy=False)
 
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:

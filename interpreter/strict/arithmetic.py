@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
-from shape_inference import PrimitiveType, primitive_type
+from shape_inference import PrimitiveType, pred, primitive_type, u8
 from shape_inference.dims import limits
 from xbuild.attributes import Array
 
 from ..integers import as_unsigned
 from ..lifting import widened
+from ..ops import conversion as lowered
 from .born import elementwise
-from .table import Evaluation, Spotted, at_elements, strict
+from .table import Evaluation, Spotted, at_elements, first, strict
 
 
 def _is_integer(it: Evaluation) -> bool:
@@ -95,6 +97,29 @@ def convert(it: Evaluation) -> Iterator[Spotted]:
 
 
 strict.enter("stochastic_convert", convert)
+
+
+@strict
+def bitcast_convert(it: Evaluation) -> Iterator[Spotted]:
+    """A byte that is neither 0 nor 1, read as a pred."""
+    if np.asarray(it.result).dtype == np.bool_:
+        yield from _no_preds(lowered.bitcast_convert(np.asarray(it.operands[0]), new_element_type=u8))
+
+
+@strict
+def bitcast(it: Evaluation) -> Iterator[Spotted]:
+    shape, source = it.attributes.shape, it.instruction.operands[0].shape
+    if shape.dtype is pred and source.dtype is not pred:  # type: ignore[union-attr]
+        octets = evolve(it.instruction.shape, dtype=u8)  # type: ignore[misc]
+        yield from _no_preds(lowered.relaid(np.asarray(it.operands[0]), source, octets))  # type: ignore[arg-type]
+
+
+def _no_preds(octets: Array) -> Iterator[Spotted]:
+    found = first(octets > 1)
+    if found is not None:
+        index, further = found
+        what = f"reads the byte {octets[index]} as true: of a pred it is 0 or 1"
+        yield Spotted("value_out_of_range", what, index, (("byte", octets[index]),), further)
 
 
 @strict

@@ -22,16 +22,16 @@ def bitcast_convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Sh
             "element_type_unsupported",
             f"operand is {shape}, new_element_type={new}: bits of {old} are not read as {new}",
         )
-    if old.bits == new.bits:
+    if old.bit_width == new.bit_width:
         return shape.with_dtype(new)
-    if old.bits > new.bits:
-        return Shape(new, (*shape.dims, old.bits // new.bits), shape.dynamic and (*shape.dynamic, False))
+    if old.bit_width > new.bit_width:
+        return Shape(new, (*shape.dims, old.bit_width // new.bit_width), shape.dynamic and (*shape.dynamic, False))
     return _joined(shape, new)
 
 
 def _joined(shape: Shape, new: PrimitiveType) -> Shape:
     """The minor dimension holds exactly the elements that make one wider element."""
-    ratio = new.bits // shape.dtype.bits
+    ratio = new.bit_width // shape.dtype.bit_width
     if not shape.dims:
         refuse(
             "rank_too_small",
@@ -41,7 +41,7 @@ def _joined(shape: Shape, new: PrimitiveType) -> Shape:
         refuse(
             "dimension_mismatch",
             f"operand is {shape}: its minor dimension is {shape.bound(shape.rank - 1)}, "
-            f"and {ratio} elements {shape.dtype} of {shape.dtype.bits} bits make one {new} of {new.bits} bits",
+            f"and {ratio} elements {shape.dtype} of {shape.dtype.bit_width} bits make one {new} of {new.bit_width}",
         )
     kept = shape.dynamic[:-1]
     return Shape(new, shape.dims[:-1], kept if any(kept) else ())

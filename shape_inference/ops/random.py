@@ -9,8 +9,12 @@ from ..types import PRIMITIVES, AnyShape, Shape, TupleShape, u32, u64
 from .elementwise import FLOAT
 from .ordering import ORDERED
 
-_BITS = frozenset(t for t in PRIMITIVES.values() if t.kind in ("signed", "unsigned", "float") and t.bits > 1)
-_BITS_WORDS = "an integer or floating point type of 2 bits and more"
+_BITS = frozenset(
+    t
+    for t in PRIMITIVES.values()
+    if t.kind in ("signed", "unsigned", "float") and t.bits > 1 and f"u{t.bits}" in PRIMITIVES
+)
+_BITS_WORDS = "an integer or floating point type as wide as an unsigned one of 2 bits and more"
 
 
 @infer
@@ -40,7 +44,7 @@ def rng_bit_generator(state: AnyShape, *, algorithm: str, shape: Shape) -> Tuple
     if shape.dtype not in _BITS:
         refuse("element_type_unsupported", f"shape is {shape}: element type {shape.dtype} is not {_BITS_WORDS}")
     dims.sizes("shape", shape.dims)
-    return TupleShape((found, shape.plain()))
+    return TupleShape((found, shape.plain().with_dtype(PRIMITIVES[f"u{shape.dtype.bits}"])))
 
 
 def _state_sizes(state: Shape, algorithm: str) -> tuple[int, ...]:

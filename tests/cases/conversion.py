@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,60 @@ CONVERSIONS: list[tuple[str, str, Any, Any]] = [
     ("c128", "s32", [2.9 + 1j], [2]),
     ("f32", "f32", [-0.0, NAN], [-0.0, NAN]),
 ]
+QUIET = "XLA:CPU, convert: NaNs as the processor converts them"
+# from, to, the bits of NaNs, the bits that they become
+NANS: list[tuple[str, str, list[int], list[int]]] = [
+    ("f16", "f32", [0x7C01, 0xFC01, 0x7E05], [0x7FC02000, 0xFFC02000, 0x7FC0A000]),
+    ("f16", "f64", [0x7C01, 0xFDFF], [0x7FF8040000000000, 0xFFFFFC0000000000]),
+    ("f32", "f16", [0x7F800001, 0xFF802000, 0x7FC0A000, 0x7FFFFFFF], [0x7E00, 0xFE01, 0x7E05, 0x7FFF]),
+    ("f64", "f16", [0x7FF0000000000001, 0xFFF8140000000000], [0x7E00, 0xFE05]),
+    ("bf16", "f16", [0x7F81, 0xFFC1, 0x7F80], [0x7E08, 0xFE08, 0x7C00]),
+    ("f16", "bf16", [0x7C01, 0xFE10], [0x7FC0, 0xFFC0]),
+    ("f32", "f64", [0x7F800001, 0xFFC00000], [0x7FF8000020000000, 0xFFF8000000000000]),
+    ("f64", "f32", [0x7FF0000020000000, 0xFFF8000000000001], [0x7FC00001, 0xFFC00000]),
+    ("f32", "bf16", [0x7F800001, 0xFFFFFFFF], [0x7FC0, 0xFFC0]),
+    ("f16", "f8e5m2", [0x7C01, 0xFE00, 0x7C00], [0x7F, 0x7F, 0x7C]),
+    ("bf16", "f8e5m2", [0x7FC0, 0xFF81], [0x7F, 0x7F]),
+    ("f8e4m3fn", "f8e5m2", [0x7F, 0xFF, 0x38], [0x7F, 0x7F, 0x3C]),
+    ("f8e8m0fnu", "f8e5m2", [0xFF], [0x7F]),
+    ("f32", "f8e5m2", [0x7F800001, 0xFFC00000], [0x7E, 0xFE]),
+    ("f64", "f8e5m2", [0x7FF8000000000000, 0xFFF0000000000001], [0x7E, 0xFE]),
+    ("f8e5m2", "f8e5m2", [0x7D, 0xFF], [0x7D, 0xFF]),
+    ("f8e5m2", "f16", [0x7D, 0xFF], [0x7E00, 0xFE00]),
+    ("f8e5m2fnuz", "f32", [0x80, 0x81], [0x7FC00000, 0xB7000000]),
+    ("f8e4m3fnuz", "f8e5m2", [0x80], [0x7F]),
+    ("f8e4m3fnuz", "f8e4m3fn", [0x80], [0x7F]),
+    ("f8e4m3b11fnuz", "bf16", [0x80], [0x7FC0]),
+    ("f8e4m3b11fnuz", "f64", [0x80], [0x7FF8000000000000]),
+    ("f32", "f4e2m1fn", [0x7FC00000, 0xFFC00000], [0x8, 0x8]),
+    ("f8e4m3", "f4e2m1fn", [0x7F, 0xFF], [0x8, 0x8]),
+]
+# op, operand, result: numbers of f8e5m2, which are computed with in f16
+COMPUTED: list[tuple[Any, list[int], list[int]]] = [
+    (xb.ops.negate, [0x7D, 0xFE, 0x3C], [0x7F, 0x7F, 0xBC]),
+    (xb.ops.sqrt, [0xBC, 0xFF, 0x44], [0x7F, 0x7F, 0x40]),
+    (xb.ops.abs, [0xFD, 0xBC], [0x7F, 0x3C]),
+    (lambda x: xb.reduce(x, 0, xb.add, (0,)), [0xFD, 0xBC], 0x7F),
+    (lambda x: xb.dot(x, x), [0xFD, 0xBC], 0x7F),
+    (lambda x: xb.reduce_precision(x, exponent_bits=5, mantissa_bits=2), [0xFD, 0xBC], [0x7F, 0xBC]),
+]
+
+
+def _nans() -> Iterator[Case]:
+    for source, target, given, wanted in NANS:
+        unsigned, to = f"u{primitive_type(target).bits}", primitive_type(target)
+        call = partial(_bits_of_result, lambda x, to=to: xb.convert(x, to), primitive_type(unsigned))
+        name = f"convert-nan-{source}-{target}"
+        yield Case(name, call, (_bits(source, given),), array(unsigned, wanted), source=QUIET)
+    for number, (op, given, result) in enumerate(COMPUTED):
+        call, operand = partial(_bits_of_result, op, xb.u8), _bits("f8e5m2", given)
+        yield Case(f"computed-nan-{number}", call, (operand,), array("u8", result), source=QUIET)
+
+
+def _bits_of_result(op: Callable[[xb.Value], xb.Value], unsigned: xb.PrimitiveType, x: xb.Value) -> xb.Value:
+    return xb.bitcast_convert(op(x), unsigned)
+
+
 TIES = _bits("f32", [0x3F808000, 0x3F818000, 0x3F808001, 0x7F7FFFFF, 0x7F800001])
 
 
@@ -97,15 +152,37 @@ BITS: list[tuple[Any, str, Any]] = [
     (array("s8", [-1]), "u8", array("u8", [255])),
     (array("c64", [1 + 2j]), "c64", array("c64", [1 + 2j])),
 ]
+OCTETS = "XLA, ShapeInference::InferBitcastConvertShape: primitive_util::BitWidth(PRED) is 8"
+TRUTHS = array("pred", [1, 0, 1, 1])
+# A pred is a byte: 0 or 1, and every other byte becomes 1, as `not` and `select` of XLA:CPU read it.
+PREDS: list[tuple[Any, str, Any]] = [
+    (TRUTHS, "u8", array("u8", [1, 0, 1, 1])),
+    (array("pred", True), "s8", array("s8", 1)),
+    (TRUTHS, "u32", array("u32", 0x01010001)),
+    (np.array([TRUTHS, ~TRUTHS]), "s32", array("s32", [0x01010001, 0x00000100])),
+    (TRUTHS[:2], "bf16", _bits("bf16", [1])[0]),
+    (TRUTHS, "u4", array("u4", [[1, 0], [0, 0], [1, 0], [1, 0]])),
+    (TRUTHS, "u1", array("u1", [[t] + [0] * 7 for t in TRUTHS])),
+    (TRUTHS, "f8e5m2", _bits("f8e5m2", [1, 0, 1, 1])),
+    (TRUTHS, "pred", TRUTHS),
+    (array("u8", [0, 1, 2, 254, 255]), "pred", array("pred", [0, 1, 1, 1, 1])),
+    (array("s8", -128), "pred", array("pred", True)),
+    (array("f64", 1.0), "pred", array("pred", [0, 0, 0, 0, 0, 0, 1, 1])),
+    (array("f32", [[1.0], [-0.0]]), "pred", array("pred", [[[0, 0, 1, 1]], [[0, 0, 0, 1]]])),
+    (array("s4", [[1, 0], [0, 0], [0, -8]]), "pred", array("pred", [1, 0, 1])),
+    (array("u16", []), "pred", np.zeros((0, 2), bool)),
+]
 
 
 def _bitcasts() -> Iterator[Case]:
     for operand, target, result in BITS:
         name = f"bitcast-{primitive_type(operand.dtype)}-{target}"
         yield Case(name, xb.ops.bitcast_convert, (operand,), result, _to(target), source=BITCAST)
-    # Real XLA reads the eight bytes of pred[8] as eight elements.
-    bits, octet = array("pred", [1, 0, 1, 0, 0, 0, 0, 1]), array("u8", 0b10000101)
-    yield Case("bitcast-pred-u8", xb.ops.bitcast_convert, (bits,), octet, _to("u8"), source=BITCAST, oracle=False)
+    for operand, target, result in PREDS:
+        name = f"bitcast-{xb.primitive_type(operand.dtype)[operand.shape]}-{target}"
+        # The way to real XLA leads through StableHLO, in which a pred counts as one bit.
+        runs = operand.dtype == np.bool_ and target == "pred"
+        yield Case(name, xb.ops.bitcast_convert, (operand,), result, _to(target), source=OCTETS, oracle=runs)
 
 
 # exponent bits, mantissa bits, type, operand, result
@@ -152,7 +229,7 @@ def _chances() -> Iterator[Case]:
         yield Case(name, xb.ops.stochastic_convert, arguments, wanted, _to(target), source=STOCHASTIC, oracle=runs)
 
 
-CASES: list[Case] = [*_conversions(), *_bitcasts(), *_precisions(), *_chances()]
+CASES: list[Case] = [*_conversions(), *_nans(), *_bitcasts(), *_precisions(), *_chances()]
 
 
 Row = tuple[str, str, tuple[str, ...]]
@@ -175,8 +252,10 @@ REFUSALS: list[Refusal] = [
         ("u8[3,3]", UNFIT, ("3", "4", "u8", "f32")),
         ("u8[]", "rank_too_small", ("u8[]", "f32", "4")),
         ("c64[2]", FLOAT, ("c64", "f32")),
-        ("pred[4]", UNFIT, ("4", "32", "pred", "f32")),
+        ("pred[8]", UNFIT, ("8", "4", "32", "pred", "f32")),
+        ("pred[]", "rank_too_small", ("pred[]", "f32", "4")),
     ),
+    *_refused(xb.bitcast_convert, _to("pred"), ("c64[2]", FLOAT, ("c64", "pred")), ("u4[4]", UNFIT, ("4", "2", "8"))),
     *_refused(xb.reduce_precision, _bits_of(0, 10), ("f32[2]", "invalid_attribute", ("exponent_bits", "0"))),
     *_refused(xb.reduce_precision, _bits_of(5, -1), ("f16[2]", "invalid_attribute", ("mantissa_bits", "-1"))),
     *_refused(xb.reduce_precision, _bits_of(5, 10), ("s32[2]", FLOAT, ("s32",))),
@@ -223,6 +302,7 @@ CASES += [
         np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1),
     ),
     laid(np.array([True, False]), "s8[2]", [1, 0]),
+    laid(np.uint16([0x0200, 0x00FF]), "pred[2,2]{0,1}", np.array([[False, True], [True, False]])),
     laid(np.float32(1), "s32[1]", [0x3F800000]),
     laid(np.float32([1]), "s32[]", 0x3F800000),
     laid(

@@ -24,26 +24,39 @@ TEXAS_WIDE = [5869932932755744586, 13107052260063114245, 8234580641674714347]
 
 
 def bits(name: str, algorithm: str, state: np.ndarray, after: Any, shape: xb.Shape, words: Any, **more: Any) -> Case:
-    """`words` in the order of the elements; narrow types have the lowest bits of each."""
-    width = shape.dtype.bits
-    low = (np.array(words, np.uint64).reshape(shape.dims) << np.uint64(64 - width)).view(np.int64) >> 64 - width
-    elements = low.astype(f"i{max(width, 8) // 8}")  # the lowest bits, with the sign that they have
-    expected = elements.astype(shape.dtype.dtype) if width < 8 else elements.view(shape.dtype.dtype)
+    """`words` in the order of the elements, of which narrow types have the lowest bits, as an unsigned type."""
+    unsigned = xb.primitive_type(f"u{shape.dtype.bits}")
+    low = np.array(words, np.uint64).reshape(shape.dims) & np.uint64(2**unsigned.bits - 1)
     attributes = {"algorithm": f"rng_{algorithm}", "shape": shape}
-    result = np.array(after, state.dtype), expected
+    result = np.array(after, state.dtype), low.astype(unsigned.dtype)
     return Case(f"bits-{name}", xb.ops.rng_bit_generator, (state,), result, attributes, source=XLA, **more)
 
 
 def narrow() -> list[Case]:
-    """Every type takes the lowest bits of a word; real XLA gives an unsigned type for a signed one."""
+    """Every type takes the lowest bits of a word, in the unsigned type of its width."""
     found = []
-    for t in (xb.s2, xb.s4, xb.u4, xb.u8, xb.s8, xb.u16, xb.s16, xb.s32, xb.f16, xb.bf16, xb.f32, xb.f8e5m2):
-        runs = t in (xb.u8, xb.u16)
+    for t in (
+        xb.s2,
+        xb.s4,
+        xb.u4,
+        xb.u8,
+        xb.s8,
+        xb.u16,
+        xb.s16,
+        xb.s32,
+        xb.f16,
+        xb.bf16,
+        xb.f32,
+        xb.f8e5m2,
+        xb.f4e2m1fn,
+    ):
+        runs = t.bits > 2
         found.append(bits(f"fry-{t}", "three_fry", WHOLE, [1, 5], t[6], FRY, oracle=runs))
         found.append(bits(f"philox-{t}", "philox", LONG, [1, 4, 3], t[6], TEXAS, oracle=runs))
+        found.append(bits(f"default-{t}", "default", LONG, [1, 4, 3], t[6], TEXAS, oracle=runs))
     for t in (xb.s64, xb.f64):
-        found.append(bits(f"fry-{t}", "three_fry", WHOLE, [1, 5], t[3], FRY_WIDE, oracle=False))
-        found.append(bits(f"philox-{t}", "philox", LONG, [1, 4, 3], t[3], TEXAS_WIDE, oracle=False))
+        found.append(bits(f"fry-{t}", "three_fry", WHOLE, [1, 5], t[3], FRY_WIDE))
+        found.append(bits(f"philox-{t}", "philox", LONG, [1, 4, 3], t[3], TEXAS_WIDE))
     return found
 
 

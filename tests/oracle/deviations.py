@@ -129,12 +129,6 @@ DEVIATIONS: dict[str, Deviation] = {
         "a row is multiplied by the reciprocal of its diagonal, rounded to the type",
         "StableHLO, triangular_solve: solves op(a) * x = b",
     ),
-    "unsigned bits": Deviation(
-        _set("rng_bit_generator"),
-        explanations.are_bits,
-        "random bits come as an unsigned type, whichever is asked for",
-        "Operation Semantics, RngBitGenerator: generates an output with a given shape filled with uniform random bits",
-    ),
     "ends of f4e2m1fn": Deviation(
         _set("convert stochastic_convert"),
         explanations.is_beyond_six,
@@ -150,7 +144,7 @@ DEVIATIONS: dict[str, Deviation] = {
     "no NaN": Deviation(
         frozenset(OPS),
         explanations.has_no_nan,
-        "NaN becomes -0 in f4e2m1fn, here 0 or -0",
+        "NaN becomes -0 in f4e2m1fn in what is computed as here, and 0 or -0 elsewhere",
         "left open: the type has neither NaN nor infinity, and no document says what becomes of them",
     ),
     "least of f8e8m0fnu": Deviation(

@@ -81,13 +81,6 @@ def is_passed_over(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leav
     return word in ("maximum", "minimum") and all(np.isnan(a[w]).all() for a, w in zip(ours, wrong, strict=True))
 
 
-def are_bits(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> bool:
-    """The same bits in the unsigned type of the same width."""
-    mask = np.uint8((1 << min(instance.dtype.bits, 8)) - 1)
-    new, found = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) & mask for a in (ours[1], theirs[1]))
-    return np.array_equal(ours[0], theirs[0]) and np.array_equal(new, found)
-
-
 def is_beyond_six(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> bool:
     """6 and -6 of f4e2m1fn, its ends."""
     return instance.dtype is f4e2m1fn and all(

@@ -65,7 +65,7 @@ def rng_bit_generator(
     *,
     name: str | None = None,
 ) -> Value:
-    """The next state and random bits of a shape, as a pure function of the state.
+    """The next state and random bits of a shape, as a pure function of the state; of f32 and s32 they are u32.
 
     Raises: as xb.ops.rng_bit_generator.
 

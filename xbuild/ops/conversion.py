@@ -37,6 +37,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
 
     Shapes: types of one width keep the extents; a narrower one adds a minor dimension of as many elements as one makes;
     to a wider one the minor dimension must be just that many, and goes. Complex types are read as complex ones only.
+    A pred is a byte here, of 8 bits: 0 or 1, and read from bits false where the byte is 0 and true (1) otherwise.
     Raises: not_array; element_type_unsupported; rank_too_small; dimension_mismatch.
 
     >>> import xbuild as xb

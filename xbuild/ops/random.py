@@ -44,9 +44,10 @@ def rng_bit_generator(
     """The next state and random bits, as a pure function of the state: bit for bit what XLA:CPU gives.
 
     ThreeFry is 2x32 with 20 rounds, Philox 4x32 with 10 rounds; the default is Philox. A type of under 32 bits gets the
-    lowest bits of a 32-bit word each; a float type gets its bits.
+    lowest bits of a 32-bit word each. The bits are of the unsigned type as wide as the type of `shape`, as XLA infers:
+    u32 for f32 and s32, which xb.bitcast_convert reads them as.
     Shapes: state u64[2] (key, counter), for Philox also u64[3] (key, counter of 128 bits), or their halves as u32[4]
-    and u32[6]; the tuple (state, shape).
+    and u32[6]; the tuple (state, the extents of shape in the unsigned type).
     Raises: not_array; element_type_unsupported; rank_mismatch; dimension_mismatch; overflow.
 
     >>> import xbuild as xb

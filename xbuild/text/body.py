@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
+from shape_inference.types import of_one_width
 
 from ..builder import infer_shape
 from ..diagnostics import explain
@@ -57,6 +58,7 @@ class Body:
         self.numbers: set[int] = set()
         self.where = TextSource("", 0, name)
         self.known: Known | None = None
+        self.bits: set[str] = set()  # values of random bits, of other types than are written
 
     def poison(self) -> None:
         """What is being read is at fault: who uses it is not blamed."""
@@ -203,7 +205,8 @@ class Body:
             with reader.deeper():
                 return self._instruction(None, shape)
         found = self.named()
-        if shape is not None and not compatible(shape, found.shape):
+        is_plain = shape is None or compatible(shape, found.shape)
+        if shape is not None and not is_plain and not (found.name in self.bits and of_one_width(shape, found.shape)):
             reader.fail(
                 "shape_mismatch", f"operand {found.name!r} is {found.shape}, and {shape} is written", place=place
             )
@@ -244,7 +247,10 @@ class Body:
             if schema.opcode == "set_dimension_size":
                 shape = said.sized(shape)
             if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
-                raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
+                if not said.are_bits(schema.opcode, shape, self.bits):
+                    raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
+                name, declared = name or self._made_up(schema.spelling), None
+                self.bits.add(name)
         except XbuildError as error:
             raise self.refused(error, schema, said.operands, segments, values, place) from None
         if literal:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shape_inference import AnyShape, ProgramShape, compatible
+from shape_inference.types import of_one_width
 
 from ..collection import no_collection
 from ..graph import Computation, MetadataSource, Module
@@ -190,7 +191,10 @@ class Reader(Scanner):
         if body.is_poisoned:
             return None
         computation = body.computation(begin)
-        if written and not compatible(written[1].result, computation.root.shape):
+        if written and not (
+            compatible(written[1].result, computation.root.shape)
+            or (computation.root.name in body.bits and of_one_width(written[1].result, computation.root.shape))
+        ):
             message = (
                 f"{name!r} is to give {written[1].result}, and its root {computation.root.name!r} "
                 f"is {computation.root.shape}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from attrs import Factory, define
 
 from shape_inference import AnyShape, Shape, TupleShape, compatible, refuse
+from shape_inference.types import of_one_width
 
 from ..graph import NOTHING, Instruction
 
@@ -58,6 +59,11 @@ class Said:
         bounds = (*inferred.dynamic[:dim], False, *inferred.dynamic[dim + 1 :])
         plain = Shape(inferred.dtype, inferred.dims, bounds if any(bounds) else ())
         return plain if compatible(plain, self.shape) else inferred
+
+    def are_bits(self, opcode: str, inferred: AnyShape, bits: Container[str]) -> bool:
+        """Whether another type is written for random bits, or for what is computed of such: XLA infers them anew."""
+        is_of_bits = opcode == "rng_bit_generator" or any(each.name in bits for each in self.operands)
+        return is_of_bits and self.shape is not None and of_one_width(inferred, self.shape)
 
     def operand(self) -> Shape | None:
         """The first operand where it is an array."""
