@@ -18,7 +18,7 @@ from xbuild.scheduling.effects import is_under_way
 from .blocks import emit_shared, is_costly
 from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
-from .flushing import flush_lines, is_flushing
+from .flushing import flushing
 from .limits import trips
 from .lines import Lines, Path, Place
 from .marking import MARK, SET_UP
@@ -219,25 +219,15 @@ class Emitter:
 def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """An op that its value rule evaluates, or a Python operator where that is the same."""
     operands = fitted(emitter, instruction, operands, path)
-    if emitter.options.flushed and is_flushing(instruction):
-        return _flushed_rule(emitter, instruction, operands, path)
-    expression = spelled(instruction, [spell(operand) for operand in operands])
+    flushed = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
+    expression = None if flushed else spelled(instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.evaluated(instruction.shape, expression, path)
-    rule = kernel(instruction) or compute[instruction.opcode]
+    rule = flushed or kernel(instruction) or compute[instruction.opcode]
     call = call_text(emitter, rule, instruction, operands)
     if emitter.options.lifted:
         return emitter.evaluated(instruction.shape, call, path)
     return with_scalars(emitter, instruction.shape, call, path)
-
-
-def _flushed_rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """An op whose operands and result are flushed by array operations."""
-    operands = flush_lines(emitter, operands)
-    (call,) = flush_lines(emitter, [call_text(emitter, compute[instruction.opcode], instruction, operands)])
-    if emitter.options.lifted:
-        return emitter.evaluated(instruction.shape, spell(call), path)
-    return with_scalars(emitter, instruction.shape, spell(call), path)
 
 
 def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
