@@ -26,7 +26,7 @@ class Clock:
     """
 
     modules: Sequence[Module]
-    extent: tuple[int, int]
+    extent: tuple[int, int, bool]
     device: Array
     spot: Array
     paths: Sequence[Path]
