@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
@@ -107,6 +107,18 @@ def _works() -> bool:
 
 HAS_MODE = _LAYOUT is not None and _works()
 """Whether this platform has the mode."""
+
+
+def keeping(function: Callable[..., Any], *operands: Any) -> Any:
+    """What the function gives where denormal numbers are kept, whatever the thread does with them otherwise."""
+    own = environment()
+    if _LAYOUT is None or not own[CONTROL] & _LAYOUT.bits:
+        return function(*operands)
+    try:
+        fesetenv(with_mode(own, flush=False))
+        return function(*operands)
+    finally:
+        fesetenv(own)
 
 
 def is_flush(denormals: str) -> bool:

@@ -20,7 +20,7 @@ from .blocks import emit_shared, is_costly
 from .contraction import contracted, contracted_text
 from .cutting import fitted
 from .facts import acts, asks_device, communicates, live, weight
-from .flushing import flush_lines, is_flushing
+from .flushing import flushed, flushing
 from .limits import trips
 from .lines import Lines, Path, Place
 from .marking import MARK, SET_UP
@@ -242,35 +242,32 @@ class Emitter:
 def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """An op that its value rule evaluates, or a Python operator where that is the same."""
     operands = fitted(emitter, instruction, operands, path)
-    if emitter.options.flushed and is_flushing(instruction):
-        return _flushed_rule(emitter, instruction, operands, path)
-    expression = spelled(instruction, [spell(operand) for operand in operands])
+    own = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
+    expression = None if own else spelled(instruction, [spell(operand) for operand in operands])
     if expression is not None:
         return emitter.evaluated(instruction.shape, expression, path)
-    rule = kernel(instruction) or compute[instruction.opcode]
+    rule = own or kernel(instruction) or compute[instruction.opcode]
     call = call_text(emitter, rule, instruction, operands)
     if emitter.options.lifted:
         return emitter.evaluated(instruction.shape, call, path)
     return with_scalars(emitter, instruction.shape, call, path)
 
 
-def _flushed_rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """An op whose operands and result are flushed by array operations."""
-    operands = flush_lines(emitter, operands)
-    (call,) = flush_lines(emitter, [call_text(emitter, compute[instruction.opcode], instruction, operands)])
-    if emitter.options.lifted:
-        return emitter.evaluated(instruction.shape, spell(call), path)
-    return with_scalars(emitter, instruction.shape, spell(call), path)
-
-
 def _contracted_rule(emitter: Emitter, instruction: Instruction, taken: list[Expr], path: Path) -> Expr:
     """A sum whose product is not rounded; `taken` are its operands, then the product's."""
-    flush = flush_lines if emitter.options.flushed else lambda _, exprs: exprs
-    texts = [spell(expr) for expr in flush(emitter, taken)]
+    texts = _flush_texts(emitter, [spell(expr) for expr in taken])
     text = spelled(instruction, texts[:2])
     assert text is not None
-    (found,) = flush(emitter, [contracted_text(emitter.bind, instruction, text, texts)])
-    return emitter.evaluated(instruction.shape, spell(found), path)
+    (found,) = _flush_texts(emitter, [contracted_text(emitter.bind, instruction, text, texts)])
+    return emitter.evaluated(instruction.shape, found, path)
+
+
+def _flush_texts(emitter: Emitter, texts: list[str]) -> list[str]:
+    """The expressions, with denormal numbers flushed where array operations do that."""
+    if not emitter.options.flushed:
+        return texts
+    name = emitter.bind("r", flushed)
+    return [f"{name}({text})" for text in texts]
 
 
 def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:

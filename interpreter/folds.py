@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .flushing import flushed
 from .lifting import narrowed
+from .products import settled
 from .region import Region
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -23,6 +25,9 @@ _UFUNCS: dict[str, np.ufunc] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+SIGNING = ("maximum", "minimum")
+"""The ops of which the sign of a zero tells which operands there were."""
+
 _FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
 
 
@@ -32,14 +37,23 @@ def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int,
         return (_by_ufunc(region.reordering, operands[0], init_values[0], axes),)
     columns = tuple(_columns(operand, axes) for operand in operands)
     if region.lifted:
-        rows = _one_after_the_other if region.sequential else _by_halving
-        return rows(region.lifted, columns, init_values)
+        if region.sequential:
+            return _one_after_the_other(region.lifted, columns, init_values)
+        if region.flushed:  # beside the init value comes what NumPy's own sums have beside it
+            begun = tuple(map(_begun, init_values, columns))
+            return tuple(column[0] for column in _halved(region.lifted, begun))
+        return _one_after_the_other(region.lifted, _halved(region.lifted, columns), init_values)
     return _each_alone(region.scalar, columns, init_values)
 
 
 def combine(region: Region, values: Sequence[Array]) -> Array:
-    """Arrays of one shape folded into one, element by element, from left to right (what devices of a group bring)."""
+    """Arrays of one shape folded into one, element by element, from left to right (what devices of a group bring).
+
+    Of an only one denormal numbers are flushed, too, since XLA combines it with the identity.
+    """
     first = values[0]
+    if len(values) == 1:
+        return np.asarray(flushed(first) if region.flushed else settled(first))
     if region.reordering and np.ndim(first):
         return _combined_by_ufunc(region.reordering, values)
     if region.lifted:
@@ -49,11 +63,27 @@ def combine(region: Region, values: Sequence[Array]) -> Array:
     return np.array(folded, first.dtype).reshape(np.shape(first))
 
 
+def with_signs(opcode: str, result: Array, any_of: Callable[[Callable[[Array], Array]], Array]) -> Array:
+    """Maxima with +0 where one is among zeros, minima with -0: NumPy leaves the sign to the order of the operands.
+
+    `any_of` tells for each result whether a predicate holds of any number that was folded.
+    """
+    if opcode not in SIGNING or result.dtype.kind != "f" or np.count_nonzero(result) == result.size:
+        return result
+    is_negative = opcode == "minimum"
+    wrong = (result == 0) & (np.signbit(result) != is_negative)
+    if not wrong.any():
+        return result
+    has_zero = any_of(lambda each: (each == 0) & (np.signbit(each) == is_negative))
+    return np.where(wrong & has_zero, result.dtype.type(-0.0 if is_negative else 0.0), result)
+
+
 def _combined_by_ufunc(opcode: str, values: Sequence[Array]) -> Array:
     ufunc, wide = ufunc_of(opcode, values[0].dtype), accumulator(opcode, values[0].dtype)
     total = values[0].astype(wide)
     for value in values[1:]:
         ufunc(total, value.astype(wide, copy=False), out=total)
+    total = with_signs(opcode, total, lambda zero: np.logical_or.reduce([zero(each.astype(wide)) for each in values]))
     return narrowed(total, values[0].dtype)
 
 
@@ -87,12 +117,10 @@ def _is_small_integer(dtype: np.dtype[Any]) -> bool:
 
 def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -> Array:
     ufunc, wide = ufunc_of(opcode, operand.dtype), accumulator(opcode, operand.dtype)
-    initial = np.asarray(init).astype(wide)[()]
-    if not axes:
-        result = ufunc(operand.astype(wide, copy=False), initial)
-    else:
-        result = ufunc.reduce(operand.astype(wide, copy=False), axis=axes, dtype=wide, initial=initial)
-    return narrowed(np.asarray(result), operand.dtype)
+    initial, column = np.asarray(init).astype(wide)[()], operand.astype(wide, copy=False)
+    result = ufunc.reduce(column, axis=axes, dtype=wide, initial=initial) if axes else ufunc(column, initial)
+    result = with_signs(opcode, np.asarray(result), lambda zero: zero(column).any(axes) | zero(initial))
+    return narrowed(result, operand.dtype)
 
 
 def _columns(operand: Array, axes: tuple[int, ...]) -> Array:
@@ -106,14 +134,20 @@ def _count(operand: Array, axes: tuple[int, ...]) -> int:
     return int(np.prod([operand.shape[axis] for axis in axes], dtype=np.int64))
 
 
-def _by_halving(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:
+def _begun(init: Any, column: Array) -> Array:
+    """The column with the init value in front."""
+    first = np.broadcast_to(np.asarray(init, column.dtype), (1, *column.shape[1:]))
+    return np.concatenate([first, column])
+
+
+def _halved(function: Any, columns: Arrays) -> Arrays:
     """Neighbours are joined until one row is left, so that order is kept and the steps are log2 of the rows."""
     while len(columns[0]) > 1:
         pairs = len(columns[0]) // 2 * 2
         joined = _apply(function, [c[0:pairs:2] for c in columns], [c[1:pairs:2] for c in columns])
         rest = [c[pairs:] for c in columns]
         columns = tuple(np.concatenate(both) if len(both[1]) else both[0] for both in zip(joined, rest, strict=True))
-    return _one_after_the_other(function, columns, init_values)
+    return columns
 
 
 def _one_after_the_other(function: Any, columns: Arrays, init_values: Arrays) -> Arrays:

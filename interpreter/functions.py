@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy import count_nonzero
 
 from xbuild.attributes import Array
+
+from .denormals import keeping
+
+Kernel: TypeAlias = Callable[..., Any]
 
 _BITS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 _NEGATIVE_ZERO = {size: np.array(np.iinfo(bits).min, bits)[()] for size, bits in _BITS.items()}
@@ -53,6 +58,41 @@ def choose(pred: Array, on_true: Array, on_false: Array) -> Any:
     chosen = (ours ^ theirs) & mask
     chosen ^= theirs
     return chosen.view(on_true.dtype)
+
+
+def near_zero(kernel: Kernel) -> Kernel:
+    """A function that is its operand near zero: XLA gives a denormal operand as it is, even where it flushes them."""
+
+    def precise(operand: Array) -> Any:
+        result = kernel(operand)
+        if count_nonzero(result) == result.size:
+            return result
+        return np.where(result == 0, operand, result)[()]
+
+    return precise
+
+
+def tanh(operand: Array) -> Any:
+    """In double precision a denormal operand is flushed as by any arithmetic, in single it is the result."""
+    return np.tanh(operand) if operand.dtype == np.float64 else _tanh_in_single(operand)
+
+
+_tanh_in_single = near_zero(np.tanh)
+
+
+def atan2(lhs: Array, rhs: Array) -> Any:
+    """Of a denormal ordinate that is flushed, over an abscissa that is zero, a right angle, as on XLA."""
+    result = np.arctan2(lhs, rhs)
+    over_zero = rhs == 0
+    if lhs.dtype.itemsize < 4 or not over_zero.any():
+        return result
+    is_flushed = over_zero & (lhs == 0) & (lhs.view(_BITS[lhs.dtype.itemsize]) << 1 != 0)
+    return np.where(is_flushed, np.copysign(lhs.dtype.type(np.pi / 2), lhs), result)[()]
+
+
+def power(lhs: Array, rhs: Array) -> Any:
+    """The C library's, of denormal operands as they are, as XLA calls it; only the result may be flushed."""
+    return np.multiply(keeping(np.power, lhs, rhs), 1)
 
 
 def sign(operand: Array) -> Any:

@@ -57,7 +57,7 @@ class Grid:
         return Identities(self._modules())
 
     @cached_property
-    def extent(self) -> tuple[int, int]:
+    def extent(self) -> tuple[int, int, bool]:
         """How many replicas and partitions the devices are."""
         return grid_of_group(ModuleGroup(dict(enumerate(self._modules()))))
 

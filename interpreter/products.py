@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from shape_inference import primitive_type
 from xbuild.attributes import Array
@@ -58,7 +59,7 @@ def matmul(lhs: Array, rhs: Array) -> Any:
     rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
     if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
         return np.matmul(lhs, rhs)
-    product = np.matmul(_settled(lhs), _settled(rhs))
+    product = np.matmul(settled(lhs), settled(rhs))
     for part in _parts(product):
         np.multiply(part, 1, out=part)
     return product
@@ -68,14 +69,21 @@ def _parts(array: Array) -> tuple[Any, ...]:
     return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
 
 
-def _settled(array: Array) -> Array:
+def settled(array: Array) -> Array:
     """The array, without its denormal numbers where this thread takes them for zeros."""
-    if not any(map(_has_small, _parts(array))):
+    if array.dtype == bfloat16:
+        return settled(array.astype(np.float32)).astype(bfloat16)
+    if (
+        array.dtype.isbuiltin != 1
+        or array.dtype.kind not in "fc"
+        or not array.size
+        or not any(map(_has_small, _parts(array)))
+    ):
         return array
-    settled = array.copy()
-    for part in _parts(settled):
+    copy = array.copy()
+    for part in _parts(copy):
         np.multiply(part, 1, out=part)
-    return settled
+    return copy
 
 
 def _has_small(part: Array) -> bool:

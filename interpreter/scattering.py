@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from xbuild.attributes import Array
 
 from .applying import applied
-from .folds import Arrays, ufunc_of
+from .folds import SIGNING, Arrays, ufunc_of, with_signs
 from .region import Region
 
 BLOCK = 1 << 20
@@ -30,7 +30,7 @@ def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) ->
         if kept == "update":
             _overwrite(targets, part, new)
         elif may_reorder(region, targets[0]):
-            _by_ufunc(region.reordering or "", targets[0], part, new[0])
+            _signed_by_ufunc(region.reordering or "", targets[0], part, new[0])
         else:
             _by_rounds(region, targets, part, new)
 
@@ -43,7 +43,8 @@ def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
     if kept == "update":
         found = updates
     elif region.opcode and targets[0].dtype.isbuiltin == 1:
-        found = (ufunc_of(region.opcode, targets[0].dtype)(targets[0], updates[0]),)
+        result = ufunc_of(region.opcode, targets[0].dtype)(targets[0], updates[0])
+        found = (with_signs(region.opcode, result, lambda zero: zero(targets[0]) | zero(updates[0])),)
     else:
         found = applied(region, [*targets, *updates])
     for target, each in zip(targets, found, strict=True):
@@ -71,6 +72,21 @@ def _overwrite(targets: Arrays, rows: Array, updates: Arrays) -> None:
     """NumPy assigns in the order of the index, so that the last of several stays."""
     for target, update in zip(targets, updates, strict=True):
         target[rows] = update
+
+
+def _signed_by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:
+    """With the signs of zeros that maxima and minima have."""
+    before = target.copy() if opcode in SIGNING and target.dtype.kind == "f" else target
+    _by_ufunc(opcode, target, rows, update)
+
+    def any_of(zero: Callable[[Array], Array]) -> Array:
+        found = zero(before)
+        _by_ufunc("or", found, rows, zero(update))
+        return found
+
+    signed = with_signs(opcode, target, any_of)
+    if signed is not target:
+        target[...] = signed
 
 
 def _by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:

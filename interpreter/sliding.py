@@ -12,7 +12,7 @@ from shape_inference.windows import Window, WindowDimension
 from xbuild.attributes import Array
 
 from .applying import applied
-from .folds import Arrays, accumulator, ufunc_of
+from .folds import SIGNING, Arrays, accumulator, ufunc_of, with_signs
 from .lifting import narrowed
 from .region import Region
 from .windowing import in_parts, is_whole, taps
@@ -49,7 +49,14 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array
         for axis in _order(window, total.shape):
             total = _along(ufunc, neutral, total, axis, window[axis])
         result[part] = narrowed(ufunc(total, start), operand.dtype)
-    return result
+    if opcode not in SIGNING:
+        return result
+    signed = with_signs(
+        opcode,
+        result.astype(wide, copy=False),
+        lambda zero: _by_ufunc("or", zero(operand.astype(wide, copy=False)), zero(start), window),
+    )
+    return narrowed(signed, operand.dtype)
 
 
 def identity(opcode: str, dtype: np.dtype[Any]) -> Any:

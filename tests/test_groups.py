@@ -29,19 +29,19 @@ def collective(opcode: str, **attributes: Any) -> xb.Instruction:
 
 def test_cross_replica_keeps_the_partition() -> None:
     found = collective("all_reduce", replica_groups=[(0, 1), (2, 3)])
-    assert strategy(found, 2) == "cross_replica"
+    assert strategy(found) == "cross_replica"
     assert groups_of(found, *R4P2) == ((0, 2), (1, 3), (4, 6), (5, 7))
 
 
 def test_cross_replica_and_partition_has_replicas_outside() -> None:
     found = collective("all_reduce", replica_groups=[(0, 1), (2, 3)], channel_id=1)
-    assert strategy(found, 2) == "cross_replica_and_partition"
+    assert strategy(found) == "cross_replica_and_partition"
     assert groups_of(found, *R4P2) == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_cross_partition_keeps_the_replica() -> None:
     found = collective("all_to_all", replica_groups=[(0, 1)], channel_id=1)
-    assert strategy(found, 2) == "cross_partition"
+    assert strategy(found) == "cross_partition"
     assert groups_of(found, *R4P2) == ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
@@ -57,15 +57,23 @@ def test_the_only_partition_is_named_by_0() -> None:
     assert pairs_of(permuted, 2, 1) == ((0, 0), (1, 1))
 
 
-def test_other_ids_are_replicas_on_one_partition() -> None:
+def test_ids_of_other_partitions_than_the_only_one_name_no_device() -> None:
+    alone = collective("collective_broadcast", replica_groups=[(0,), (1,)], channel_id=1)
+    assert groups_of(alone, 2, 1) == ((0,), (1,))
+    permuted = collective("collective_permute", source_target_pairs=[(0, 1)], channel_id=1)
+    assert pairs_of(permuted, 2, 1) == ()
+    assert pairs_of(permuted, 2, 1, is_own=True) == ((0, 1),)
+
+
+def test_ids_are_devices_where_each_has_a_program_of_its_own() -> None:
     found = collective("all_to_all", replica_groups=[(0, 1)], channel_id=1)
-    assert groups_of(found, 2, 1) == ((0, 1),)
+    assert groups_of(found, 2, 1, is_own=True) == ((0, 1),)
 
 
 def test_flattened_ids_are_devices() -> None:
     lists = [(0, 1, 2, 3), (4, 5, 6, 7)]
     found = collective("all_reduce", replica_groups=lists, channel_id=1, use_global_device_ids=True)
-    assert strategy(found, 2) == "flattened_ids"
+    assert strategy(found) == "flattened_ids"
     assert groups_of(found, *R4P2) == tuple(lists)
 
 

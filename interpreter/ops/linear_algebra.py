@@ -12,6 +12,7 @@ from shape_inference.ops.linear_algebra import half
 from xbuild.attributes import Array
 
 from ..lifting import narrowed
+from ..products import matmul, settled
 from ..rules import compute
 
 
@@ -36,7 +37,7 @@ def _factors(matrices: Array) -> Array:
     NumPy says only that one of a batch has none, so that the batch is taken apart to find it.
     """
     try:
-        found = np.linalg.cholesky(matrices)
+        found = settled(np.linalg.cholesky(settled(matrices)))
     except np.linalg.LinAlgError:
         if matrices.ndim > 2:
             return np.stack([_factors(each) for each in matrices])
@@ -71,7 +72,7 @@ def _forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:
         return right if unit_diagonal or not rows else right / matrices
     middle = rows // 2
     upper = _forward(matrices[..., :middle, :middle], right[..., :middle, :], unit_diagonal)
-    rest = right[..., middle:, :] - matrices[..., middle:, :middle] @ upper
+    rest = right[..., middle:, :] - matmul(matrices[..., middle:, :middle], upper)
     return np.concatenate([upper, _forward(matrices[..., middle:, middle:], rest, unit_diagonal)], axis=-2)
 
 

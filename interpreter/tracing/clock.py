@@ -32,7 +32,7 @@ class Clock:
     """
 
     modules: Sequence[Module]
-    extent: tuple[int, int]
+    extent: tuple[int, int, bool]
     device: Array
     spot: Array
     paths: Sequence[Path]

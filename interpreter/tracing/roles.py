@@ -42,13 +42,13 @@ class Roles:
     """The roles of all spots of programs that run together, kept with the first of them."""
 
     modules: Sequence[Module]
-    extent: tuple[int, int]
+    extent: tuple[int, int, bool]
     _known: dict[tuple[int, int], tuple[Path, Role]] = field(factory=dict)
     _talking: dict[int, tuple[Path, bool]] = field(factory=dict)
     _keys: dict[Hashable, int] = field(factory=dict)
 
     @staticmethod
-    def of(modules: Sequence[Module], extent: tuple[int, int]) -> Roles:
+    def of(modules: Sequence[Module], extent: tuple[int, int, bool]) -> Roles:
         known: dict[Hashable, Roles] = vars(modules[0]).setdefault("_roles", {})
         key = (*extent, *modules)
         if key not in known:

@@ -156,6 +156,47 @@ DEVIATIONS: dict[str, Deviation] = {
 }
 
 
+@frozen
+class OfDenormals:
+    """For which types XLA:CPU does otherwise with denormal numbers, what it does, and why this project does not."""
+
+    types: frozenset[str]
+    what: str
+    says: str
+
+
+OF_DENORMALS: dict[str, OfDenormals] = {
+    "cbrt": OfDenormals(
+        _set("bf16 f32"),
+        "the cube root of every denormal number of either sign is -5.6e-16",
+        "StableHLO, cbrt: the cubic root; a flushed one is 0",
+    ),
+    "atan2": OfDenormals(
+        _set("bf16 f32 f64"),
+        "in single precision NaN comes of two denormal numbers, and the ordinate itself over 1; in double precision "
+        "the angle of a denormal ordinate over a negative abscissa has the other sign",
+        "left open: the ordinate is flushed, and over what is zero, or flushed, the angle is a right one",
+    ),
+    "power": OfDenormals(
+        _set("bf16 f32 f64"),
+        "a denormal base is normalized by a product that flushes it, so that powers of all are those of 2^-151",
+        "StableHLO, power: exponentiation; the base is taken as it is, and a denormal result flushed",
+    ),
+    "select of compare": OfDenormals(
+        _set("f32 f64"),
+        "of select(compare(p, q), p, q) the compiler makes minimum, which is arithmetic and flushes",
+        "StableHLO, select: result element is that of on_true or on_false, which moves it",
+    ),
+    "sort of more": OfDenormals(
+        _set("bf16 f32 f64"),
+        "more than nine elements of one operand are sorted stably by minima and maxima, which flush; unstably, with "
+        "another order of equal ones from 17 elements on",
+        "StableHLO, sort: the elements in another order",
+    ),
+}
+"""By the name of the program in tests/test_denormals.py."""
+
+
 def apart(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> str | None:
     """The name of the deviation that explains all wrong elements, if one does."""
     for name, deviation in DEVIATIONS.items():

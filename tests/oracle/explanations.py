@@ -157,12 +157,14 @@ def is_least(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) ->
     """
     if instance.dtype is not f8e8m0fnu:
         return False
-    results = [each[w] for leaf in (ours, theirs) for each, w in zip(leaf, wrong, strict=True)]
-    whole = [o for o in leaves(instance.operands) if len(wrong) != 1 or o.shape != wrong[0].shape]
-    places = [*results, *(_at(instance, wrong) if len(wrong) == 1 else [])]
-    if any(_has_least(each).any() for each in whole):
+    if len(wrong) != 1:
+        return any(_has_least(each).any() for each in leaves(instance.operands))
+    (mask,) = wrong
+    if any(o.shape != mask.shape and _has_least(o).any() for o in leaves(instance.operands)):
         return True
-    return bool(np.logical_or.reduce([_has_least(each) for each in places if each.dtype == f8e8m0fnu.dtype]).all())
+    arrays = [*ours, *theirs, *leaves(instance.operands)]
+    places = [each[mask] for each in arrays if each.shape == mask.shape and each.dtype == f8e8m0fnu.dtype]
+    return bool(places) and bool(np.logical_or.reduce(list(map(_has_least, places))).all())
 
 
 def _has_least(array: Array) -> Array:

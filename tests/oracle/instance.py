@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 import xbuild as xb
 from interpreter import evaluate, execute
+from interpreter.denormals import Denormals
 from shape_inference import PrimitiveType, TupleShape
 from tests.compare import shape_of
 from xbuild.builder import Values
@@ -114,11 +115,11 @@ class Batch:
         """The same module with the arguments of others of the same shapes and attributes."""
         return evolve(self, arguments=_arguments(instances))
 
-    def ours(self) -> list[list[Array]]:
+    def ours(self, denormals: Denormals = "flush") -> list[list[Array]]:
         """What the interpreter gives, for each device the leaves."""
         if len(self.arguments) == 1:
-            return [list(map(np.asarray, leaves(evaluate(self.module.entry, *self.arguments[0]))))]
-        return [list(map(np.asarray, leaves(row))) for row in execute(self.module, self.arguments)]
+            return [list(map(np.asarray, leaves(evaluate(self.module.entry, *self.arguments[0], denormals=denormals))))]
+        return [list(map(np.asarray, leaves(row))) for row in execute(self.module, self.arguments, denormals=denormals)]
 
     def shared_out(self, results: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """For each instance its own leaves, those of the first device first."""

@@ -10,6 +10,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 import xbuild as xb
+from interpreter.denormals import Denormals
 from shape_inference import primitive_type
 from tests.compare import distance, is_float
 
@@ -134,12 +135,21 @@ def _parts(array: Array) -> Array:
 
 
 def _all_flushed(instance: Instance, ours: Sequence[Array]) -> list[list[Array]]:
-    """For each leaf what may come where subnormal numbers are zeros, in the operands or in the results."""
+    """For each leaf what may come where subnormal numbers are zeros, in the operands or in the results, or are kept.
+
+    They are kept where XLA leaves an op out, or gives its operand.
+    """
     with np.errstate(all="ignore"):
         zeros = evolve(instance, operands=mapped(lambda a: flushed(np.asarray(a)), instance.operands))
-        other = batch([zeros])
-        (results,) = other.shared_out(other.ours())
-    return [[a, flushed(a), b, flushed(b), flushed(a, at_most=True)] for a, b in zip(ours, results, strict=True)]
+        columns = [ours, _alone(zeros, "flush"), _alone(instance, "keep")]
+    return [[a, flushed(a), b, flushed(b), c, flushed(a, at_most=True)] for a, b, c in zip(*columns, strict=True)]
+
+
+def _alone(instance: Instance, denormals: Denormals) -> list[Array]:
+    """The leaves of one instance."""
+    only = batch([instance])
+    (results,) = only.shared_out(only.ours(denormals))
+    return results
 
 
 def _is_zero_for_subnormal(instance: Instance, choices: list[Array], theirs: Array) -> bool:

@@ -108,7 +108,7 @@ class Control:
     def _uniform(self, module: Module) -> tuple[dict[int, int], Uniformity]:
         if module not in self._agreements:
             devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
-            walk = uniformity(module.entry, devices, self.program.num_replicas, self.program.num_partitions)
+            walk = uniformity(module.entry, devices, *self.program.grid)
             self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 

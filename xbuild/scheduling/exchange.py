@@ -170,8 +170,7 @@ class Exchange:
             group = key[1]  # type: ignore[index]
             collective = collective_in(start)
             assert collective is not None
-            grid = self.program.num_replicas, self.program.num_partitions
-            named = is_member(collective, device, *grid)
+            named = is_member(collective, device, *self.program.grid)
             self._comings[at] = Coming(start, group, named, failed=self.banned is None or key in self.banned)
         return self._comings[at]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import field, frozen
 
@@ -17,31 +17,35 @@ Pairs: TypeAlias = tuple[tuple[int, int], ...]
 _REDUCING = ("all_reduce", "all_gather", "reduce_scatter", "collective_reduce")
 
 
-def strategy(instruction: Instruction, num_partitions: int = 1) -> str:
+def strategy(instruction: Instruction, is_own: bool = False) -> str:
     """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
 
-    With one partition, ids are partitions where they name that one alone: each replica is by itself. Others are read as
-    replicas, as programs of their own for each device name them; XLA refuses them.
+    `is_own`: each device has a program of its own, and is the replica that an id names, with a channel, too.
 
-    Source: StableHLO, all_reduce and collective_permute (process groups).
+    Source: StableHLO, all_reduce and collective_permute (process groups); so does XLA:CPU.
     """
     attributes = instruction.attributes
     if (getattr(attributes, "channel_id", None) or 0) <= 0:
         return "cross_replica"
     if instruction.opcode.removesuffix("_start") in _REDUCING:
         return "flattened_ids" if getattr(attributes, "use_global_device_ids", False) else "cross_replica_and_partition"
-    return "cross_partition" if num_partitions > 1 or _names_first_alone(attributes) else "cross_replica"
+    return "cross_replica" if is_own else "cross_partition"
 
 
-def _names_first_alone(attributes: Any) -> bool:
-    """Whether groups or pairs are given, in which no id but 0 is named."""
-    lists = (*getattr(attributes, "replica_groups", ()), *getattr(attributes, "source_target_pairs", ()))
-    return bool(lists) and not any(map(any, lists))
+def named_lists(lists: Groups, how: str, count: int) -> Groups:
+    """The groups that count: where there is but one partition, XLA passes over those that name only others."""
+    is_alone = how == "cross_partition" and count == 1
+    return tuple(ids for ids in lists if 0 in ids) or lists if is_alone else lists
 
 
-def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int) -> int:
+def named_pairs(pairs: Pairs, how: str, count: int) -> Pairs:
+    """The pairs that count: where there is but one partition, XLA passes over those with another as their target."""
+    return tuple(pair for pair in pairs if pair[1] == 0) if how == "cross_partition" and count == 1 else pairs
+
+
+def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int, is_own: bool = False) -> int:
     """How many ids there are to name: replicas, partitions, or devices."""
-    return _count(strategy(instruction, num_partitions), num_replicas, num_partitions)
+    return _count(strategy(instruction, is_own), num_replicas, num_partitions)
 
 
 def _count(how: str, replicas: int, partitions: int) -> int:
@@ -62,25 +66,29 @@ class Grouping:
 
 
 @functools.lru_cache(maxsize=4096)
-def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Grouping:
+def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Grouping:
     """The groups of a collective, each in its order; no groups given means one of all, and so does a permutation.
 
     Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them. Collectives
     that name the same groups share one answer.
     """
     lists = getattr(instruction.attributes, "replica_groups", ())
-    return _grouping(lists, strategy(instruction, num_partitions), num_replicas, num_partitions)
+    return _grouping(lists, strategy(instruction, is_own), num_replicas, num_partitions)
 
 
 @functools.lru_cache(maxsize=1024)
 def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
-    every = lists or (tuple(range(_count(how, replicas, partitions))),)
+    every = (
+        named_lists(lists, how, _count(how, replicas, partitions))
+        if lists
+        else (tuple(range(_count(how, replicas, partitions))),)
+    )
     return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
 
 
-def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Groups:
+def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Groups:
     """The groups of a collective."""
-    return grouping(instruction, num_replicas, num_partitions).groups
+    return grouping(instruction, num_replicas, num_partitions, is_own).groups
 
 
 def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> list[Group]:
@@ -93,25 +101,30 @@ def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> lis
     return [ids]
 
 
-def group_of(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> Group:
+def group_of(
+    instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1, is_own: bool = False
+) -> Group:
     """The group in which a device meets others in this collective; the device alone where no group names it."""
-    return grouping(instruction, num_replicas, num_partitions).of.get(device, (device,))
+    return grouping(instruction, num_replicas, num_partitions, is_own).of.get(device, (device,))
 
 
-def is_member(instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1) -> bool:
+def is_member(
+    instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1, is_own: bool = False
+) -> bool:
     """Whether a group of this collective names the device."""
-    return device in grouping(instruction, num_replicas, num_partitions).of
+    return device in grouping(instruction, num_replicas, num_partitions, is_own).of
 
 
 @functools.lru_cache(maxsize=4096)
-def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1) -> Pairs:
+def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Pairs:
     """The source and target devices: of a permutation by its strategy; send and recv name devices themselves."""
     pairs: Pairs = instruction.attributes.source_target_pairs
     if instruction.opcode in ("send", "recv"):
         return pairs
+    how = strategy(instruction, is_own)
     halves = [
         group
-        for pair in pairs
-        for group in _groups_of_list(pair, strategy(instruction, num_partitions), num_replicas, num_partitions)
+        for pair in named_pairs(pairs, how, _count(how, num_replicas, num_partitions))
+        for group in _groups_of_list(pair, how, num_replicas, num_partitions)
     ]
     return tuple((source, target) for source, target in halves)

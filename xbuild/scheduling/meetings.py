@@ -14,8 +14,8 @@ from shape_inference import compatible
 
 from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
-from .effects import LOOPS, Path, base_of, collective_in, nest, remembered, spelling
-from .groups import Groups, count_of_ids, pairs_of, strategy
+from .effects import LOOPS, Path, Site, base_of, collective_in, collectives_of, nest, remembered, spelling
+from .groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text
 from .sites import Site, collectives_of
@@ -118,14 +118,15 @@ def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding
 def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
     collective = collective_in(site.instruction)
     assert collective is not None
-    count = count_of_ids(collective, program.num_replicas, program.num_partitions)
+    count, how = count_of_ids(collective, *program.grid), strategy(collective, program.is_own)
     pairs = getattr(collective.attributes, "source_target_pairs", None)
     if pairs is not None:
-        yield from faults_of_pairs(each.devices, site, pairs, count, "device")
+        what = "partition" if how == "cross_partition" else "device"
+        yield from faults_of_pairs(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
         return
-    how = strategy(collective, program.num_partitions)
     what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
-    lists, covers = getattr(collective.attributes, "replica_groups", ()), base_of(collective) in COVERING
+    lists = named_lists(getattr(collective.attributes, "replica_groups", ()), how, count)
+    covers = base_of(collective) in COVERING
     problem = _problem(lists, count, what, covers) or _wrong_size(program, collective)
     if problem:
         yield finding(
@@ -230,7 +231,7 @@ def _fingerprint(computation: Computation) -> str:
 
 def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
     """Whether two collectives name the same groups or pairs, in any order."""
-    grid = program.num_replicas, program.num_partitions
+    grid = program.grid
     if hasattr(a.attributes, "source_target_pairs"):
         return a.attributes == b.attributes or frozenset(pairs_of(a, *grid)) == frozenset(pairs_of(b, *grid))
     first, second = program.groups(a), program.groups(b)

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 
 from .describe import finding
+from .effects import Site
+from .groups import Pairs
 from .sites import Site
 from .verdict import Finding
 
 
 def faults_of_pairs(
-    devices: tuple[int, ...], site: Site, pairs: tuple[tuple[int, int], ...], count: int, what: str
+    devices: tuple[int, ...], site: Site, pairs: Pairs, count: int, what: str, named: Pairs | None = None
 ) -> Iterator[Finding]:
-    """Pairs name what there is, each source once, each target once."""
+    """Pairs name what there is, each source once, each target once; `named`: those of which the first is asked."""
+    asked = pairs if named is None else named
     name, shown = site.instruction.name, ", ".join(f"({s},{t})" for s, t in pairs)
     for place, role in ((0, "source"), (1, "target")):
         for each, times in Counter(pair[place] for pair in pairs).items():
-            if not 0 <= each < count:
+            if not 0 <= each < count and any(pair[place] == each for pair in asked):
                 yield finding(
                     "device_out_of_range",
                     f"{name} names {what} {each} as a {role}, out of 0..{count - 1}; its pairs are {shown}",

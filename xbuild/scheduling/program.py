@@ -13,6 +13,7 @@ from .effects import remembered
 from .groups import Group, Grouping, grouping
 from .verdict import Order, Orders
 
+Grid: TypeAlias = tuple[int, int, bool]
 Given: TypeAlias = Iterable[Instruction | str]
 Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
 
@@ -81,6 +82,7 @@ class Program:
     num_replicas: int
     num_partitions: int
     spmd: bool
+    is_own: bool = False
     class_of: Mapping[int, Class] = field(init=False)
     devices: tuple[int, ...] = field(init=False)
     _groupings: dict[Instruction, Grouping] = field(factory=dict, init=False)
@@ -91,6 +93,11 @@ class Program:
         object.__setattr__(self, "devices", tuple(self.class_of))
 
     @property
+    def grid(self) -> Grid:
+        """What the ids of collectives count in."""
+        return self.num_replicas, self.num_partitions, self.is_own
+
+    @property
     def given(self) -> bool:
         """Whether the order of every device binds."""
         return all(each.given for each in self.classes)
@@ -99,7 +106,7 @@ class Program:
         """Who meets in a collective; looked up once, since large groups are slow to compare."""
         known = self._groupings.get(collective)
         if known is None:
-            known = self._groupings[collective] = grouping(collective, self.num_replicas, self.num_partitions)
+            known = self._groupings[collective] = grouping(collective, *self.grid)
         return known
 
     def groups(self, collective: Instruction) -> tuple[Group, ...]:
@@ -115,20 +122,20 @@ class Program:
         for device, each in self.class_of.items():
             classes.setdefault(each.module, []).append(device)
         free = tuple(Class(module, tuple(devices), (), False) for module, devices in classes.items())
-        return Program(free, self.num_replicas, self.num_partitions, self.spmd)
+        return Program(free, self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
     def ordered(self, orders: Mapping[int, Orders]) -> Program:
         """The same programs, each device in these orders, and in the recorded ones where none is said."""
         modules = {device: each.module for device, each in self.class_of.items()}
         every = {device: orders.get(device, ()) for device in modules}
-        return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd)
+        return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
 
 def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
     """The programs of all devices; names in a schedule are looked up in the entry of the device."""
     if isinstance(program, Module):
         modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
-        grid = program.num_replicas, program.num_partitions
+        grid = program.num_replicas, program.num_partitions, False
     elif isinstance(program, ModuleGroup):
         modules = dict(sorted(program.modules.items()))
         grid = grid_of_group(program)
@@ -140,17 +147,22 @@ def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) 
         if device not in modules:
             raise KeyError(f"schedule: there is no device {device}; there are {devices_text(modules)}")
         orders[device] = _orders(modules[device], given)
-    return Program(_classes(modules, orders), *grid, spmd=len(set(modules.values())) <= 1)
+    return Program(_classes(modules, orders), *grid[:2], len(set(modules.values())) <= 1, grid[2])
 
 
-def grid_of_group(group: ModuleGroup) -> tuple[int, int]:
-    """Replicas and partitions of a group: those that its modules declare, or as many replicas as there are devices."""
+def grid_of_group(group: ModuleGroup) -> Grid:
+    """Replicas and partitions of a group: those that its modules declare, or as many replicas as there are devices.
+
+    The last says whether each device has a program of its own: there are several, or one that declares no counts.
+    """
     declared = max(
         ((m.num_replicas, m.num_partitions) for m in group.modules.values()),
         key=lambda rp: rp[0] * rp[1],
         default=(1, 1),
     )
-    return declared if declared != (1, 1) else (group.num_devices, 1)
+    if declared == (1, 1):
+        return group.num_devices, 1, group.num_devices > 1
+    return *declared, declared[1] == 1 and len(set(group.modules.values())) > 1
 
 
 def _orders(module: Module, given: Any) -> Orders:

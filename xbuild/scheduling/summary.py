@@ -65,7 +65,7 @@ def _goes_alike(program: Program) -> bool:
     entry = program.classes[0].module.entry
     if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
         return False
-    walk = _Summary(varies, program.devices, program.num_replicas, program.num_partitions)
+    walk = _Summary(varies, program.devices, *program.grid)
     try:
         walk.run(entry, [spread(walk.nowhere, p.shape) for p in entry.parameters])
     except TooMuchError:

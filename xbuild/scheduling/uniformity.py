@@ -51,6 +51,7 @@ class Uniformity(Analysis):
     devices: tuple[int, ...]
     num_replicas: int
     num_partitions: int
+    is_own: bool = False
     everywhere: Agreement = field(init=False)
     nowhere: Agreement = field(init=False)
     gave_up: bool = field(default=False, init=False)
@@ -84,10 +85,10 @@ class Uniformity(Analysis):
 
 
 def uniformity(
-    computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int
+    computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int, is_own: bool = False
 ) -> Uniformity:
     """Where the devices that run this program agree; each is fed parameters of its own."""
-    return _walked(Uniformity(varies, devices, num_replicas, num_partitions), computation)
+    return _walked(Uniformity(varies, devices, num_replicas, num_partitions, is_own), computation)
 
 
 def _walked(walk: Uniformity, computation: Computation) -> Uniformity:
@@ -136,7 +137,7 @@ def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> R
 
 def _met(of: Uniformity, collective: Instruction, brought: Agreement) -> Agreement:
     """The members of a group agree, and so do groups to which the same is brought, member by member."""
-    groups = [group_of(collective, device, of.num_replicas, of.num_partitions) for device in of.devices]
+    groups = [group_of(collective, device, of.num_replicas, of.num_partitions, of.is_own) for device in of.devices]
     distinct = {id(group): group for group in groups}
     marks: list[Any] = list(distinct.values())
     if base_of(collective) != "collective_broadcast":  # those in no group get zeros

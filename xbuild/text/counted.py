@@ -27,7 +27,7 @@ def check_ids(body: Body, instruction: Instruction, schema: Schema, place: int) 
     if schema.opcode not in MEETS or not header.states_counts:
         return
     count = count_of_ids(instruction, header.num_replicas, header.num_partitions)
-    problem = _problem(instruction, count, _IDS.get(strategy(instruction, header.num_partitions), "replica"))
+    problem = _problem(instruction, count, _IDS.get(strategy(instruction), "replica"))
     if count > 1 and problem:
         stated = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
         error = XbuildError(
