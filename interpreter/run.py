@@ -135,6 +135,9 @@ def execute(
     754 has them ("keep"). Of f16 and smaller types they are kept, since these are computed in f32. The user's own
     functions (registered for custom calls, observers, infeeds) run in the mode that the thread had before.
 
+    Each op rounds its result, with one exception, as on XLA:CPU: of f32 and f64 arrays a sum or difference with one
+    product that is only compared, for a reduction, takes the product unrounded (`interpreter/contraction.py`).
+
     `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
     conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
