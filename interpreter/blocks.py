@@ -12,7 +12,8 @@ from .contraction import contracted
 from .lines import Path, Place
 
 if TYPE_CHECKING:
-    from .emit import Emitter, Expr
+    from .emit import Emitter
+    from .expressions import Expr
 
 COSTLY = 1 << 12
 _FREE = frozenset({
@@ -33,7 +34,7 @@ def emit_shared(
     emitter: Emitter, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
 ) -> None:
     """The lines of a block inside `if nobody has come yet`, and what each device takes from it."""
-    from .emit import flat
+    from .expressions import flat
 
     number, kept = emitter.block(), emitter.counter()
     emitter.lines.add(f"{kept} = device.shared({number})", path)

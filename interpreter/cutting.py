@@ -17,7 +17,8 @@ from .lines import Path
 from .ops.elementwise import BINARY
 
 if TYPE_CHECKING:
-    from .emit import Emitter, Expr
+    from .emit import Emitter
+    from .expressions import Expr
 
 Fit: TypeAlias = Callable[..., tuple[Any, ...]]
 Flags: TypeAlias = tuple[tuple[bool, ...], ...]

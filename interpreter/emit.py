@@ -19,6 +19,7 @@ from xbuild.scheduling.effects import is_under_way
 from .blocks import emit_shared, is_costly
 from .contraction import contracted, contracted_text
 from .cutting import fitted
+from .expressions import Expr, flat, spell, target
 from .facts import acts, asks_device, communicates, live, weight
 from .flushing import flushed, flushing
 from .limits import trips
@@ -30,7 +31,6 @@ from .sharing import Site, site_of
 from .spelling import kernel, spelled
 from .strict.checks import check_of
 
-Expr: TypeAlias = str | tuple["Expr", ...]
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
 
 INLINED = 64
@@ -288,20 +288,3 @@ def call_text(
     arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
     attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
     return f"{emitter.bind('r', rule)}({', '.join([*before, *map(spell, arguments), *attributes])})"
-
-
-def flat(expr: Expr) -> list[str]:
-    """The leaves of an expression, in order."""
-    return [expr] if isinstance(expr, str) else [leaf for each in expr for leaf in flat(each)]
-
-
-def spell(expr: Expr) -> str:
-    """The expression as Python."""
-    return expr if isinstance(expr, str) else f"({''.join(f'{spell(each)}, ' for each in expr)})"
-
-
-def target(expr: Expr) -> str:
-    """The expression as the left side of an assignment; tokens are dropped into `_`."""
-    if isinstance(expr, str):
-        return "_" if expr == "None" else expr
-    return f"({''.join(f'{target(each)}, ' for each in expr)})" if expr else "_"

@@ -16,7 +16,8 @@ from .lines import Path
 from .region import Region
 
 if TYPE_CHECKING:
-    from .emit import Emitter, Expr
+    from .emit import Emitter
+    from .expressions import Expr
 
 
 @frozen(slots=False, eq=False)
@@ -67,7 +68,7 @@ def emit_request(emitter: Emitter, instruction: Instruction, operands: list[Expr
 
 def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> str:
     """The expression that yields a request."""
-    from .emit import spell
+    from .expressions import spell
 
     options = emitter.options
     attributes = attributes_of(instruction, options.sequential, options.flushed)

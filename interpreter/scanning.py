@@ -17,7 +17,8 @@ from .lines import Path, Place
 from .region import Region
 
 if TYPE_CHECKING:
-    from .emit import Emitter, Expr
+    from .emit import Emitter
+    from .expressions import Expr
 
 _RUNNING = {"add": "iufb", "multiply": "iufb", **dict.fromkeys(("maximum", "minimum", "and", "or", "xor"), "iub")}
 """The ops that NumPy runs along a dimension just as a loop would, and for which of its kinds of type."""
@@ -56,7 +57,7 @@ def running(operand: Array, init: Any, *, opcode: str, axis: int, is_reverse: bo
 
 
 def _loop(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from .emit import spell
+    from .expressions import spell
 
     a, trip, place = instruction.attributes, emitter.counter(), emitter.counter()
     first = len(operands) - a.num_carries

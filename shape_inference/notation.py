@@ -6,7 +6,8 @@ import re
 from typing import NoReturn
 
 from .rules import XbuildError
-from .types import DEEPEST_TUPLE, PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
+from .tuple_sizes import DEEPEST_TUPLE
+from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
 BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
 """White space and comments, which HLO text may have between any two of its words."""

@@ -12,12 +12,9 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
-from .rules import refuse
+from .tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES, refuse_size
 
 Dims: TypeAlias = tuple[int, ...]
-
-MOST_LEAVES = 100_000  # arrays and tokens in a tuple, those of the tuples in it counted each time that they stand there
-DEEPEST_TUPLE = 64  # tuples one inside another
 
 
 @frozen(eq=False, repr=False)
@@ -217,7 +214,7 @@ class TupleShape:
                 if levels >= depth:
                     depth = levels + 1
         if count > MOST_LEAVES or depth > DEEPEST_TUPLE:
-            _refuse_size(count, depth)
+            refuse_size(count, depth)
         object.__setattr__(self, "_size", (count, depth))
 
     @property
@@ -242,15 +239,6 @@ class TupleShape:
 
     def plain(self) -> TupleShape:
         return TupleShape(element.plain() for element in self.elements)
-
-
-def _refuse_size(count: int, depth: int) -> None:
-    """A tuple is refused before anything goes through it: by sharing a few lines make one of 2^40 leaves."""
-    if count > MOST_LEAVES:
-        refuse(
-            "tuple_too_large", f"the tuple would have {count:,} arrays and tokens, and at most {MOST_LEAVES:,} may be"
-        )
-    refuse("tuple_too_large", f"tuples would stand {depth} deep inside each other, and at most {DEEPEST_TUPLE} may")
 
 
 @frozen(repr=False)

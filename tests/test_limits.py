@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import xbuild as xb
 from interpreter import Limits, Stopped, evaluate, execute
 from shape_inference import ShapeError
-from shape_inference.types import DEEPEST_TUPLE, MOST_LEAVES
+from shape_inference.tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES
 from tests import hostile
 from tests.hostile import ALL_REDUCE, PROGRAMS
 from tests.limits_table import COMMANDS, outcome

@@ -15,7 +15,8 @@ from ..rules import planned
 from ..values import zeros
 
 if TYPE_CHECKING:
-    from ..emit import Emitter, Expr
+    from ..emit import Emitter
+    from ..expressions import Expr
 
 _MEETING = array_shape(u32, ())  # one variable, whatever it holds
 
@@ -31,7 +32,7 @@ def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], p
 
 
 def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..emit import flat
+    from ..expressions import flat
 
     if start_of(instruction) is None:
         raise ValueError(f"%{instruction.name} completes nothing that was started")

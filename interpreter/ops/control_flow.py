@@ -18,7 +18,8 @@ from ..rules import compute, planned
 from ..scanning import emit_scan
 
 if TYPE_CHECKING:
-    from ..emit import Emitter, Expr
+    from ..emit import Emitter
+    from ..expressions import Expr
 
 
 @compute
@@ -38,7 +39,7 @@ def fusion(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
 
 @planned
 def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..emit import spell
+    from ..expressions import spell
 
     attributes, trip = instruction.attributes, emitter.counter()
     state = emitter.variables(instruction.shape)
@@ -56,7 +57,7 @@ def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
 
 @planned
 def conditional(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..emit import spell
+    from ..expressions import spell
 
     branches: tuple[Computation, ...] = instruction.attributes.branch_computations
     result = emitter.variables(instruction.shape)

@@ -30,7 +30,8 @@ from ..lines import Path
 from ..rules import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter, Expr
+    from ..emit import Emitter
+    from ..expressions import Expr
 
 
 @compute

@@ -18,7 +18,8 @@ from ..rules import compute, planned
 
 if TYPE_CHECKING:
     from ..chance import Chance
-    from ..emit import Emitter, Expr
+    from ..emit import Emitter
+    from ..expressions import Expr
 
 
 def rng(chance: Chance, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:

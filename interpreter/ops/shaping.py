@@ -18,7 +18,8 @@ from ..lines import Path
 from ..rules import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter, Expr
+    from ..emit import Emitter
+    from ..expressions import Expr
 
 SMALL = 4096  # elements up to which a copy is made sooner than a view
 

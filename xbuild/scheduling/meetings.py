@@ -14,7 +14,7 @@ from shape_inference import compatible
 
 from ..graph import Computation, Instruction, Module
 from .describe import absent, finding, groups_text, named, nest_finding, payload
-from .effects import LOOPS, Path, Site, base_of, collective_in, collectives_of, nest, remembered, spelling
+from .effects import LOOPS, Path, base_of, collective_in, nest, remembered, spelling
 from .groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
 from .pairs import faults_of_pairs
 from .program import Class, Program, devices_text

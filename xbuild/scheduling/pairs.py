@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from .describe import finding
-from .effects import Site
 from .groups import Pairs
 from .sites import Site
 from .verdict import Finding
