@@ -25,7 +25,7 @@ def all_reduce(
     operands: Members, *, to_apply: Region, replica_groups: Groups, channel_id: int | None, use_global_device_ids: bool
 ) -> list[Any]:
     if len(operands) == 1 and len(replica_groups) <= 1:  # XLA leaves it out where there is no other device
-        return list(operands)
+        return [_collated(list(operands[0]))]
     return [_collated([_reduced(to_apply, each) for each in zip(*operands, strict=True)])] * len(operands)
 
 
