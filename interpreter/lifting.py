@@ -59,7 +59,7 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     return array.astype(dtype)
 
 
-def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Any:
+def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Array:
     rounded = array.astype(dtype)
     nans = np.isnan(array)
     if not nans.any():
@@ -67,7 +67,7 @@ def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Any:
     return np.where(nans, np.array(ONE_NAN[dtype], np.uint8).view(dtype), rounded)
 
 
-def quieted(array: Array) -> Array:
+def quieted(array: Array) -> Any:
     """Floats with the highest bit of the mantissa set in every NaN, as a processor converts them and NumPy does not."""
     nans = np.isnan(array)
     if not nans.any():

@@ -110,7 +110,7 @@ def bitcast_convert(it: Evaluation) -> Iterator[Spotted]:
 def bitcast(it: Evaluation) -> Iterator[Spotted]:
     shape, source = it.attributes.shape, it.instruction.operands[0].shape
     if shape.dtype is pred and source.dtype is not pred:  # type: ignore[union-attr]
-        octets = evolve(it.instruction.shape, dtype=u8)  # type: ignore[misc]
+        octets = evolve(shape, dtype=u8)
         yield from _no_preds(lowered.relaid(np.asarray(it.operands[0]), source, octets))  # type: ignore[arg-type]
 
 
