@@ -11,6 +11,8 @@ from shape_inference.dims import wider
 from shape_inference.types import (
     PRIMITIVES,
     f4e2m1fn,
+    f6e2m3fn,
+    f6e3m2fn,
     f8e4m3b11fnuz,
     f8e4m3fnuz,
     f8e5m2,
@@ -44,7 +46,7 @@ def widened(array: Array) -> Array:
     return array if array.dtype.isbuiltin == 1 else array.astype(WIDE[array.dtype])
 
 
-ONE_NAN = {f8e5m2.dtype: 0x7F, f4e2m1fn.dtype: 0x8}
+ONE_NAN = {f8e5m2.dtype: 0x7F, f4e2m1fn.dtype: 0x8, f6e2m3fn.dtype: 0x20, f6e3m2fn.dtype: 0x20}
 """Types in which every NaN that is computed has the same bits, as XLA:CPU rounds: of one without NaN those of -0."""
 
 
@@ -57,7 +59,7 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     return array.astype(dtype)
 
 
-def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Any:
+def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Array:
     rounded = array.astype(dtype)
     nans = np.isnan(array)
     if not nans.any():
@@ -65,7 +67,7 @@ def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Any:
     return np.where(nans, np.array(ONE_NAN[dtype], np.uint8).view(dtype), rounded)
 
 
-def quieted(array: Array) -> Array:
+def quieted(array: Array) -> Any:
     """Floats with the highest bit of the mantissa set in every NaN, as a processor converts them and NumPy does not."""
     nans = np.isnan(array)
     if not nans.any():
@@ -95,7 +97,7 @@ def total_order(operand: Array) -> Any:
     return bits ^ ((bits >> below) & (2**below - 1))
 
 
-_SIGNED_OTHERWISE = (f4e2m1fn, f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnuz, f8e8m0fnu)
+_SIGNED_OTHERWISE = (f4e2m1fn, f6e2m3fn, f6e3m2fn, f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2fnuz, f8e8m0fnu)
 """Types without a sign in the top bit of a byte, or in which -0 is the NaN."""
 
 

@@ -32,6 +32,8 @@ from .types import (
     c128,
     compatible,
     f4e2m1fn,
+    f6e2m3fn,
+    f6e3m2fn,
     f8e3m4,
     f8e4m3,
     f8e4m3b11fnuz,
@@ -67,7 +69,8 @@ from .types import (
 __all__ = [
     "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "Dims", "Layout", "MissingRule",
     "PrimitiveType", "ProgramShape", "RuleTable", "Shape", "ShapeError", "TokenShape", "TupleShape",
-    "XbuildError", "array_shape", "bf16", "c64", "c128", "compatible", "f4e2m1fn", "f8e3m4", "f8e4m3",
+    "XbuildError", "array_shape", "bf16", "c64", "c128", "compatible", "f4e2m1fn", "f6e2m3fn",
+    "f6e3m2fn", "f8e3m4", "f8e4m3",
     "f8e4m3b11fnuz", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu", "f16", "f32", "f64",
     "infer", "leaves", "parse_program_shape", "parse_shape", "pred", "primitive_type", "refuse",
     "region_parameters", "require", "s1", "s2", "s4", "s8", "s16", "s32", "s64", "token", "u1", "u2", "u4",

@@ -77,6 +77,8 @@ u16 = _primitive("u16", "unsigned", 16, np.uint16)
 u32 = _primitive("u32", "unsigned", 32, np.uint32)
 u64 = _primitive("u64", "unsigned", 64, np.uint64)
 f4e2m1fn = _primitive("f4e2m1fn", "float", 4, ml_dtypes.float4_e2m1fn)
+f6e2m3fn = _primitive("f6e2m3fn", "float", 6, ml_dtypes.float6_e2m3fn)
+f6e3m2fn = _primitive("f6e3m2fn", "float", 6, ml_dtypes.float6_e3m2fn)
 f8e3m4 = _primitive("f8e3m4", "float", 8, ml_dtypes.float8_e3m4)
 f8e4m3 = _primitive("f8e4m3", "float", 8, ml_dtypes.float8_e4m3)
 f8e4m3fn = _primitive("f8e4m3fn", "float", 8, ml_dtypes.float8_e4m3fn)
@@ -95,8 +97,8 @@ c128 = _primitive("c128", "complex", 128, np.complex128)
 PRIMITIVES: dict[str, PrimitiveType] = {
     t.name: t
     for t in (
-        pred, s1, s2, s4, s8, s16, s32, s64, u1, u2, u4, u8, u16, u32, u64, f4e2m1fn, f8e3m4, f8e4m3, f8e4m3fn,
-        f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, bf16, f16, f32, f64, c64, c128,
+        pred, s1, s2, s4, s8, s16, s32, s64, u1, u2, u4, u8, u16, u32, u64, f4e2m1fn, f6e2m3fn, f6e3m2fn, f8e3m4,
+        f8e4m3, f8e4m3fn, f8e4m3b11fnuz, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0fnu, bf16, f16, f32, f64, c64, c128,
     )
 }  # fmt: skip
 _BY_DTYPE = {t.dtype: t for t in PRIMITIVES.values()}

@@ -116,7 +116,21 @@ def test_what_is_read_is_what_was_written(which: str, tmp_path: Path) -> None:
     np.testing.assert_equal(found.results, wanted.results)
 
 
-TYPES = [xb.pred, xb.s4, xb.u8, xb.s64, xb.u64, xb.bf16, xb.f16, xb.f8e4m3fn, xb.f64, xb.c64, xb.c128]
+TYPES = [
+    xb.pred,
+    xb.s4,
+    xb.u8,
+    xb.s64,
+    xb.u64,
+    xb.bf16,
+    xb.f16,
+    xb.f8e4m3fn,
+    xb.f6e2m3fn,
+    xb.f6e3m2fn,
+    xb.f64,
+    xb.c64,
+    xb.c128,
+]
 
 
 def test_every_type_of_value_comes_back() -> None:

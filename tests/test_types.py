@@ -31,7 +31,7 @@ from shape_inference import (
 XLA_DATA_PROTO = """
     pred s1 s2 s4 s8 s16 s32 s64 u1 u2 u4 u8 u16 u32 u64 f16 f32 f64 bf16
     f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e3m4
-    f8e5m2fnuz f8e4m3fnuz f4e2m1fn f8e8m0fnu c64 c128
+    f8e5m2fnuz f8e4m3fnuz f4e2m1fn f6e2m3fn f6e3m2fn f8e8m0fnu c64 c128
 """
 OF_XLA = XLA_DATA_PROTO.split()
 

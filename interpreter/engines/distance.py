@@ -15,7 +15,7 @@ _UNSIGNED = (ml_dtypes.float8_e8m0fnu,)  # exponents alone: their bits are in or
 
 # How many eps of their type two elements may be apart, as parts of the largest magnitude of the array: sums come in
 # another order, and elementary functions differ in the last places. Integers and predicates are equal.
-EPS_OF_BITS = {64: 64.0, 32: 64.0, 16: 4.0, 8: 1.0, 4: 1.0}
+EPS_OF_BITS = {64: 64.0, 32: 64.0, 16: 4.0, 8: 1.0, 6: 1.0, 4: 1.0}
 
 
 def allowed(dtype: PrimitiveType) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-from shape_inference import PrimitiveType, pred, primitive_type, u8
+from shape_inference import PrimitiveType, f4e2m1fn, f6e2m3fn, f6e3m2fn, pred, primitive_type, u8
 from shape_inference.dims import limits
 from xbuild.attributes import Array
 
@@ -110,7 +110,7 @@ def bitcast_convert(it: Evaluation) -> Iterator[Spotted]:
 def bitcast(it: Evaluation) -> Iterator[Spotted]:
     shape, source = it.attributes.shape, it.instruction.operands[0].shape
     if shape.dtype is pred and source.dtype is not pred:  # type: ignore[union-attr]
-        octets = evolve(it.instruction.shape, dtype=u8)  # type: ignore[misc]
+        octets = evolve(shape, dtype=u8)
         yield from _no_preds(lowered.relaid(np.asarray(it.operands[0]), source, octets))  # type: ignore[arg-type]
 
 
@@ -127,13 +127,17 @@ def reduce_precision(it: Evaluation) -> Iterator[Spotted]:
     yield from _rounded(it, widened(np.asarray(it.operands[0])))
 
 
+_BEYOND = {f4e2m1fn.dtype: 7, f6e2m3fn.dtype: 7.75, f6e3m2fn.dtype: 30}
+"""Of the types without infinity and NaN the least number that would be rounded up beyond the last."""
+
+
 def _rounded(it: Evaluation, value: Array) -> Iterator[Spotted]:
     """A finite value for which the narrower type has infinity, NaN, or no more than its last number."""
     result = np.asarray(it.result)
     rounded = widened(result)
     mask = np.isfinite(value) & ~np.isfinite(rounded)
-    if primitive_type(result.dtype).name == "f4e2m1fn":  # without infinity and NaN: 6 is the last, 7 would round up
-        mask = np.abs(value) >= 7
+    if result.dtype in _BEYOND:
+        mask = np.abs(value) >= _BEYOND[result.dtype]
     yield from at_elements(it, "value_out_of_range", mask, "becomes {result}")
 
 

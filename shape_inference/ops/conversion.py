@@ -22,6 +22,13 @@ def bitcast_convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Sh
             "element_type_unsupported",
             f"operand is {shape}, new_element_type={new}: bits of {old} are not read as {new}",
         )
+    widths = sorted((old.bit_width, new.bit_width))
+    if widths[1] % widths[0]:
+        refuse(
+            "element_type_mismatch",
+            f"operand is {shape}, new_element_type={new}: {old.bit_width} and {new.bit_width} bits, "
+            "and neither is a multiple of the other",
+        )
     if old.bit_width == new.bit_width:
         return shape.with_dtype(new)
     if old.bit_width > new.bit_width:

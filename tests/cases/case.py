@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 import xbuild as xb
-from shape_inference import AnyShape, parse_shape, primitive_type
+from shape_inference import AnyShape, PrimitiveType, parse_shape, primitive_type
 
 
 @frozen
@@ -69,3 +69,8 @@ class Refusal:
 
 def _parameters(builder: xb.Builder, shapes: Iterable[AnyShape]) -> list[xb.Value]:
     return [xb.parameter(builder, number=n, shape=shape) for n, shape in enumerate(shapes)]
+
+
+def is_run_by_xla(dtype: PrimitiveType) -> bool:
+    """Whether real XLA:CPU runs the type in every op: not in 1 and 2 bits, and in 6 it only reads and prints them."""
+    return dtype.kind == "pred" or dtype.bits not in (1, 2, 6)

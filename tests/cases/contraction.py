@@ -10,7 +10,7 @@ import numpy as np
 
 import xbuild as xb
 from shape_inference import PRIMITIVES, PrimitiveType
-from tests.cases.case import Case, Refusal
+from tests.cases.case import Case, Refusal, is_run_by_xla
 
 DOT, GENERAL, NUMERICS = (
     "Operation Semantics, Dot",
@@ -47,7 +47,7 @@ def each_type(dtype: PrimitiveType) -> Case:
         lhs, rhs = np.ones((2, 2)), np.ones((2, 2))
     expected = (lhs @ rhs).astype(dtype.dtype)
     arguments = (lhs.astype(dtype.dtype), rhs.astype(dtype.dtype))
-    oracle = dtype.bits > 2 or dtype.kind == "pred"
+    oracle = is_run_by_xla(dtype)
     return Case(f"type-{dtype}", xb.dot, arguments, expected, source="xla_data.proto, PrimitiveType", oracle=oracle)
 
 

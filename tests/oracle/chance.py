@@ -16,6 +16,9 @@ from shape_inference.types import COMPONENT, f4e2m1fn, f8e8m0fnu
 Array = np.ndarray[Any, Any]
 Row = TypeVar("Row")
 
+UNRUN = frozenset({"f6e2m3fn", "f6e3m2fn"})
+"""Types that XLA's parser knows, and neither its literals nor its CPU backend: ml_dtypes judges them."""
+
 FLUSHED = {PRIMITIVES[name].dtype for name in ("f8e8m0fnu", "bf16", "f32", "f64", "c64", "c128")}
 """The types whose subnormal numbers XLA:CPU takes for zero."""
 
@@ -139,8 +142,8 @@ class Chance:
             return np.asarray(numbers).astype(dtype.dtype)
 
 
-TYPES = tuple(t for t in PRIMITIVES.values() if t.bits > 1 or t.kind == "pred")
-"""All but s1 and u1, which XLA:CPU does not compile."""
+TYPES = tuple(t for t in PRIMITIVES.values() if t.name not in UNRUN and (t.bits > 1 or t.kind == "pred"))
+"""All but s1 and u1, which XLA:CPU does not compile, and those that it only reads and prints."""
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from shape_inference import PRIMITIVES, PrimitiveType
 from xbuild.op import OPS
 
 from . import Oracle
-from .chance import Chance
+from .chance import UNRUN, Chance
 from .draw import DRAWS
 from .instance import batch
 from .judge import findings
@@ -28,6 +28,8 @@ def probe(record: Record, opcodes: Iterable[str] = OPS) -> None:
             row = record.cells.setdefault(opcode, {})
             only = _tried(opcode, PRIMITIVES["f32"], oracle) if opcode in IN_ONE_TYPE else None
             for name, dtype in PRIMITIVES.items():
+                if name in UNRUN:
+                    continue
                 found = only or _tried(opcode, dtype, oracle)
                 row[name] = found or {key: n for key, n in row.get(name, {}).items() if isinstance(n, int)}
 

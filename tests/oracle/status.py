@@ -10,6 +10,7 @@ from typing import Any
 from shape_inference import PRIMITIVES
 from xbuild.op import OPS
 
+from .chance import UNRUN
 from .deviations import DEVIATIONS
 from .record import Record
 from .tolerances import ROWS
@@ -23,6 +24,12 @@ XLA:CPU ({versions}). A number counts the instances that were compared; nothing 
 not take the type, and xbuild refuses it. A letter: XLA:CPU cannot run it, for the reason below. `python -m
 tests.oracle.campaign --probe` finds out what it runs, `--keep` adds a campaign's counts, and `python -m
 tests.oracle.status` writes this page from them.
+
+f6e2m3fn and f6e3m2fn have no column: XLA's parser reads and prints them, its CPU backend does not compile them, and
+its literals end the process; the tests compare them with ml_dtypes. NaNs count as equal here whatever their bits. Of
+conversions and of what is computed in f8e5m2 the bits are XLA:CPU's, but where XLA:CPU itself has several: where a
+constant is folded a NaN of f16 stays signalling, maximum(x, x) is x, and a select in f8e5m2 gives
+its NaNs as what is computed.
 
 {total:,} instances: {equal:,} equal within the tolerances, {apart:,} apart for a reason that is known.
 """
@@ -58,7 +65,7 @@ def _letters(number: int) -> str:
 
 
 def _table(record: Record, reasons: dict[str, str]) -> Iterator[str]:
-    names = list(PRIMITIVES)
+    names = [name for name in PRIMITIVES if name not in UNRUN]
     yield f"| op | {' | '.join(names)} | all |"
     yield f"|---|{'---|' * (len(names) + 1)}"
     for opcode in sorted(OPS):

@@ -16,6 +16,8 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
 
     To a float: to the nearest, ties to even. To an integer: from a float towards zero, held between the ends of the
     type, NaN as 0; from an integer the low bits. To pred: whether it is not 0. From complex to real: the real part.
+    NaNs have the bits that XLA:CPU gives them: quiet ones to and from f16, 0x7f in f8e5m2 (0x7e or 0xfe from f32 and
+    f64), one without a sign from the fnuz types, -0 in the types without NaN.
     Shapes: any array; the result has its extents.
     Raises: not_array.
 

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
-from shape_inference.types import of_one_width
 
 from ..builder import infer_shape
 from ..diagnostics import explain
@@ -19,7 +18,7 @@ from .faults import Fault, Poisoned
 from .lines import Known, line_at, take
 from .literal_reader import read_literal
 from .literals import SpelledLiteral
-from .said import Said
+from .said import Said, stands_for
 from .scanner import NAME
 from .segments import check_precision, segments_of
 from .sugar import ASYNC, IN_SUGAR, check_alone, named_op, settled, unfolded
@@ -205,11 +204,9 @@ class Body:
             with reader.deeper():
                 return self._instruction(None, shape)
         found = self.named()
-        is_plain = shape is None or compatible(shape, found.shape)
-        if shape is not None and not is_plain and not (found.name in self.bits and of_one_width(shape, found.shape)):
-            reader.fail(
-                "shape_mismatch", f"operand {found.name!r} is {found.shape}, and {shape} is written", place=place
-            )
+        if shape is not None and not stands_for(shape, found, self.bits):
+            message = f"operand {found.name!r} is {found.shape}, and {shape} is written"
+            reader.fail("shape_mismatch", message, place=place)
         return found
 
     def named(self) -> Instruction:
@@ -247,8 +244,7 @@ class Body:
             if schema.opcode == "set_dimension_size":
                 shape = said.sized(shape)
             if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
-                if not said.are_bits(schema.opcode, shape, self.bits):
-                    raise XbuildError("shape_mismatch", f"the result is {shape}, and {said.shape} is written")
+                said.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self._made_up(schema.spelling), None
                 self.bits.add(name)
         except XbuildError as error:

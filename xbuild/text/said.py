@@ -60,10 +60,11 @@ class Said:
         plain = Shape(inferred.dtype, inferred.dims, bounds if any(bounds) else ())
         return plain if compatible(plain, self.shape) else inferred
 
-    def are_bits(self, opcode: str, inferred: AnyShape, bits: Container[str]) -> bool:
-        """Whether another type is written for random bits, or for what is computed of such: XLA infers them anew."""
+    def check_are_bits(self, opcode: str, inferred: AnyShape, bits: Container[str]) -> None:
+        """Refuse another type than is inferred, but for random bits and what is computed of them."""
         is_of_bits = opcode == "rng_bit_generator" or any(each.name in bits for each in self.operands)
-        return is_of_bits and self.shape is not None and of_one_width(inferred, self.shape)
+        if self.shape is None or not is_of_bits or not of_one_width(inferred, self.shape):
+            refuse("shape_mismatch", f"the result is {inferred}, and {self.shape} is written")
 
     def operand(self) -> Shape | None:
         """The first operand where it is an array."""
@@ -85,3 +86,8 @@ class Said:
         if groups is not None and groups.groups:
             return len(groups.groups[0])
         return self.counts[self.written.get("channel_id") is not None]
+
+
+def stands_for(shape: AnyShape, operand: Instruction, bits: Container[str]) -> bool:
+    """Whether the shape that is written before an operand is its own; of random bits another type may be written."""
+    return compatible(shape, operand.shape) or (operand.name in bits and of_one_width(shape, operand.shape))

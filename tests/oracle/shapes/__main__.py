@@ -23,7 +23,7 @@ from attrs import frozen
 from shape_inference import PRIMITIVES
 from xbuild.op import OPS
 
-from ..chance import Chance
+from ..chance import UNRUN, Chance
 from ..draw import DRAWS
 from .changes import slipped
 from .known import explanation
@@ -70,7 +70,11 @@ class Answer:
 def draw(seed: int, number: int, opcode: str) -> Program:
     """The program of this number: right as often as not."""
     chance = Chance(seed, number, zlib.crc32(opcode.encode()))
-    names = ("f32", "f32", "s32", "pred", "bf16", "u8", "c64") if chance.odds(0.6) else tuple(PRIMITIVES)
+    names = (
+        ("f32", "f32", "s32", "pred", "bf16", "u8", "c64")
+        if chance.odds(0.6)
+        else tuple(name for name in PRIMITIVES if name not in UNRUN)
+    )
     with np.errstate(all="ignore"):
         found = program(DRAWS[opcode](chance, PRIMITIVES[chance.one(names)]))
         for _ in range(chance.one((0, 1, 1, 2))):

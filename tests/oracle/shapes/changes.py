@@ -18,7 +18,7 @@ from xbuild.builder import Values
 from xbuild.graph import Computation, Instruction
 from xbuild.op import OPS
 
-from ..chance import Chance
+from ..chance import UNRUN, Chance
 from .program import Program, again, region
 
 Dims = tuple[int, ...]
@@ -80,11 +80,11 @@ def _scalar(chance: Chance, shape: Shape) -> Any:
 
 
 def _other_type(chance: Chance, shape: Shape) -> Any:
-    return Shape(chance.one(list(PRIMITIVES.values())), shape.dims, shape.dynamic)
+    return Shape(chance.one([t for t in PRIMITIVES.values() if t.name not in UNRUN]), shape.dims, shape.dynamic)
 
 
 def _type_of_kind(chance: Chance, shape: Shape) -> Any:
-    dtype = chance.one([t for t in PRIMITIVES.values() if t.kind == shape.dtype.kind])
+    dtype = chance.one([t for t in PRIMITIVES.values() if t.kind == shape.dtype.kind and t.name not in UNRUN])
     return Shape(dtype, shape.dims, shape.dynamic)
 
 
@@ -179,7 +179,7 @@ def other(chance: Chance, value: Any, annotation: Any) -> Any:
     if isinstance(value, float):
         return chance.one((0.0, -1.0, 1.0))
     if isinstance(value, PrimitiveType):
-        return chance.one(list(PRIMITIVES.values()))
+        return chance.one([t for t in PRIMITIVES.values() if t.name not in UNRUN])
     if isinstance(value, Shape):
         return chance.one(SHAPES[:-2])(chance, value)
     if isinstance(value, WindowDimension | PaddingDimension):
@@ -193,7 +193,7 @@ def other(chance: Chance, value: Any, annotation: Any) -> Any:
     if value is None and annotation == int | None:
         return chance.between(0, 2)
     if value is None and annotation == PrimitiveType | None:
-        return chance.one(list(PRIMITIVES.values()))
+        return chance.one([t for t in PRIMITIVES.values() if t.name not in UNRUN])
     return value
 
 
