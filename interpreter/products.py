@@ -71,7 +71,12 @@ def settled(array: Array) -> Array:
     """The array, without its denormal numbers where this thread takes them for zeros."""
     if array.dtype == bfloat16:
         return settled(array.astype(np.float32)).astype(bfloat16)
-    if array.dtype.isbuiltin != 1 or array.dtype.kind not in "fc" or not array.size or not any(map(_has_small, _parts(array))):
+    if (
+        array.dtype.isbuiltin != 1
+        or array.dtype.kind not in "fc"
+        or not array.size
+        or not any(map(_has_small, _parts(array)))
+    ):
         return array
     copy = array.copy()
     for part in _parts(copy):

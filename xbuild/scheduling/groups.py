@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import field, frozen
 
@@ -78,7 +78,11 @@ def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 
 
 @functools.lru_cache(maxsize=1024)
 def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
-    every = named_lists(lists, how, _count(how, replicas, partitions)) if lists else (tuple(range(_count(how, replicas, partitions))),)
+    every = (
+        named_lists(lists, how, _count(how, replicas, partitions))
+        if lists
+        else (tuple(range(_count(how, replicas, partitions))),)
+    )
     return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
 
 
