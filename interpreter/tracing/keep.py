@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, field
 
 from shape_inference.types import PRIMITIVES
-from xbuild.trace import summary
+from xbuild.trace.summary import summary
 
 from ..denormals import as_user
 from ..lines import Path
