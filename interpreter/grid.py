@@ -11,9 +11,9 @@ from attrs import define, field
 
 from shape_inference import TupleShape
 from xbuild.callbacks import PENDING
-from xbuild.graph import Module, ModuleGroup
+from xbuild.graph import Module
 from xbuild.scheduling.groups import group_of, is_member
-from xbuild.scheduling.program import grid_of_group
+from xbuild.scheduling.program import Extent
 
 from .callbacks import Callbacks
 from .denormals import as_user
@@ -39,6 +39,7 @@ class Grid:
     infeeds: Mapping[int, Iterator[Any]]
     outfeed: Outfeed | None
     send_buffers: float
+    extent: Extent = (1, 1, False)
     ready: deque[tuple[Device, Any]] = field(factory=deque)
     meetings: dict[Any, Meeting] = field(factory=dict)
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
@@ -55,11 +56,6 @@ class Grid:
     @cached_property
     def identities(self) -> Identities:
         return Identities(self._modules())
-
-    @cached_property
-    def extent(self) -> tuple[int, int, bool]:
-        """How many replicas and partitions the devices are."""
-        return grid_of_group(ModuleGroup(dict(enumerate(self._modules()))))
 
     def _modules(self) -> list[Module]:
         return [device.module for device in self.devices]

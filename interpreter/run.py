@@ -14,6 +14,7 @@ from xbuild import scheduling
 from xbuild.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.nesting import SHALLOW, depth, room
 from xbuild.scheduling import Verdict
+from xbuild.scheduling.program import grid_of
 
 from .custom_calls import check_targets
 from .denormals import HAS_MODE, Denormals, is_flush
@@ -176,7 +177,8 @@ def execute(
             for number, module in enumerate(modules)
         ]
         with _noted(ledger):
-            drive(Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers), arguments, limits, verdict, flush)
+            grid = Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
+            drive(grid, arguments, limits, verdict, flush)
         given = Given(arguments)
         results = [given.out(device.result) for device in devices]
         if ledger is not None and ledger.findings:

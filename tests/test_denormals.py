@@ -206,3 +206,14 @@ def test_the_command_takes_it(tmp_path: Any) -> None:
     assert "5.e-40" in CliRunner().invoke(main, [*command, "--denormals", "keep"]).output.replace("e-40,", "e-40")
     refused = CliRunner().invoke(main, [*command, "--denormals", "keep", "--engine", "xla"])
     assert refused.exit_code == 2
+
+
+@pytest.mark.parametrize("dtype", [xb.f32, xb.bf16, xb.f16], ids=str)
+@pytest.mark.parametrize(("fold", "init", "negative"), [("maximum", -np.inf, False), ("minimum", np.inf, True)])
+def test_zeros_of_both_signs_have_one_order(dtype: xb.PrimitiveType, fold: str, init: float, negative: bool) -> None:
+    """A reduction, windows and updates give +0 as the maximum of zeros, and -0 as their minimum, in any order."""
+    rows = np.array([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]], dtype.dtype).T
+    wanted = [negative, negative, True, False]
+    for made in (_reduced(fold, init), _windowed(fold, init)):
+        found = np.asarray(evaluate(xb.computation(dtype[2, 4])(made), rows)).astype(np.float32)
+        assert np.signbit(found).ravel().tolist() == wanted

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from xbuild.attributes import Array
 from xbuild.graph import Module
+from xbuild.scheduling.program import Extent
 from xbuild.trace import Meeting, Transfer
 
 from ..lines import Path
@@ -32,7 +33,7 @@ class Clock:
     """
 
     modules: Sequence[Module]
-    extent: tuple[int, int, bool]
+    extent: Extent
     device: Array
     spot: Array
     paths: Sequence[Path]

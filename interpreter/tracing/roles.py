@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 from xbuild.graph import Instruction, Module
 from xbuild.scheduling.effects import DONE_OF, START_OF, collective_in, start_of
 from xbuild.scheduling.groups import group_of
+from xbuild.scheduling.program import Extent
 
 from ..identity import Identities
 from ..lines import Path, Place
@@ -42,13 +43,13 @@ class Roles:
     """The roles of all spots of programs that run together, kept with the first of them."""
 
     modules: Sequence[Module]
-    extent: tuple[int, int, bool]
+    extent: Extent
     _known: dict[tuple[int, int], tuple[Path, Role]] = field(factory=dict)
     _talking: dict[int, tuple[Path, bool]] = field(factory=dict)
     _keys: dict[Hashable, int] = field(factory=dict)
 
     @staticmethod
-    def of(modules: Sequence[Module], extent: tuple[int, int, bool]) -> Roles:
+    def of(modules: Sequence[Module], extent: Extent) -> Roles:
         known: dict[Hashable, Roles] = vars(modules[0]).setdefault("_roles", {})
         key = (*extent, *modules)
         if key not in known:

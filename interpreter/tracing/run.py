@@ -14,7 +14,7 @@ from attrs import define, evolve
 
 from xbuild.graph import Module, ModuleGroup
 from xbuild.scheduling import Verdict
-from xbuild.scheduling.program import grid_of_group
+from xbuild.scheduling.program import grid_of
 from xbuild.trace import Spot, Trace, TraceError, Writer
 from xbuild.trace.reading import values_of
 
@@ -112,7 +112,7 @@ def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
     """The trace of what was seen, in logical time."""
     modules = modules_of(program)
     paths, device, spot = tracer.columns()
-    clock = Clock(modules, grid_of_group(ModuleGroup(dict(enumerate(modules)))), device, spot, paths)
+    clock = Clock(modules, grid_of(program), device, spot, paths)
     return Trace(
         program,
         spots_of(paths, program),

@@ -13,7 +13,7 @@ from .effects import remembered
 from .groups import Group, Grouping, grouping
 from .verdict import Order, Orders
 
-Grid: TypeAlias = tuple[int, int, bool]
+Extent: TypeAlias = tuple[int, int, bool]
 Given: TypeAlias = Iterable[Instruction | str]
 Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
 
@@ -93,7 +93,7 @@ class Program:
         object.__setattr__(self, "devices", tuple(self.class_of))
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> Extent:
         """What the ids of collectives count in."""
         return self.num_replicas, self.num_partitions, self.is_own
 
@@ -135,10 +135,8 @@ def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) 
     """The programs of all devices; names in a schedule are looked up in the entry of the device."""
     if isinstance(program, Module):
         modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
-        grid = program.num_replicas, program.num_partitions, False
     elif isinstance(program, ModuleGroup):
         modules = dict(sorted(program.modules.items()))
-        grid = grid_of_group(program)
     else:
         way = "builder.build() gives a Computation, and xb.Module(name, computation) a module of it"
         raise TypeError(f"check: {program!r} is neither a Module nor a ModuleGroup; {way}")
@@ -147,22 +145,24 @@ def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) 
         if device not in modules:
             raise KeyError(f"schedule: there is no device {device}; there are {devices_text(modules)}")
         orders[device] = _orders(modules[device], given)
-    return Program(_classes(modules, orders), *grid[:2], len(set(modules.values())) <= 1, grid[2])
+    num_replicas, num_partitions, is_own = grid_of(program)
+    return Program(_classes(modules, orders), num_replicas, num_partitions, len(set(modules.values())) <= 1, is_own)
 
 
-def grid_of_group(group: ModuleGroup) -> Grid:
-    """Replicas and partitions of a group: those that its modules declare, or as many replicas as there are devices.
+def grid_of(program: Module | ModuleGroup) -> Extent:
+    """Replicas and partitions: those that the modules declare, or as many replicas as there are devices.
 
-    The last says whether each device has a program of its own: there are several, or one that declares no counts.
+    The last says whether the devices have programs of their own: a group of modules of one partition.
     """
+    if isinstance(program, Module):
+        return program.num_replicas, program.num_partitions, False
     declared = max(
-        ((m.num_replicas, m.num_partitions) for m in group.modules.values()),
+        ((m.num_replicas, m.num_partitions) for m in program.modules.values()),
         key=lambda rp: rp[0] * rp[1],
         default=(1, 1),
     )
-    if declared == (1, 1):
-        return group.num_devices, 1, group.num_devices > 1
-    return *declared, declared[1] == 1 and len(set(group.modules.values())) > 1
+    replicas, partitions = declared if declared != (1, 1) else (program.num_devices, 1)
+    return replicas, partitions, partitions == 1
 
 
 def _orders(module: Module, given: Any) -> Orders:
