@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
+from .tokens import TokenShape as TokenShape
 from .tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES, refuse_size
 
 Dims: TypeAlias = tuple[int, ...]
@@ -241,21 +242,6 @@ class TupleShape:
 
     def plain(self) -> TupleShape:
         return TupleShape(element.plain() for element in self.elements)
-
-
-@frozen(repr=False)
-class TokenShape:
-    """The shape of a token: a value without content that orders side effects."""
-
-    def __repr__(self) -> str:
-        return "token[]"
-
-    @property
-    def bytes(self) -> int:
-        return 0
-
-    def plain(self) -> TokenShape:
-        return self
 
 
 token = TokenShape()
