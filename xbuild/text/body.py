@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
 
 from ..builder import infer_shape
 from ..diagnostics import explain
 from ..graph import NOTHING, Computation, Instruction, TextSource
-from ..op import OPS, Schema
+from ..op import Schema
 from ..scheduling.effects import MEETS
 from .attribute_reader import by_operands, read_attributes, record_of
 from .counted import check_ids
@@ -18,6 +17,7 @@ from .faults import Fault, Poisoned
 from .lines import Known, line_at, take
 from .literal_reader import read_literal
 from .literals import SpelledLiteral
+from .opcodes import OPENS, unknown
 from .said import Said, stands_for
 from .scanner import NAME
 from .segments import check_precision, segments_of
@@ -25,8 +25,6 @@ from .sugar import ASYNC, IN_SUGAR, check_alone, named_op, settled, unfolded
 
 if TYPE_CHECKING:
     from .reader import Reader
-
-SPELLED = {schema.spelling: schema for schema in OPS.values()}
 
 # XLA infers the shape of a result that is not written, but not of these.
 NEEDS_SHAPE = frozenset({
@@ -40,7 +38,6 @@ NEEDS_SHAPE = frozenset({
 })  # fmt: skip
 
 _UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
-_OPENS = re.compile(r"[ \t\r\n]*+\(")
 
 
 class Body:
@@ -164,16 +161,7 @@ class Body:
         match = reader.scan(NAME)
         if not match:
             reader.expected("an opcode")
-        return named_op(match[0], shape) or self._unknown(match[0], place)
-
-    def _unknown(self, opcode: str, place: int) -> NoReturn:
-        reader = self.reader
-        hints = reader.near(opcode, SPELLED)
-        if opcode.lower() in PRIMITIVES:
-            hints = (f"element types are written in lower case: {opcode.lower()}",)
-        elif not _OPENS.match(reader.text, reader.place):
-            reader.fail("syntax", f"an opcode and '(' are wanted, and {opcode[:40]!r} stands here", *hints, place=place)
-        reader.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}", *hints, place=place)
+        return named_op(match[0], shape) or unknown(reader, match[0], place)
 
     def _number(self) -> int:
         reader = self.reader
@@ -200,7 +188,7 @@ class Body:
         shape = self._shape()
         place = reader.skip()
         match = NAME.match(reader.text, place)
-        if match and match[0] not in self.names and _OPENS.match(reader.text, match.end()):
+        if match and match[0] not in self.names and OPENS.match(reader.text, match.end()):
             with reader.deeper():
                 return self._instruction(None, shape)
         found = self.named()
