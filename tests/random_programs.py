@@ -125,8 +125,9 @@ def _event(rng: np.random.Generator, channel: int, devices: int, is_one_program:
     if kind == "collective-permute":
         count = int(rng.integers(1, devices + 1))
         pairs = tuple(zip(map(int, rng.permutation(devices)[:count]), map(int, rng.permutation(devices)), strict=False))
-        return Event(kind, channel, pairs, **_started(rng, kind, devices))
-    return Event(kind, channel, groups=_groups(rng, devices, kind), **_started(rng, kind, devices))
+        return Event(kind, channel, pairs, is_told=is_one_program, **_started(rng, kind, devices))
+    groups = _groups(rng, devices, kind)
+    return Event(kind, channel, groups=groups, is_told=is_one_program, **_started(rng, kind, devices))
 
 
 def _started(rng: np.random.Generator, kind: str, devices: int) -> dict[str, Any]:
@@ -236,7 +237,10 @@ def _collective(event: Event, x: Any) -> Any:
 
 def _recorded(event: Event, x: Any, half: str = "") -> Any:
     """The op of a collective on x."""
-    common: dict[str, Any] = {"channel_id": event.channel, "replica_groups": event.groups}
+    # With a channel the ids of these are partitions; in one program all devices are replicas.
+    of_replicas = event.is_told and event.kind in ("all-to-all", "collective-broadcast", "collective-permute")
+    channel = None if of_replicas else event.channel
+    common: dict[str, Any] = {"channel_id": channel, "replica_groups": event.groups}
     size = len(event.groups[0]) if event.groups else 0
     own: dict[str, dict[str, Any]] = {
         "all-reduce": {**common, "to_apply": xb.add},
@@ -244,7 +248,7 @@ def _recorded(event: Event, x: Any, half: str = "") -> Any:
         "reduce-scatter": {**common, "to_apply": xb.add, "scatter_dimension": 0, "shard_count": size},
         "all-to-all": {**common, "split_dimension": 0, "concat_dimension": 0, "split_count": size},
         "collective-broadcast": common,
-        "collective-permute": {"channel_id": event.channel, "source_target_pairs": event.pairs},
+        "collective-permute": {"channel_id": channel, "source_target_pairs": event.pairs},
     }
     return getattr(xb.ops, event.kind.replace("-", "_") + half)(x, **own[event.kind])
 

@@ -274,7 +274,7 @@ REFUSALS: list[Refusal] = [
     ),
     *_refused(xb.bitcast_convert, _to("u8"), ("f6e2m3fn[2]", TYPE, ("6", "8", "f6e2m3fn", "u8"))),
     *_refused(xb.bitcast_convert, _to("f6e3m2fn"), ("u32[2]", TYPE, ("6", "32", "f6e3m2fn", "u32"))),
-    *_refused(xb.bitcast_convert, _to("pred"), ("c64[2]", FLOAT, ("c64", "pred")), ("u4[4]", UNFIT, ("4", "2", "8"))),
+    *_refused(xb.bitcast_convert, _to("pred"), ("c128[2]", FLOAT, ("c128", "pred")), ("u4[4]", UNFIT, ("4", "2", "8"))),
     *_refused(xb.reduce_precision, _bits_of(0, 10), ("f32[2]", "invalid_attribute", ("exponent_bits", "0"))),
     *_refused(xb.reduce_precision, _bits_of(5, -1), ("f16[2]", "invalid_attribute", ("mantissa_bits", "-1"))),
     *_refused(xb.reduce_precision, _bits_of(5, 10), ("s32[2]", FLOAT, ("s32",))),
