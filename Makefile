@@ -39,7 +39,7 @@ types: .venv/.test ## check the types of the three packages
 	$(BIN)/mypy --strict $(PACKAGES)
 
 stubs: .venv/.test ## write the typing stubs of the strict ops anew
-	$(BIN)/python -m xbuild.stubs
+	$(BIN)/python -m xbuild.reference.stubs
 
 bench: .venv/.test ## measure; nothing is asserted
 	$(BIN)/python -m pytest benchmarks $(ARGS)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import xbuild as xb
-
-from .conftest import Row
+from benchmarks.conftest import Row
 
 INSTRUCTIONS = 20_000
 EVENTS = 4  # recv, send and their dones, of one transfer

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import xbuild as xb
+from benchmarks.conftest import Row
+from benchmarks.workloads import WORKLOADS, Workload, leaves, normal
 from interpreter import evaluate
-
-from .conftest import Row
-from .workloads import WORKLOADS, Workload, leaves, normal
 
 Case = Callable[[], tuple[xb.Computation, tuple[Any, ...]]]
 

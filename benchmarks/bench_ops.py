@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.conftest import Row, SideBySide
+from benchmarks.workloads import WORKLOADS, Workload, leaves
 from interpreter import evaluate
-
-from .conftest import Row, SideBySide
-from .workloads import WORKLOADS, Workload, leaves
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import xbuild as xb
 from benchmarks.conftest import Row
 from interpreter import trace
 from tests.browser.conftest import browser
-from xbuild.page import write_page
+from xbuild.pages import write_page
 
 __all__ = ["browser"]
 

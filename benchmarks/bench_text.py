@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import xbuild as xb
-
-from .conftest import Row, SideBySide
+from benchmarks.conftest import Row, SideBySide
 
 SIZES = [1_000, 10_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
 

@@ -13,8 +13,8 @@ from examples import ring
 from examples.digits import data, model
 from interpreter import execute, trace
 from tests.browser.pages import large
-from xbuild.archive import random_arguments
-from xbuild.page import write_page
+from xbuild.files.results import random_arguments
+from xbuild.pages import write_page
 
 
 def _digits() -> tuple[xb.Module, list[list[np.ndarray]]]:

@@ -1,16 +1,16 @@
 """Programs at work: a plan for each computation, a coroutine for each device, a grid of them."""
 
 from . import ops as ops
-from .limits import Limits as Limits
-from .observers import Recorder as Recorder
-from .plan import plan_source as plan_source
-from .report import Report as Report
-from .report import Stopped as Stopped
-from .run import Refused as Refused
-from .run import evaluate as evaluate
-from .run import execute as execute
+from .compiler.plan import plan_source as plan_source
+from .kernels.values import ArgumentError as ArgumentError
+from .rules.limits import Limits as Limits
+from .runtime.observers import Recorder as Recorder
+from .runtime.report import Report as Report
+from .runtime.report import Stopped as Stopped
+from .runtime.run import Refused as Refused
+from .runtime.run import evaluate as evaluate
+from .runtime.run import execute as execute
 from .strict import Finding as Finding
 from .strict import StrictFailure as StrictFailure
 from .strict import StrictReport as StrictReport
 from .tracing import trace as trace
-from .values import ArgumentError as ArgumentError

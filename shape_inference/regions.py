@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .ops.control_flow import sliced
 from .rules import region_parameters
+from .scans import sliced
 from .types import AnyShape, Shape
 
 

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
-from tests.oracle import campaign as oracle
-from tests.random_programs import Program, random_program
+from tests.support.random_programs import Program, random_program
+
+from .oracle import campaign as oracle
 
 LIMITS = Limits(seconds=10)
 

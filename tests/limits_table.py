@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .hostile import PROGRAMS
+from .support.hostile import PROGRAMS
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 8

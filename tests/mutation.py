@@ -18,7 +18,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from shape_inference import KINDS
-from tests import test_cases, test_conformance
+
+from . import test_conformance
+from .ops import test_cases
 
 TARGETS = ("shaping", "slicing", "reduction", "dims")
 SECONDS = 30  # of the processor's time

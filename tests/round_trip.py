@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import xbuild as xb
-from tests.compare import difference
 from tests.conformance.corpus import stored_arguments
 from tests.oracle import Failure, Job, Oracle
-from xbuild.archive import leaf_values
+from tests.support.compare import difference
+from xbuild.files.results import leaf_values
 
 FOLDER = Path(__file__).parent / "data" / "hlo"
 ENTRIES = json.loads((FOLDER / "manifest.json").read_text())

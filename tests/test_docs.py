@@ -17,7 +17,7 @@ import pytest
 import interpreter
 import shape_inference
 import xbuild as xb
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = shape_inference, xb, interpreter

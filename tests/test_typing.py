@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from xbuild.op import OPS
-from xbuild.stubs import stubs
+from xbuild.core.op import OPS
+from xbuild.reference.stubs import stubs
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,7 +46,7 @@ def mypy(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_stubs_are_current() -> None:
     for path, text in stubs().items():
-        assert path.read_text() == text, f"{path.name}: run python -m xbuild.stubs"
+        assert path.read_text() == text, f"{path.name}: run python -m xbuild.reference.stubs"
 
 
 def test_every_op_has_a_stub() -> None:

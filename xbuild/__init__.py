@@ -6,21 +6,23 @@ from shape_inference.convolutions import ConvolutionDimensionNumbers as Convolut
 from shape_inference.windows import WindowDimension as WindowDimension
 
 from . import ops as ops
-from .attributes import PaddingDimension as PaddingDimension
-from .builder import Builder as Builder
-from .builder import Value as Value
-from .callbacks import PENDING as PENDING
-from .callbacks import custom_call_target as custom_call_target
-from .context import control as control
-from .context import scope as scope
-from .diagnostics import BuildError as BuildError
-from .diagnostics import ValueUseError as ValueUseError
-from .graph import Computation as Computation
-from .graph import Instruction as Instruction
-from .graph import Module as Module
-from .graph import ModuleGroup as ModuleGroup
-from .graph import Source as Source
-from .lowered import from_jax as from_jax
+from .core.attributes import PaddingDimension as PaddingDimension
+from .core.builder import Builder as Builder
+from .core.builder import Value as Value
+from .core.callbacks import PENDING as PENDING
+from .core.callbacks import custom_call_target as custom_call_target
+from .core.context import control as control
+from .core.context import scope as scope
+from .core.diagnostics import BuildError as BuildError
+from .core.diagnostics import ValueUseError as ValueUseError
+from .core.graph import Computation as Computation
+from .core.graph import Instruction as Instruction
+from .core.graph import Module as Module
+from .core.graph import ModuleGroup as ModuleGroup
+from .core.graph import Source as Source
+from .files.jax_functions import from_jax as from_jax
+from .decompositions import *
+from .special_functions import *
 from .derived import *  # type checkers keep the first of two, and the program the last
 from .ops import *  # type: ignore[assignment]
 from .derived import *
@@ -34,14 +36,15 @@ from .editing import extract as extract
 from .editing import fingerprint as fingerprint
 from .editing import repaired as repaired
 from .editing import same_structure as same_structure
-from .regions import computation as computation
-from .scheduling import Finding as Finding
-from .scheduling import Repair as Repair
-from .scheduling import ScheduleError as ScheduleError
-from .scheduling import Verdict as Verdict
-from .scheduling import check as check
-from .scheduling import schedule as schedule
-from .text.faults import HloParseError as HloParseError
-from .text.faults import TextFault as TextFault
-from .text.reader import parse_hlo as parse_hlo
-from .viz import viz as viz
+from .core.regions import computation as computation
+from .checking import Finding as Finding
+from .checking import Repair as Repair
+from .checking import ScheduleError as ScheduleError
+from .checking import Verdict as Verdict
+from .checking import check as check
+from .checking import schedule as schedule
+from .text.spelling.faults import HloParseError as HloParseError
+from .text.spelling.faults import TextFault as TextFault
+from .text.reading.reader import parse_hlo as parse_hlo
+from .pictures import viz as viz
+from . import late_binding as late_binding

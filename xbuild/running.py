@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
-from .graph import Instruction
+from .core.graph import Instruction
 
 Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
 Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
@@ -57,7 +57,7 @@ class Evaluator:
     def is_pure(self, instruction: Instruction) -> bool:
         """Whether the value is a function of the operands' values, and of the device."""
         if instruction not in self._pure:
-            from interpreter.single import is_pure
+            from interpreter.runtime.single import is_pure
 
             self._pure[instruction] = is_pure(instruction)
         return self._pure[instruction]
@@ -81,7 +81,7 @@ class Evaluator:
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
     ) -> Mapping[int, Any] | None:
         """What each member of a group gets of a collective."""
-        from interpreter.single import met
+        from interpreter.runtime.single import met
 
         operands = [value for values in brought.values() for value in values]
         if sum(np.size(value) for value in operands) > LARGEST_MET:
@@ -96,14 +96,14 @@ class Evaluator:
 
 def result_shape(start: Instruction) -> AnyShape:
     """What a collective gives in the end, of one that is started by its done."""
-    from interpreter.single import result_shape
+    from interpreter.runtime.single import result_shape
 
     return result_shape(start)  # type: ignore[no-any-return]
 
 
 def as_in_a_run() -> AbstractContextManager[Any]:
     """Inside, floating point is as it is in a run."""
-    from interpreter.single import quietly
+    from interpreter.runtime.single import quietly
 
     return quietly()
 
@@ -121,7 +121,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _prepared(instruction: Instruction) -> _Prepared:
     """The rule, and where the order of a fold may be seen that of a sequential run; none of what is too large."""
-    from interpreter.single import folds_floats, rule_of
+    from interpreter.runtime.single import folds_floats, rule_of
 
     rule, shape = rule_of(instruction) if _fits(instruction) else None, instruction.shape
     if rule is None or not isinstance(shape, Shape):
@@ -137,7 +137,7 @@ def _is_counted(instruction: Instruction) -> bool:
 
 
 def _who(replica: int, partition: int) -> Any:
-    from interpreter.single import Who
+    from interpreter.runtime.single import Who
 
     return Who(np.uint32(replica), np.uint32(partition))
 

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 import xbuild as xb
-
-from ..extras import wanted
-from . import data, refusal, train
+from examples.digits import data, refusal, train
+from examples.extras import wanted
 
 with wanted("demo"):
     from rich.console import Console

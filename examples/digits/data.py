@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..extras import wanted
+from examples.extras import wanted
 
 HELD_BACK = 360
 BATCH = 64

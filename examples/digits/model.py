@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import xbuild as xb
-
-from .data import BATCH
+from examples.digits.data import BATCH
 
 HIDDEN = 48
 LEARNING_RATE = 0.3

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import xbuild as xb
-
-from . import data, model
+from examples.digits import data, model
 
 
 def train_step(replicas: int) -> xb.Module:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xbuild as xb
+from examples.digits import data, model
 from interpreter import evaluate, execute
-
-from . import data, model
 
 
 class Progress(NamedTuple):

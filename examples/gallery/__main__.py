@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from .pages import write_pages
-from .pictures import FOLDER, PICTURES, TEXTS
+from examples.gallery.pages import write_pages
+from examples.gallery.pictures import FOLDER, PICTURES, TEXTS
 
 
 def main() -> None:

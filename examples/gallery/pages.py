@@ -16,11 +16,10 @@ from examples.deadlocks import data_parallel, infeed_loop, parameter_server
 from examples.deadlocks import pipeline as crossed_pipeline
 from examples.deadlocks import ring as sending_ring
 from examples.digits import refusal
+from examples.gallery import programs
 from interpreter import trace
-from xbuild.page import write_page
-from xbuild.trace import Trace
-
-from . import programs
+from xbuild.pages import write_page
+from xbuild.traces import Trace
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pages"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

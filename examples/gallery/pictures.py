@@ -9,8 +9,7 @@ from typing import Any
 import xbuild as xb
 from examples import axpy, pipeline, ring
 from examples.digits import refusal
-
-from . import deadlocks, programs
+from examples.gallery import deadlocks, programs
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from ..extras import wanted
+from examples.extras import wanted
 
 with wanted("test"):
     import nbformat

@@ -10,10 +10,9 @@ import sys
 
 import numpy as np
 
+from examples.extras import wanted
 from examples.two_processes.model import PROCESSES, inputs, program
 from interpreter import execute
-
-from ..extras import wanted
 
 with wanted("xla"):
     import jax  # noqa: F401  (of the processes; asked for here, where it can be told)

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from shape_inference import XbuildError
-from xbuild.callbacks import CALLBACKS
-from xbuild.graph import Computation, Instruction, Module
-from xbuild.scheduling.effects import remembered
+from xbuild.core.callbacks import CALLBACKS
+from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.properties.effects import remembered
 
-from ..facts import asks_grid, live
+from ..compiler.facts import asks_grid, live
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
 from . import lapack as _lapack  # noqa: F401
 from . import placement as _placement  # noqa: F401

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
-from ..rules import compute
-from ..values import zeros
+from ..kernels.values import zeros
+from ..rules.tables import compute
 from .stacks import adjoint, names, results, stacked
 from .table import letter, target
 

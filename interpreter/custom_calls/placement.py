@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from shape_inference import TupleShape
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
-from ..rules import compute
+from ..rules.tables import compute
 from .table import target
 
 

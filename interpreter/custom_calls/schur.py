@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from shape_inference import XbuildError
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 from .stacks import names, results, stacked
 from .table import letter, target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 from .table import target
 

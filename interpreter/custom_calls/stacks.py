@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from shape_inference import TupleShape
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 
 def names(routine: str, kinds: str = "sdcz") -> Iterator[str]:

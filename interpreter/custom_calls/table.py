@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
 Target: TypeAlias = Callable[..., Any]
 """A function of the instruction and its operands."""

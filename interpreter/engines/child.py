@@ -9,7 +9,7 @@ import threading
 import time
 from typing import IO, Any
 
-from xbuild.memory import held_bytes
+from xbuild.process.memory import held_bytes
 
 from .client import ready_lapack, run_text
 

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import AnyShape, Shape
-from xbuild.archive import leaf_values
+from xbuild.files.results import leaf_values
 
 from .distance import allowed, beyond, distance
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from shape_inference import Shape, leaves
+from xbuild.core.graph import Instruction, Module
 from xbuild.editing import edit
-from xbuild.graph import Instruction, Module
 
 from ..custom_calls import certain
 from .process import Failure

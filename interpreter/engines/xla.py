@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from shape_inference import AnyShape, TokenShape, TupleShape
-from xbuild.archive import leaf_values
-from xbuild.graph import Module, ModuleGroup
+from xbuild.core.graph import Module, ModuleGroup
+from xbuild.files.results import leaf_values
 
-from ..limits import Limits
-from ..report import Report, Stopped
-from ..run import check_bytes, checked, read_all
-from ..values import ArgumentError, by_device
+from ..kernels.values import ArgumentError, by_device
+from ..rules.limits import Limits
+from ..runtime.report import Report, Stopped
+from ..runtime.run import check_bytes, checked, read_all
 from .process import Child, Failure, Job, Outcome
 from .refusal import EngineError, refuse_unsupported
 from .untaken import calls_python, lacked, reached, uncertain, with_stand_ins

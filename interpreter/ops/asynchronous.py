@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shape_inference import AnyShape, Shape, TupleShape, array_shape, u32
-from xbuild.graph import Instruction
-from xbuild.scheduling.analysis import spread
-from xbuild.scheduling.effects import collective_in, start_of
+from xbuild.checking.dataflow.analysis import spread
+from xbuild.core.graph import Instruction
+from xbuild.properties.effects import collective_in, start_of
 
-from ..lines import Path
-from ..requests import asked
-from ..rules import planned
-from ..values import zeros
+from ..compiler.requests import asked
+from ..kernels.values import zeros
+from ..rules.lines import Path
+from ..rules.tables import planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 _MEETING = array_shape(u32, ())  # one variable, whatever it holds
 
@@ -32,7 +32,7 @@ def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], p
 
 
 def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..expressions import flat
+    from ..compiler.expressions import flat
 
     if start_of(instruction) is None:
         raise ValueError(f"%{instruction.name} completes nothing that was started")

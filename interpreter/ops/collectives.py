@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..folds import Array, combine
-from ..region import Region
-from ..requests import emit_request
-from ..rules import compute, planned
+from ..compiler.requests import emit_request
+from ..kernels.folds import Array, combine
+from ..rules.region import Region
+from ..rules.tables import compute, planned
 
 Members: TypeAlias = Sequence[tuple[Array, ...]]
 Column: TypeAlias = Sequence[Array]

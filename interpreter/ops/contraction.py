@@ -12,12 +12,12 @@ from attrs import frozen
 
 from shape_inference import Dims, PrimitiveType, primitive_type
 from shape_inference.ops.contraction import renumbered
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..lifting import common, narrowed, widened
-from ..products import DType, finished, matmul, working_type
-from ..ragged import Ragged
-from ..rules import compute
+from ..kernels.lifting import common, narrowed, widened
+from ..kernels.products import DType, finished, matmul, working_type
+from ..kernels.ragged import Ragged
+from ..rules.tables import compute
 
 
 @frozen

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_inference import Dims
-from xbuild.attributes import Array
-from xbuild.graph import Computation, Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Computation, Instruction
 
-from ..applying import applied
-from ..lines import Path, Place
-from ..region import Region
-from ..rules import compute, planned
-from ..scanning import emit_scan
+from ..compiler.scanning import emit_scan
+from ..kernels.applying import applied
+from ..rules.lines import Path, Place
+from ..rules.region import Region
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 
 @compute
@@ -39,7 +39,7 @@ def fusion(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
 
 @planned
 def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..expressions import spell
+    from ..compiler.expressions import spell
 
     attributes, trip = instruction.attributes, emitter.counter()
     state = emitter.variables(instruction.shape)
@@ -57,7 +57,7 @@ def while_(emitter: Emitter, instruction: Instruction, operands: list[Expr], pat
 
 @planned
 def conditional(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    from ..expressions import spell
+    from ..compiler.expressions import spell
 
     branches: tuple[Computation, ...] = instruction.attributes.branch_computations
     result = emitter.variables(instruction.shape)

@@ -22,16 +22,16 @@ from shape_inference.types import (
     primitive_type,
     u8,
 )
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
-from ..lifting import narrowed, quieted, widened
-from ..lines import Path
-from ..rules import compute, planned
+from ..kernels.lifting import narrowed, quieted, widened
+from ..rules.lines import Path
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 
 @compute

@@ -9,10 +9,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from shape_inference import Dims
 from shape_inference.indexing import merged
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..indexing import Starts, batch_numbers, clamped, number, offsets, vectors
-from ..rules import compute
+from ..kernels.indexing import Starts, batch_numbers, clamped, number, offsets, vectors
+from ..rules.tables import compute
 
 BLOCK = 1 << 14
 """How many of these slices go at once, so that the numbers stay in the cache."""

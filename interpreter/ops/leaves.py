@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_inference import Shape
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
-from ..folds import Array
-from ..lines import Path
-from ..rules import compute, planned
+from ..kernels.folds import Array
+from ..rules.lines import Path
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 
 @compute

@@ -9,11 +9,11 @@ import numpy as np
 
 from shape_inference import Dims
 from shape_inference.ops.linear_algebra import half
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..lifting import narrowed
-from ..products import matmul, settled
-from ..rules import compute
+from ..kernels.lifting import narrowed
+from ..kernels.products import matmul, settled
+from ..rules.tables import compute
 
 
 @compute

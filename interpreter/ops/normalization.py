@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..lifting import WIDE, narrowed
-from ..rules import compute
+from ..kernels.lifting import WIDE, narrowed
+from ..rules.tables import compute
 
 
 @frozen

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..comparators import keys_of
-from ..region import Region
-from ..rules import compute
-from ..sorting import Arrays, first_of, order_by_comparator, order_by_keys, ranks_of, sorted_alone, taken
+from ..kernels.comparators import keys_of
+from ..kernels.sorting import Arrays, first_of, order_by_comparator, order_by_keys, ranks_of, sorted_alone, taken
+from ..rules.region import Region
+from ..rules.tables import compute
 
 
 @compute

@@ -9,17 +9,17 @@ import numpy as np
 
 from shape_inference import Shape
 from shape_inference.types import PRIMITIVES
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
-from ..generators import philox, three_fry
-from ..lines import Path
-from ..rules import compute, planned
+from ..kernels.generators import philox, three_fry
+from ..rules.lines import Path
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..chance import Chance
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
+    from ..kernels.rng import Chance
 
 
 def rng(chance: Chance, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
@@ -75,7 +75,7 @@ def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
     """The lines of an op that draws from the device's own generator."""
 
     def emit(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-        from ..emit import call_text, with_scalars
+        from ..compiler.emit import call_text, with_scalars
 
         call = call_text(emitter, draw, instruction, operands, "device.chance")
         return with_scalars(emitter, instruction.shape, call, path)

@@ -8,9 +8,9 @@ import numpy as np
 
 from shape_inference import TupleShape
 
-from ..folds import Arrays, fold
-from ..region import Region
-from ..rules import compute
+from ..kernels.folds import Arrays, fold
+from ..rules.region import Region
+from ..rules.tables import compute
 
 
 @compute

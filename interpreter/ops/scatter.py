@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from shape_inference import Dims
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..folds import Arrays
-from ..indexing import Starts, batch_numbers, inside, number, offsets, vectors
-from ..region import Region
-from ..rules import compute
-from ..scattering import combine_at, combine_in
+from ..kernels.folds import Arrays
+from ..kernels.indexing import Starts, batch_numbers, inside, number, offsets, vectors
+from ..kernels.scattering import combine_at, combine_in
+from ..rules.region import Region
+from ..rules.tables import compute
 
 LARGE = 64
 """From how many rows on a window is a slice of its own."""

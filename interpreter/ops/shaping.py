@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_inference import Dims
-from xbuild.attributes import Array, Padding, PaddingDimension
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array, Padding, PaddingDimension
+from xbuild.core.graph import Instruction
 
-from ..lifting import common, narrowed
-from ..lines import Path
-from ..rules import compute, planned
+from ..kernels.lifting import common, narrowed
+from ..rules.lines import Path
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 SMALL = 4096  # elements up to which a copy is made sooner than a view
 
@@ -101,7 +101,7 @@ def get_dimension_size(operand: Array, *, dimension: int) -> Any:
 @planned
 def set_dimension_size(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """The plan tells the bound, which an array of a dynamic shape does not know."""
-    from ..emit import call_text
+    from ..compiler.emit import call_text
 
     bound = instruction.shape.dims[instruction.attributes.dimension]  # type: ignore[union-attr]
     call = call_text(emitter, _with_size, instruction, operands, str(bound))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from shape_inference import Dims
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..rules import compute
+from ..rules.tables import compute
 
 
 @compute

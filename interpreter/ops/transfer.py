@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..requests import emit_request
-from ..rules import planned
+from ..compiler.requests import emit_request
+from ..rules.tables import planned
 
 for _opcode in ("send", "send_done", "recv", "recv_done", "infeed", "outfeed", "custom_call"):
     planned.enter(_opcode, emit_request)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
-from ..lines import Path
-from ..rules import compute, planned
+from ..rules.lines import Path
+from ..rules.tables import compute, planned
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..expressions import Expr
+    from ..compiler.emit import Emitter
+    from ..compiler.expressions import Expr
 
 
 @compute

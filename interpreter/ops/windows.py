@@ -9,15 +9,15 @@ import numpy as np
 from shape_inference import PrimitiveType
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..convolving import convolve
-from ..folds import Arrays
-from ..region import Region
-from ..rules import compute
-from ..scattering import combine_at
-from ..sliding import BLOCK, fold_windows, selected
-from ..windowing import in_parts
+from ..kernels.convolving import convolve
+from ..kernels.folds import Arrays
+from ..kernels.scattering import combine_at
+from ..kernels.sliding import BLOCK, fold_windows, selected
+from ..kernels.windowing import in_parts
+from ..rules.region import Region
+from ..rules.tables import compute
 
 
 @compute

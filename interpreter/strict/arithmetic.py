@@ -10,10 +10,10 @@ from attrs import evolve
 
 from shape_inference import PrimitiveType, f4e2m1fn, f6e2m3fn, f6e3m2fn, pred, primitive_type, u8
 from shape_inference.dims import limits
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..integers import as_unsigned
-from ..lifting import widened
+from ..kernels.integers import as_unsigned
+from ..kernels.lifting import widened
 from ..ops import conversion as lowered
 from .born import elementwise
 from .table import Evaluation, Spotted, at_elements, first, strict

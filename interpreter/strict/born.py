@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from shape_inference.ops.elementwise import BINARY, UNARY
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..folds import fold
-from ..lifting import widened
-from ..region import Region
-from ..rules import compute
-from ..sliding import fold_windows
+from ..kernels.folds import fold
+from ..kernels.lifting import widened
+from ..kernels.sliding import fold_windows
+from ..rules.region import Region
+from ..rules.tables import compute
 from .table import Evaluation, Spotted, at_elements, first, named, strict
 
 Test: TypeAlias = Callable[[Array], Array]
@@ -91,7 +91,7 @@ def _whole(it: Evaluation, index: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
 def _any() -> Region:
     """Whether one of two is: what marks are folded with."""
     from shape_inference.types import pred
-    from xbuild.builder import Builder
+    from xbuild.core.builder import Builder
     from xbuild.ops.elementwise import maximum
     from xbuild.ops.leaves import parameter
 

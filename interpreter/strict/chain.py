@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from shape_inference import TupleShape
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
 if TYPE_CHECKING:
-    from ..replica import Standing
+    from ..runtime.replica import Standing
 
 LONGEST = 12
 

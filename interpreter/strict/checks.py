@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 
 from shape_inference import Shape, leaves
 from shape_inference.ops.elementwise import BINARY
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
-from xbuild.scheduling.effects import COLLECTIVES, base_of
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
+from xbuild.properties.effects import COLLECTIVES, base_of
 
+from ..compiler import checks, emit
 from . import arithmetic as arithmetic
 from . import born as born
 from . import indices as indices
 from . import ordering as ordering
 from . import sizes as sizes
 from .table import Evaluation, strict
-
-if TYPE_CHECKING:
-    from ..emit import Emitter
 
 
 @frozen(eq=False)
@@ -32,7 +30,7 @@ class Check:
     instruction: Instruction
     rule: Any
 
-    def guard(self, emitter: Emitter, result: str) -> str:
+    def guard(self, emitter: emit.Emitter, result: str) -> str:
         """A quick test before the check, where only a NaN or an infinity could be found, in a type of NumPy's own."""
         instruction, shape = self.instruction, self.instruction.shape
         births_only = self.rule in born.OF_FLOATS or instruction.opcode in BINARY
@@ -53,6 +51,7 @@ def may_have_odd(array: Array) -> bool:
     return bool(total - total != 0)
 
 
+@checks.check_of.supply
 def check_of(instruction: Instruction) -> Check | None:
     """The check of an instruction, where its op has a rule that may find something in values of this type.
 

@@ -10,12 +10,12 @@ from attrs import field, frozen
 
 from shape_inference.escaping import Harmless
 from shape_inference.kinds import STRICT_KINDS
-from xbuild.graph import Instruction
+from xbuild.core.graph import Instruction
 
 from .chain import chain_of
 
 if TYPE_CHECKING:
-    from ..replica import Standing
+    from ..runtime.replica import Standing
 
 SHOWN = 20
 

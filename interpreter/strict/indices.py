@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from shape_inference import Dims
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..indexing import batch_numbers, vectors
+from ..kernels.indexing import batch_numbers, vectors
 from .born import scatter_births
 from .table import Evaluation, Spotted, first, strict
 

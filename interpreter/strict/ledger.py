@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from xbuild.graph import Instruction
-from xbuild.scheduling.effects import base_of
+from xbuild.core.graph import Instruction
+from xbuild.properties.effects import base_of
 
-from ..lines import Path
+from ..rules.lines import PATHS, Path
+from ..rules.standing import Standing
 from .findings import Finding, StrictReport
 from .table import Evaluation, Spotted, strict
 
 if TYPE_CHECKING:
-    from ..replica import Device, Standing
-    from ..requests import Request
-
-PATHS = "paths"
-"""The global of a strict plan that has the call path behind each of its lines."""
+    from ..compiler.requests import Request
+    from ..runtime.replica import Device
 
 
 @define
@@ -100,8 +98,6 @@ def _stack(frame: FrameType | None) -> list[_Running]:
 
 def _standing(stack: Sequence[_Running]) -> Standing:
     """The call path of all of them together, with the trips of the loops on the way."""
-    from ..replica import Standing
-
     pairs = [(place, running.known.get(place.trip or "")) for running in stack for place in running.path]
     return Standing(tuple(place for place, _ in pairs), tuple(trip for _, trip in pairs))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..comparators import keys_of
-from ..region import Region
+from ..kernels.comparators import keys_of
+from ..rules.region import Region
 from .table import Evaluation, Spotted, strict
 
 

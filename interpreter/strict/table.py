@@ -9,8 +9,8 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import RuleTable
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 strict = RuleTable("strict")
 """Opcode -> a function of an Evaluation that yields what it spots; an op without a rule loses nothing."""
@@ -71,7 +71,7 @@ def element(value: Any, index: tuple[int, ...], mask: Array) -> Any:
 
 def named(it: Evaluation) -> Iterator[tuple[str, Any]]:
     """The operands under the names that the op declares, those of a list numbered."""
-    from xbuild.op import OPS
+    from xbuild.core.op import OPS
 
     for name, operand in zip(OPS[it.instruction.opcode].operands, it.operands, strict=True):
         if isinstance(operand, tuple):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from xbuild.attributes import Array
-from xbuild.graph import Module
-from xbuild.scheduling.program import Extent
-from xbuild.trace import Meeting, Transfer
+from xbuild.checking.model.program import Extent
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Module
+from xbuild.traces import Meeting, Transfer
 
-from ..lines import Path
-from ..wires import Peers
+from ..rules.lines import Path
+from ..runtime.channels import Peers
 from .roles import Role, Roles
 
 FEW = 64

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from shape_inference import Shape
-from xbuild.attributes import Array
-from xbuild.graph import Instruction
-from xbuild.op import OPS
-from xbuild.scheduling.effects import base_of
-from xbuild.trace import Across, Meeting, Trace
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
+from xbuild.core.op import OPS
+from xbuild.properties.effects import base_of
+from xbuild.traces import Across, Meeting, Trace
 
-from ..origins import MOST
-from ..rules import compute
+from ..provenance.elements import MOST
+from ..rules.tables import compute
 from .sources import ROOM, SMALL
 
 _MOVES = ("all_gather", "all_to_all", "collective_broadcast", "collective_permute")

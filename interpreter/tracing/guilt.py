@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from xbuild.graph import Instruction, Module
-from xbuild.trace import Meeting, Summary, Trace, Transfer
-from xbuild.trace.births import LONGEST, Birth
-from xbuild.trace.partners import bringing, from_afar
+from xbuild.core.graph import Instruction, Module
+from xbuild.traces import Meeting, Summary, Trace, Transfer
+from xbuild.traces.births import LONGEST, Birth
+from xbuild.traces.partners import bringing, from_afar
 
-from ..origins import origins_of
+from ..provenance.elements import origins_of
 from .elsewhere import of_members
 
 _MOVED = 1 << 16

@@ -10,10 +10,10 @@ import numpy as np
 from attrs import define, field
 
 from shape_inference.types import PRIMITIVES
-from xbuild.trace.summary import summary
+from xbuild.traces.summary import summary
 
-from ..denormals import as_user
-from ..lines import Path
+from ..rules.denormals import as_user
+from ..rules.lines import Path
 
 KNOWN = {each.dtype for each in PRIMITIVES.values()}
 _ARRAYS = np.ndarray, np.generic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xbuild.trace import Trace
+from xbuild.traces import Trace
 
 from ..strict import Finding, StrictReport
 

@@ -7,14 +7,14 @@ from functools import cached_property
 
 from attrs import define, field, frozen
 
-from xbuild.graph import Instruction, Module
-from xbuild.scheduling.effects import DONE_OF, START_OF, collective_in, start_of
-from xbuild.scheduling.groups import group_of
-from xbuild.scheduling.program import Extent
+from xbuild.checking.model.program import Extent
+from xbuild.core.graph import Instruction, Module
+from xbuild.properties.device_groups import group_of
+from xbuild.properties.effects import DONE_OF, START_OF, collective_in, start_of
 
-from ..identity import Identities
-from ..lines import Path, Place
-from ..requests import Request
+from ..compiler.requests import Request
+from ..rules.lines import Path, Place
+from ..runtime.identity import Identities
 
 _PASSING = frozenset({"send", "recv", "recv_done"})
 

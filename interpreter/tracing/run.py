@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve
 
-from xbuild.graph import Module, ModuleGroup
-from xbuild.scheduling import Verdict
-from xbuild.scheduling.program import grid_of
-from xbuild.trace import Spot, Trace, TraceError, Writer
-from xbuild.trace.reading import values_of
+from xbuild.checking import Verdict
+from xbuild.checking.model.program import grid_of
+from xbuild.core.graph import Module, ModuleGroup
+from xbuild.traces import Spot, Trace, TraceError, Writer
+from xbuild.traces.reading import values_of
 
-from ..lines import Path, Place
-from ..report import Stopped
-from ..run import Refused, checked, execute, modules_of
+from ..rules.lines import Path, Place
+from ..runtime.report import Stopped
+from ..runtime.run import Refused, checked, execute, modules_of
 from ..strict import StrictFailure
 from .clock import Clock
 from .elsewhere import across_in

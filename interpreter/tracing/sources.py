@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from xbuild.attributes import Array
-from xbuild.trace import Trace
+from xbuild.core.attributes import Array
+from xbuild.traces import Trace
 
-from ..origins import READS_VALUES, origins_of
+from ..provenance.elements import READS_VALUES, origins_of
 
 SMALL = 256
 """The largest result, in elements, whose origins are told."""

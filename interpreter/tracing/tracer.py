@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from xbuild.attributes import Array
+from xbuild.core.attributes import Array
 
-from ..denormals import as_user
-from ..lines import Path
-from ..marking import Stretch
-from ..observers import MarkObserver, PathObserver
+from ..compiler.marking import Stretch
+from ..rules.denormals import as_user
+from ..rules.lines import Path
+from ..runtime.observers import MarkObserver, PathObserver
 from .keep import Keep
 
 CHUNK = 1 << 16

@@ -8,6 +8,7 @@ from .. import dims
 from ..aliasing import Aliases, check_aliases
 from ..dims import called_with, gives, scalar
 from ..rules import infer, refuse
+from ..scans import sliced
 from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, compatible, pred, s32
 
 
@@ -101,20 +102,6 @@ def scan(
     stacked = [_stacked(number, each, dimension, extent, is_dynamic) for number, each in enumerate(outputs)]
     found = (*stacked, *carries)
     return TupleShape(found) if isinstance(to_apply.result, TupleShape) else found[0]
-
-
-def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
-    """The slices of the inputs along a dimension, which they lose."""
-    found = []
-    for number, each in enumerate(inputs):
-        shape = dims.array(f"operands[{number}]", each)
-        if not shape.dims:
-            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to be scanned along")
-        dims.dimension("dimension", dimension, f"operands[{number}]", shape)
-        kept = [dim for dim in range(shape.rank) if dim != dimension]
-        flags = dims.dynamic_of(len(kept), (shape.dynamic[dim] for dim in kept if shape.dynamic))
-        found.append(Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), flags))
-    return found
 
 
 def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> tuple[int, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import pages
+from . import pages
 
 Open = Callable[..., Any]
 

@@ -14,8 +14,8 @@ from examples.deadlocks import ring as sending_ring
 from examples.digits import refusal
 from examples.gallery.deadlocks import exchange
 from interpreter import trace
-from xbuild.page import framed, write_page
-from xbuild.trace import Trace
+from xbuild.pages import framed, write_page
+from xbuild.traces import Trace
 
 
 def of_ring() -> Trace:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.fuzzing import names
+from tests.commands.test_names import EACH_IN_EACH_PLACE
 from tests.fuzzing.names import Browser, Names
-from tests.test_names import EACH_IN_EACH_PLACE
+
+from ..fuzzing import names
 
 
 @pytest.fixture

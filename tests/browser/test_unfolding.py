@@ -11,7 +11,7 @@ import pytest
 import xbuild as xb
 from examples.gallery import programs as shown
 from tests.browser.test_viewer import drawn
-from tests.test_views import chain, nested
+from tests.pictures.test_views import chain, nested
 
 
 @pytest.fixture(params=["light", "dark"])

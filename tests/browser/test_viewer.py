@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import xbuild as xb
-from tests.golden import programs
+
+from ..golden import programs
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -1,4 +1,4 @@
-"""Cases of the collectives on one device, where a group has one member; tests/test_grid.py has them on several."""
+"""Cases of collectives on one device, in groups of one; tests/interpreter/test_grid.py has them on several."""
 
 from __future__ import annotations
 

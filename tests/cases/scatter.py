@@ -10,7 +10,7 @@ import numpy as np
 
 import xbuild as xb
 from tests.cases.case import Case, Refusal
-from tests.regions import counted
+from tests.support.regions import counted
 
 SCATTER, NUMERICS, STABLE = "Operation Semantics, Scatter", "numerics, Indexing", "StableHLO, scatter"
 BF16 = ml_dtypes.bfloat16

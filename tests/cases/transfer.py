@@ -1,4 +1,4 @@
-"""Cases of transfers that one device can run; tests/test_grid.py has channels between devices, feeds and the host."""
+"""Cases of transfers that one device can run; tests/interpreter/test_grid.py has channels, feeds and the host."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import xbuild as xb
 from tests.cases.case import Case, Inferred, Refusal
-from tests.regions import counted
+from tests.support.regions import counted
 
 POOL, SELECT, CONV = (
     f"Operation Semantics, {name}" for name in ("ReduceWindow", "SelectAndScatter", "ConvWithGeneralPadding")

@@ -17,7 +17,7 @@ import xbuild as xb
 from shape_inference import TokenShape, TupleShape, XbuildError, parse_shape
 from tests.conformance.callbacks import host_callback
 from tests.conformance.deadlock_data import HOST, Case, Item, data_of, decisions, fed, number_of, settled
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 SHAPE = "f32[4]"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import xbuild as xb
-from tests.facts import internals, own_words
+from tests.support.facts import internals, own_words
 
 Case = dict[str, Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 import xbuild as xb
 from shape_inference import XbuildError, compatible, parse_shape
 from tests.conformance.shape_calls import Case, call, spellings
-from tests.facts import internals, missing, own_words
+from tests.support.facts import internals, missing, own_words
 
 
 def failure(case: Case) -> str | None:

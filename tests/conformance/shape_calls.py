@@ -11,8 +11,8 @@ import numpy as np
 
 import xbuild as xb
 from shape_inference import AnyShape, ProgramShape, Shape, TokenShape, TupleShape, parse_program_shape, parse_shape
-from xbuild.builder import Values
-from xbuild.op import OPS, Schema
+from xbuild.core.builder import Values
+from xbuild.core.op import OPS, Schema
 
 Case = Mapping[str, Any]
 
@@ -68,7 +68,7 @@ def function_of(op: str) -> Callable[..., Any]:
 
 def spellings(op: str) -> set[str]:
     """The names that an op goes by: the case's, HLO's and XlaBuilder's."""
-    from xbuild.names import NAMES
+    from xbuild.reference.op_names import NAMES
 
     names = {op, OPCODES.get(op, op).replace("_", "-"), getattr(function_of(op), "__name__", op)}
     for row in NAMES.values():

@@ -9,8 +9,8 @@ from attrs import evolve, frozen
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
 
-from .judge import Judgement, all_data, interleavings, judged, outcomes, run
-from .machine import Data, Orders
+from .model.judge import Judgement, all_data, interleavings, judged, outcomes, run
+from .model.machine import Data, Orders
 from .program import Computation, Program
 from .text import parsed
 from .values import Code, compiled

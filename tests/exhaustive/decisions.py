@@ -9,7 +9,7 @@ from attrs import frozen
 
 from .builder import Builder
 from .expressions import index_of, integer, predicate
-from .meeting import agreed
+from .model.meeting import agreed
 from .program import Instruction
 from .scene import Drawing, Groups, Part, Scene, refined
 

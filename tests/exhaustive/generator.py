@@ -8,10 +8,10 @@ from collections.abc import Callable
 from .builder import SLOTS, Builder
 from .decisions import Decision, decided
 from .disturbing import disturb
-from .judge import all_data
 from .loops import loop
-from .machine import Machine
-from .meeting import meet
+from .model.judge import all_data
+from .model.machine import Machine
+from .model.meeting import meet
 from .passing import transfer
 from .program import Computation, Instruction, Program
 from .scene import PAYLOAD, Drawing, Groups, Part, Scene, wrapped

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from .decisions import decided
 from .expressions import integer
-from .meeting import meet
+from .model.meeting import meet
 from .program import Instruction
 from .scene import PAYLOAD, Drawing, Part, Scene, element, refined, wrapped
 

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from tests.fuzzing import archives, commands
 from tests.fuzzing.archives import Archives
 from tests.fuzzing.commands import Commands, place
 from tests.fuzzing.mutations import Mutator, corpus, one_of_each
 from tests.fuzzing.vast import vast
 from tests.fuzzing.verdict import SECONDS, Hang, bounded, verdict
+
+from . import archives, commands
 
 VAST = 10_000_000
 Found: TypeAlias = tuple[Counter[str], dict[int, str]]

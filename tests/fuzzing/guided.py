@@ -19,8 +19,8 @@ LARGEST = 4096
 
 def write_words(path: Path, texts: Iterable[str]) -> None:
     """Opcodes, attributes and shapes as a dictionary of libFuzzer's."""
-    from xbuild.op import OPS
-    from xbuild.text.attribute_reader import own_keys
+    from xbuild.core.op import OPS
+    from xbuild.text.codecs.attribute_reader import own_keys
 
     found = {f"{schema.spelling}(" for schema in OPS.values()} | {f", {key}=" for each in OPS for key in own_keys(each)}
     for text in texts:

@@ -22,9 +22,9 @@ from attrs import frozen
 
 import xbuild as xb
 from interpreter import trace
-from xbuild.graph import short_path
-from xbuild.page import page_text
-from xbuild.viz.engine import render
+from xbuild.core.graph import short_path
+from xbuild.pages import page_text
+from xbuild.pictures.formats.engine import render
 
 HOSTILE = (
     "<!--script-->", "<!--data-->", "<!--<script>", "--><script>window.pwned=1</script>", "]]><![CDATA[", "</script>",

@@ -15,8 +15,9 @@ import numpy as np
 import xbuild as xb
 from examples.gallery.deadlocks import exchange
 from interpreter.tracing import traced
-from tests.browser import pages
-from xbuild.trace import Trace
+from xbuild.traces import Trace
+
+from ..browser import pages
 
 PAIRS = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"
 SWAP = f"""HloModule swap, replica_count=2, is_scheduled=true

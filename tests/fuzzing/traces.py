@@ -16,15 +16,15 @@ from pathlib import Path
 from attrs import evolve
 
 from interpreter.tracing import across_in, origins_in
-from tests.facts import internals
 from tests.fuzzing.trace_edits import Tamperer
 from tests.fuzzing.trace_seeds import seeds, written
 from tests.fuzzing.verdict import Hang, bounded
+from tests.support.facts import internals
 from xbuild.cli.trace import overview
-from xbuild.page import page_text
+from xbuild.pages import page_text
 from xbuild.stepping import Shell
-from xbuild.trace import Trace, TraceError
-from xbuild.trace.compare import compare_traces
+from xbuild.traces import Trace, TraceError
+from xbuild.traces.compare import compare_traces
 
 SECONDS = 10
 COMMANDS = "\n".join(

@@ -10,7 +10,7 @@ from typing import Any
 
 import xbuild as xb
 from shape_inference import KINDS
-from tests.facts import internals
+from tests.support.facts import internals
 
 SECONDS = 60
 BYTES = 4 << 30

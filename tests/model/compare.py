@@ -11,7 +11,7 @@ from attrs import evolve
 
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
-from xbuild.scheduling import Verdict
+from xbuild.checking import Verdict
 
 from .programs import Data, Op, Ops, Program
 from .runs import Judgement, all_data, ends, judged

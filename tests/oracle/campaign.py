@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from shape_inference import PRIMITIVES
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 from . import Oracle
 from .chance import Chance

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 from . import explanations
 from .explanations import Leaves
@@ -194,7 +194,7 @@ OF_DENORMALS: dict[str, OfDenormals] = {
         "StableHLO, sort: the elements in another order",
     ),
 }
-"""By the name of the program in tests/test_denormals.py."""
+"""By the name of the program in tests/interpreter/test_denormals.py."""
 
 
 def apart(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> str | None:

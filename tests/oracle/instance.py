@@ -12,11 +12,11 @@ from attrs import evolve, frozen
 
 import xbuild as xb
 from interpreter import evaluate, execute
-from interpreter.denormals import Denormals
+from interpreter.rules.denormals import Denormals
 from shape_inference import PrimitiveType, TupleShape
-from tests.compare import shape_of
-from xbuild.builder import Values
-from xbuild.op import OPS
+from tests.support.compare import shape_of
+from xbuild.core.builder import Values
+from xbuild.core.op import OPS
 
 from . import Job
 

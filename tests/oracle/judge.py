@@ -10,9 +10,9 @@ import numpy as np
 from attrs import evolve, frozen
 
 import xbuild as xb
-from interpreter.denormals import Denormals
+from interpreter.rules.denormals import Denormals
 from shape_inference import primitive_type
-from tests.compare import distance, is_float
+from tests.support.compare import distance, is_float
 
 from . import Failure, Oracle
 from .chance import flushed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import xbuild as xb
 from shape_inference import PRIMITIVES, PrimitiveType
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 from . import Oracle
 from .chance import UNRUN, Chance

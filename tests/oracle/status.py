@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_inference import PRIMITIVES
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 from .chance import UNRUN
 from .deviations import DEVIATIONS

@@ -9,8 +9,8 @@ import click
 
 import xbuild
 
-from ..diagnostics import BuildError
-from ..graph import Module, ModuleGroup
+from ..core.diagnostics import BuildError
+from ..core.graph import Module, ModuleGroup
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
 from .paths import distinct, target_of
 from .saying import painted, say_json, say_painted

@@ -15,9 +15,9 @@ from click.core import ParameterSource
 
 from shape_inference import XbuildError
 
-from .. import targets
-from ..graph import Computation, Module, ModuleGroup
-from ..targets import Program
+from ..core.graph import Computation, Module, ModuleGroup
+from ..files import targets
+from ..files.targets import Program
 from .saying import INTERRUPTED, ended, say
 from .watch import LIMIT, TimeIsOver, limited
 
@@ -64,7 +64,7 @@ class Limited(click.Command):
             self.params += [seconds, click.Option(["--max-bytes"], type=click.IntRange(min=0), help=_MAX_BYTES)]
 
     def invoke(self, context: click.Context) -> Any:
-        from ..memory import memory
+        from ..process.memory import memory
 
         taken = context.params if self.runs else {key: context.params.pop(key) for key in ("max_seconds", "max_bytes")}
         seconds = RUN_SECONDS if taken["max_seconds"] is None else taken["max_seconds"]

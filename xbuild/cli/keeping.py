@@ -8,9 +8,9 @@ from typing import Any
 import click
 from attrs import define, field
 
-from ..graph import Module, ModuleGroup
-from ..trace import Trace, TraceError
-from ..trace.folder import apart_from
+from ..core.graph import Module, ModuleGroup
+from ..traces import Trace, TraceError
+from ..traces.folder import apart_from
 from .group import Command
 
 SECONDS, TRIPS = 3.0, 100_000
@@ -69,7 +69,7 @@ class Asked:
         """Write the page."""
         if self.page is None:
             return
-        from ..page import write_page
+        from ..pages import write_page
 
         try:
             write_page(found, self.page, source_root=self.source_root)

@@ -11,9 +11,9 @@ import click
 import xbuild
 from shape_inference import infer
 
-from ..explanations import EXPLANATIONS
-from ..names import NAMES
-from ..op import OPS, Schema
+from ..core.op import OPS, Schema
+from ..reference.explanations import EXPLANATIONS
+from ..reference.op_names import NAMES
 from .group import main
 from .saying import say
 
@@ -33,9 +33,9 @@ def _signature(schema: Schema) -> str:
 
 def _status(opcode: str) -> str:
     """Which readings the op has: `shape` infers it, `value` runs it (a rule, or the plan itself)."""
-    from interpreter.rules import compute, planned
+    from interpreter.rules.tables import compute, planned
 
-    from ..scheduling.effects import COLLECTIVES
+    from ..properties.effects import COLLECTIVES
 
     is_planned = opcode == "parameter" or (opcode in planned and opcode not in COLLECTIVES)
     readings = (("shape", opcode in infer), ("value", opcode in compute or is_planned))
@@ -49,7 +49,7 @@ def explain(word: str) -> None:
 
     Ops are found by their names in xb, in HLO text and in XlaBuilder; other functions of xb by their names.
     """
-    from ..migration import ROWS
+    from ..reference.migration import ROWS
 
     told = _told(word)
     if told is None and (row := ROWS.get(f"ops.{word}")):

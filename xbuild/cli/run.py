@@ -12,10 +12,10 @@ from attrs import evolve
 
 from shape_inference import Shape
 
-from .. import archive
-from .. import inputs as npz_inputs
-from ..graph import Module, ModuleGroup
-from ..targets import file_of
+from ..core.graph import Module, ModuleGroup
+from ..files import arguments as npz_inputs
+from ..files import results as archive
+from ..files.targets import file_of
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
 from .paths import distinct, target_of

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from ..graph import Computation, Module, ModuleGroup
-from ..targets import Program
+from ..core.graph import Computation, Module, ModuleGroup
+from ..files.targets import Program
 from .group import given, load, main, takes_target
 from .saying import say
 
@@ -38,8 +38,8 @@ def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:
 
 
 def _shown(part: Computation | Module, plan: bool, only: str | None, style: str) -> str:
-    from ..text.printer import computation_text, module_text
-    from ..text.skeleton import skeleton_text
+    from ..text.writing.printer import computation_text, module_text
+    from ..text.writing.skeleton import skeleton_text
 
     if plan:
         from interpreter import plan_source

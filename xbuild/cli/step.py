@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ..trace import Trace
-from ..trace.disk import is_trace
+from ..traces import Trace
+from ..traces.disk import is_trace
 from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of

@@ -10,10 +10,10 @@ from attrs import frozen
 
 from shape_inference import Shape, TupleShape
 
-from ..trace import Event, Trace, TraceError
-from ..trace.births import Birth, births, is_stated
-from ..trace.compare import Comparison, Difference, compare_traces
-from ..trace.saying import plain, said
+from ..traces import Event, Trace, TraceError
+from ..traces.births import Birth, births, is_stated
+from ..traces.compare import Comparison, Difference, compare_traces
+from ..traces.saying import plain, said
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
 from .paths import distinct

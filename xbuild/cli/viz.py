@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ..archive import replacing, umask
+from ..files.results import replacing, umask
 from .group import Amount, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 from .saying import say
@@ -42,7 +42,7 @@ _SECONDS = "How long graphviz may take, for png and pdf."
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program."""
-    from ..viz import ViewError
+    from ..pictures import ViewError
 
     needs("--around NAME", view["around"], "radius")
     needs("--data FILE.json", view["data"], "data_name")
@@ -61,9 +61,9 @@ def viz(target: str, output: str | None, **view: Any) -> None:
 
 def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
     """The picture in the format of the file's name, and what of the program it leaves out."""
-    from ..viz import most_boxes
-    from ..viz import viz as draw
-    from ..viz.engine import DrawingError
+    from ..pictures import most_boxes
+    from ..pictures import viz as draw
+    from ..pictures.formats.engine import DrawingError
 
     form = form_of(output)
     view["max_nodes"] = view["max_nodes"] or most_boxes(form)
@@ -98,7 +98,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def form_of(output: str | None) -> str:
     """The format that a file's name ends in; of a picture on the terminal, text."""
-    from ..viz import form_of as form_of_path
+    from ..pictures import form_of as form_of_path
 
     try:
         return "txt" if output is None else form_of_path(output)

@@ -21,8 +21,8 @@ from typing import Any
 
 from attrs import define, field
 
-from ..archive import unfinished
-from ..memory import held_bytes
+from ..files.results import unfinished
+from ..process.memory import held_bytes
 
 LIMIT = 3
 """The exit code where a limit of the command was reached."""
@@ -31,12 +31,12 @@ _LONGEST = 1e9  # seconds, some thirty years; no timer takes many times as much
 _AGAIN = 1.0  # seconds after which the alarm comes once more, where what it raised was swallowed
 _ROOT = Path(__file__).resolve().parents[2]
 _DOING = (
-    ("xbuild/text/printer", "text was printed"), ("xbuild/text/writer", "text was printed"),
-    ("xbuild/text/", "text was read"), ("xbuild/scheduling/", "the program was checked"),
-    ("xbuild/viz/", "a picture was drawn"), ("xbuild/page/", "a page was made"),
-    ("xbuild/editing/", "programs were compared or cut"), ("xbuild/trace/", "a trace was read"),
+    ("xbuild/text/writing/", "text was printed"), ("xbuild/text/spelling/writer", "text was printed"),
+    ("xbuild/text/", "text was read"), ("xbuild/checking/", "the program was checked"),
+    ("xbuild/pictures/", "a picture was drawn"), ("xbuild/pages/", "a page was made"),
+    ("xbuild/editing/", "programs were compared or cut"), ("xbuild/traces/", "a trace was read"),
     ("xbuild/stepping/", "a trace was gone through"), ("interpreter/", "the program was run"),
-    ("xbuild/archive", "arrays were read or drawn"),
+    ("xbuild/files/", "arrays were read or drawn"),
 )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ class Watch:
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
         """A run ends with the report of where it stands; anything else at once."""
-        run = sys.modules.get("interpreter.limits")
+        run = sys.modules.get("interpreter.rules.limits")
         if not self.told and run is not None and not run.unlimited():
             self.told = True
             signal.setitimer(signal.ITIMER_REAL, max(self.slack, _AGAIN), _AGAIN)

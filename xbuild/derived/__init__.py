@@ -7,7 +7,6 @@ from .collectives import *
 from .contraction import *
 from .control_flow import *
 from .conversion import *
-from .decompositions import *
 from .elementwise import *
 from .gather import *
 from .leaves import *
@@ -19,7 +18,6 @@ from .reduction import *
 from .scatter import *
 from .shaping import *
 from .slicing import *
-from .special import *
 from .transfer import *
 from .tuples import *
 from .windows import *

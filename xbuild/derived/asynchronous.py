@@ -8,11 +8,11 @@ from typing import Any
 from shape_inference import AnyShape
 
 from .. import ops
-from ..builder import Builder, Value
-from ..graph import Computation
-from .arguments import as_list, as_values
-from .dressing import dressed
-from .grouping import Groups, Operands, Reducer, groups_of, members
+from ..core.builder import Builder, Value
+from ..core.graph import Computation
+from .support.arguments import as_list, as_values
+from .support.dressing import dressed
+from .support.grouping import Groups, Operands, Reducer, groups_of, members
 
 __all__ = ["all_gather_start", "all_reduce_start", "async_start", "collective_permute_start"]
 

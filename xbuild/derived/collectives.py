@@ -8,10 +8,10 @@ from shape_inference import TupleShape
 from shape_inference.dims import array
 
 from .. import ops
-from ..builder import Value
-from .arguments import shape_of
-from .dressing import dressed
-from .grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members, sum_of, sum_of_tuple
+from ..core.builder import Value
+from .support.arguments import shape_of
+from .support.dressing import dressed
+from .support.grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members, sum_of, sum_of_tuple
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "cross_replica_sum",

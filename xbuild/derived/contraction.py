@@ -9,9 +9,9 @@ from shape_inference import PrimitiveType, refuse
 from shape_inference.ops.contraction import check_dot_ranks
 
 from .. import ops
-from ..builder import Value
-from .arguments import as_values, operand_precisions, shape_of
-from .dressing import dressed
+from ..core.builder import Value
+from .support.arguments import as_values, operand_precisions, shape_of
+from .support.dressing import dressed
 
 __all__ = ["dot", "dot_general", "ragged_dot", "scaled_dot"]
 

@@ -9,10 +9,10 @@ from shape_inference import Shape, refuse
 from shape_inference.dims import array
 
 from .. import ops
-from ..builder import Builder, Value
-from ..graph import Computation
-from .arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
-from .dressing import dressed
+from ..core.builder import Builder, Value
+from ..core.graph import Computation
+from .support.arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
+from .support.dressing import dressed
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 

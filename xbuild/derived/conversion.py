@@ -5,7 +5,7 @@ from __future__ import annotations
 from shape_inference import PrimitiveType, Shape
 
 from .. import ops
-from ..builder import Value
+from ..core.builder import Value
 
 __all__ = [
     "bitcast", "bitcast_convert", "bitcast_convert_type", "convert", "convert_element_type", "reduce_precision",

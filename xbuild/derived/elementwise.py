@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 from shape_inference import refuse
 
 from .. import ops
-from ..builder import Value
-from ..op import OPS
-from .arguments import as_values, builder_among, dtype_of
-from .dressing import dressed
-from .extents import aligned, like
-from .operands import as_value
+from ..core.builder import Value
+from ..core.op import OPS
+from .support.arguments import as_values, builder_among, dtype_of
+from .support.dressing import dressed
+from .support.extents import aligned, like
+from .support.operands import as_value
 
 __all__ = [
     "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp",

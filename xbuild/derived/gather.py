@@ -8,9 +8,9 @@ from typing import Any
 from shape_inference.indexing import last_dimension
 
 from .. import ops
-from ..builder import Value
-from .arguments import as_values, known
-from .dressing import dressed
+from ..core.builder import Value
+from .support.arguments import as_values, known
+from .support.dressing import dressed
 
 __all__ = ["gather"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from shape_inference import PrimitiveType, Shape, primitive_type
 
 from .. import ops
-from ..builder import Builder, Value
-from ..graph import Instruction
-from .arguments import known
-from .dressing import dressed
-from .operands import in_type
-from .operands import literal as literal_of
+from ..core.builder import Builder, Value
+from ..core.graph import Instruction
+from .support.arguments import known
+from .support.dressing import dressed
+from .support.operands import in_type
+from .support.operands import literal as literal_of
 
 __all__ = ["constant", "iota", "is_constant"]
 
@@ -86,7 +86,7 @@ def is_constant(operand: Value) -> bool:
 
 def _depends_on_the_run(instruction: Instruction) -> bool:
     """Whether it, or anything that it calls, asks for more than its operands."""
-    from ..scheduling.effects import acts
+    from ..properties.effects import acts
 
     inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)
     return any(each.opcode in _OF_THE_RUN or acts(each) for each in (instruction, *inside))

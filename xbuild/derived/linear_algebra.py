@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .. import ops
-from ..builder import Value
-from .arguments import as_values
-from .dressing import dressed
+from ..core.builder import Value
+from .support.arguments import as_values
+from .support.dressing import dressed
 
 __all__ = ["cholesky", "fft", "triangular_solve"]
 

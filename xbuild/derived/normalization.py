@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from ..builder import Value
-from .arguments import as_values
-from .dressing import dressed
+from ..core.builder import Value
+from .support.arguments import as_values
+from .support.dressing import dressed
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 

@@ -11,12 +11,12 @@ from shape_inference.dims import array
 from shape_inference.dims import dimension as check_dimension
 
 from .. import ops
-from ..builder import Value
-from ..graph import Computation
-from .arguments import as_list, as_values, builder_among, dtype_of, shape_of
-from .dressing import dressed
+from ..core.builder import Value
+from ..core.graph import Computation
 from .shaping import pad
 from .slicing import slice_in_dim
+from .support.arguments import as_list, as_values, builder_among, dtype_of, shape_of
+from .support.dressing import dressed
 
 __all__ = ["approx_top_k", "approx_top_k_fallback", "approx_top_k_reduction_output_size", "sort", "top_k"]
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from shape_inference import Shape, refuse
 
 from .. import ops
-from ..builder import Builder, Value
-from .arguments import as_values
-from .dressing import dressed
+from ..core.builder import Builder, Value
+from .support.arguments import as_values
+from .support.dressing import dressed
 
 __all__ = ["rng_bit_generator", "rng_normal", "rng_uniform"]
 

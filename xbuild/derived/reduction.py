@@ -8,10 +8,10 @@ from typing import Any
 from shape_inference.dims import array
 
 from .. import ops
-from ..builder import Value
-from ..graph import Computation
-from .arguments import as_list, as_values, dtype_of, known, shape_of
-from .dressing import dressed
+from ..core.builder import Value
+from ..core.graph import Computation
+from .support.arguments import as_list, as_values, dtype_of, known, shape_of
+from .support.dressing import dressed
 
 __all__ = ["reduce", "reduce_all"]
 

@@ -8,10 +8,10 @@ from typing import Any
 from shape_inference.indexing import last_dimension
 
 from .. import ops
-from ..builder import Value
-from ..graph import Computation
-from .arguments import as_list, as_values, dtype_of, known
-from .dressing import dressed
+from ..core.builder import Value
+from ..core.graph import Computation
+from .support.arguments import as_list, as_values, dtype_of, known
+from .support.dressing import dressed
 
 __all__ = ["scatter"]
 

@@ -13,12 +13,12 @@ from shape_inference.dims import permutation as check_permutation
 from shape_inference.ops.shaping import check_collapse
 
 from .. import ops
-from ..attributes import PaddingDimension, reader
-from ..builder import Value
-from .arguments import as_values, dtype_of, known, shape_of
-from .dressing import dressed
-from .extents import filled_up, into
-from .operands import as_value
+from ..core.attributes import PaddingDimension, reader
+from ..core.builder import Value
+from .support.arguments import as_values, dtype_of, known, shape_of
+from .support.dressing import dressed
+from .support.extents import filled_up, into
+from .support.operands import as_value
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "collapse", "concat_in_dim", "concatenate", "dynamic_reshape",

@@ -14,9 +14,9 @@ from shape_inference.dims import array, dimension
 from shape_inference.ops.slicing import check_index, check_span
 
 from .. import ops
-from ..builder import Value
-from .arguments import as_list, as_values, known, shape_of
-from .dressing import dressed
+from ..core.builder import Value
+from .support.arguments import as_list, as_values, known, shape_of
+from .support.dressing import dressed
 
 __all__ = ["dynamic_slice", "dynamic_update_slice", "index", "slice", "slice_in_dim"]
 

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from shape_inference import AnyShape, PrimitiveType, TupleShape
 
 from .. import ops
-from ..builder import Builder, Value
-from ..diagnostics import BuildError
-from .arguments import as_list, as_values, known, shape_of
-from .dressing import dressed
+from ..core.builder import Builder, Value
+from ..core.diagnostics import BuildError
+from .support.arguments import as_list, as_values, known, shape_of
+from .support.dressing import dressed
 
 __all__ = [
     "custom_call",

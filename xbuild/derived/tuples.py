@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from ..builder import Builder, Value
-from .arguments import packed
-from .dressing import dressed
+from ..core.builder import Builder, Value
+from .support.arguments import packed
+from .support.dressing import dressed
 
 __all__ = ["add_dependency", "after_all", "create_token", "get_tuple_element", "optimization_barrier", "tuple_"]
 

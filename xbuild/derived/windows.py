@@ -11,11 +11,11 @@ from shape_inference.dims import array
 from shape_inference.windows import Window, check_window, make_window, same_padding
 
 from .. import ops
-from ..attributes import SourceTargetPairs, reader
-from ..builder import Value
-from ..graph import Computation
-from .arguments import as_list, as_values, dtype_of, known, operand_precisions, shape_of
-from .dressing import dressed
+from ..core.attributes import SourceTargetPairs, reader
+from ..core.builder import Value
+from ..core.graph import Computation
+from .support.arguments import as_list, as_values, dtype_of, known, operand_precisions, shape_of
+from .support.dressing import dressed
 
 __all__ = ["conv", "conv_general_dilated", "conv_with_general_padding", "reduce_window", "select_and_scatter"]
 

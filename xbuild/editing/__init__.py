@@ -1,5 +1,7 @@
 """Programs as objects to work on: each edit gives a new program, and refuses what the ops refuse."""
 
+from ..properties.structure import fingerprint as fingerprint
+from ..properties.structure import same_structure as same_structure
 from .canonical import canonical as canonical
 from .dead import eliminate_dead_code as eliminate_dead_code
 from .difference import Diff as Diff
@@ -8,5 +10,3 @@ from .editor import Editor as Editor
 from .editor import edit as edit
 from .extraction import extract as extract
 from .repairing import repaired as repaired
-from .structure import fingerprint as fingerprint
-from .structure import same_structure as same_structure

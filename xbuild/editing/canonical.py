@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from ..graph import Computation, Instruction, Module
+from ..core.graph import Computation, Instruction, Module
+from ..properties.structure import Structure, structure_of
 from .programs import Program, applied
 from .renewal import Unchanged, called_by, callees_first, renewed
-from .structure import Structure, structure_of
 
 
 class _Named(Unchanged):

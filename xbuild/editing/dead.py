@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..graph import Computation, Instruction, Module
-from .effects import has_effect
+from ..core.graph import Computation, Instruction, Module
+from ..properties.effects import has_effect
 from .programs import Program, applied
 from .renewal import Unchanged, renewed
 

@@ -11,13 +11,13 @@ from attrs import frozen
 
 from shape_inference import compatible
 
-from ..diagnostics import describe, operand_labels
-from ..graph import Computation, Instruction, Module
-from ..op import OPS
-from ..text.literals import literal_text
+from ..core.diagnostics import describe, operand_labels
+from ..core.graph import Computation, Instruction, Module
+from ..core.op import OPS
+from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure
+from ..text.spelling.literals import literal_text
 from .matching import Pairs, match
 from .programs import module_of
-from .structure import UNSEEN, UNSEEN_IN_HEADER, Structure
 
 _SHOWN = 16  # elements of a literal
 

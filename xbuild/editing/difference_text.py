@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..graph import Instruction
+from ..core.graph import Instruction
 from .difference import Change, Changed, ComputationDiff, Diff
 
 Paint = Callable[[str, str], str]

@@ -9,10 +9,10 @@ from attrs import Factory, define, evolve, field
 
 from shape_inference import compatible
 
-from ..builder import Builder, Value
-from ..graph import Computation, Instruction
+from ..core.builder import Builder, Value
+from ..core.graph import Computation, Instruction
+from ..properties.order import ordered
 from .order import Order
-from .programs import ordered
 from .refusals import inferred, listed, refusal, shown
 
 

@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeAlias
 
 from attrs import evolve
 
-from ..builder import Builder, Value
-from ..diagnostics import operand_labels
-from ..graph import Instruction, Module
-from ..op import OPS
-from ..text.identifiers import check_name
+from ..core.builder import Builder, Value
+from ..core.diagnostics import operand_labels
+from ..core.graph import Instruction, Module
+from ..core.identifiers import check_name
+from ..core.op import OPS
 from .draft import Draft
 from .inlining import inline
 from .programs import Program, module_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from shape_inference import Shape, TokenShape, TupleShape, leaves
 
-from ..graph import NOTHING, Computation, Instruction, Module
-from ..op import OPS
-from ..scheduling.effects import DONE_OF, START_OF
+from ..core.graph import NOTHING, Computation, Instruction, Module
+from ..core.op import OPS
+from ..properties.effects import DONE_OF, START_OF
 from .draft import Draft
 from .editor import Place
 from .programs import module_of

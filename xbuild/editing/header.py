@@ -8,9 +8,9 @@ from typing import Any
 
 from shape_inference import AnyShape, TupleShape, compatible
 
-from ..graph import Computation
-from ..text.header import LAYOUT
-from ..text.notes import Raw
+from ..core.graph import Computation
+from ..text.codecs.header import LAYOUT
+from ..text.spelling.notes import Raw
 
 # {out_index}: (parameter, {index}, kind), and (parameter, {index})
 _ALIAS = re.compile(r"\{\s*([\d,\s]*)\}\s*:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}[^()]*\)")

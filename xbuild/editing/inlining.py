@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ..graph import Instruction
+from ..core.graph import Instruction
 from .draft import Draft
 from .refusals import refusal, shown
 

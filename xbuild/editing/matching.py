@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterable
 
 from attrs import Factory, define
 
-from ..graph import Computation, Instruction
-from .structure import Structure
+from ..core.graph import Computation, Instruction
+from ..properties.structure import Structure
 
 _COUNTED = re.compile(r".*\.\d+")
 

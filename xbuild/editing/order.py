@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..graph import Instruction
+from ..core.graph import Instruction
 
 _GAP = 1 << 256
 

@@ -9,22 +9,13 @@ from attrs import evolve
 
 from shape_inference import AnyShape, XbuildError
 
-from ..builder import infer_shape
-from ..diagnostics import BuildError, caller, explain, operand_labels
-from ..graph import Instruction, resolve, short_path
-from ..op import OPS
+from ..core.builder import infer_shape
+from ..core.diagnostics import caller, explain, operand_labels
+from ..core.graph import Instruction
+from ..core.op import OPS
+from ..core.refusals import refusal as refusal
 
 SHOWN = 4
-
-
-def refusal(kind: str, message: str, *hints: str) -> BuildError:
-    """A refusal of the edit itself, with the user's line."""
-    where = caller()
-    source = resolve(*where) if where else None
-    at = f"\n  at {short_path(source.file)}:{source.line} in {source.function}" if source else ""
-    error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
-    error.message, error.explained = message, True
-    return error
 
 
 def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: str) -> AnyShape:

@@ -9,10 +9,10 @@ from attrs import evolve
 
 from shape_inference import compatible
 
-from ..graph import Computation, Instruction, Module
-from ..op import OPS
+from ..core.graph import Computation, Instruction, Module
+from ..core.op import OPS
+from ..properties.order import ordered
 from .header import kept_annotations
-from .programs import ordered
 from .refusals import inferred
 
 

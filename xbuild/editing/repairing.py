@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ..graph import Computation, Module, ModuleGroup
-from ..scheduling.verdict import Order, Orders, Verdict
+from ..checking.model.verdict import Order, Orders, Verdict
+from ..core.graph import Computation, Module, ModuleGroup
 from .renewal import Unchanged, renewed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ..builder import Builder, Value
-from ..graph import Computation, Instruction, Module
+from ..core.builder import Builder, Value
+from ..core.graph import Computation, Instruction, Module
 from .draft import Draft
 from .refusals import refusal
 from .renewal import renewed
@@ -84,7 +84,7 @@ class Rooms:
         raise refusal("undefined_name", f"module {self.module.name} has no instruction {name!r}", *self._close(name))
 
     def _close(self, name: str) -> tuple[str, ...]:
-        from ..text.scanner import did_you_mean
+        from ..text.spelling.scanner import did_you_mean
 
         names = [*self.entry.names, *(each.name for each in self.module.computations)]
         return did_you_mean(name, names[-2000:])

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..op import OPS
+from ..core.op import OPS
 from .asynchronous import *
 from .collectives import *
 from .contraction import *

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..attributes import Region, ReplicaGroups, Shapes, SourceTargetPairs
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Region, ReplicaGroups, Shapes, SourceTargetPairs
+from ..core.builder import Value, Values
+from ..core.op import op
 
 __all__ = [
     "all_gather_done", "all_gather_start", "all_reduce_done", "all_reduce_start", "async_done", "async_start",

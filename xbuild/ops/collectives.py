@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..attributes import Region, ReplicaGroups, SourceTargetPairs
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Region, ReplicaGroups, SourceTargetPairs
+from ..core.builder import Value, Values
+from ..core.op import op
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "ragged_all_to_all",

@@ -1,9 +1,9 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..builder import Builder, Value
-from ..graph import Computation
+from ..core.builder import Builder, Value
+from ..core.graph import Computation
 
 def all_reduce(
     operands: Sequence[Value] | Value,

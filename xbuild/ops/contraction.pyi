@@ -1,4 +1,4 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from numpy.typing import DTypeLike
 
 from shape_inference import PrimitiveType
 
-from ..builder import Value
+from ..core.builder import Value
 
 def dot(
     lhs: Value,

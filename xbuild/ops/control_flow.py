@@ -6,9 +6,9 @@ from typing import Literal
 
 from shape_inference import Dims
 
-from ..attributes import Aliases, Region, Regions
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Aliases, Region, Regions
+from ..core.builder import Value, Values
+from ..core.op import op
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 

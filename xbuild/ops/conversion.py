@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shape_inference import PrimitiveType, Shape
 
-from ..builder import Value
-from ..op import op
+from ..core.builder import Value
+from ..core.op import op
 
 __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochastic_convert"]
 

@@ -1,10 +1,10 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from numpy.typing import DTypeLike
 
 from shape_inference import PrimitiveType, Shape
 
-from ..builder import Value
+from ..core.builder import Value
 
 def convert(operand: Value, /, *, new_element_type: PrimitiveType | DTypeLike, name: str | None = None) -> Value: ...
 def bitcast_convert(

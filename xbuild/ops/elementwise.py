@@ -7,8 +7,8 @@ from typing import Literal
 
 from shape_inference.ops.elementwise import BINARY, UNARY
 
-from ..builder import Value
-from ..op import op
+from ..core.builder import Value
+from ..core.op import op
 
 __all__ = [
     "abs", "acos", "acosh", "add", "and_", "asin", "asinh", "atan2", "atanh", "cbrt", "ceil", "clamp", "compare",

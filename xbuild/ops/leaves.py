@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shape_inference import AnyShape, Shape
 
-from ..attributes import Array
-from ..builder import Builder, Value
-from ..op import op
+from ..core.attributes import Array
+from ..core.builder import Builder, Value
+from ..core.op import op
 
 __all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 

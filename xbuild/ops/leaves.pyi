@@ -1,10 +1,10 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from numpy.typing import ArrayLike
 
 from shape_inference import AnyShape, PrimitiveType, Shape
 
-from ..builder import Builder, Value
+from ..core.builder import Builder, Value
 
 def parameter(builder: Builder, *, number: int, shape: AnyShape | PrimitiveType, name: str | None = None) -> Value: ...
 def constant(builder: Builder, *, literal: ArrayLike, name: str | None = None) -> Value: ...

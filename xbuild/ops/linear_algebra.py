@@ -6,8 +6,8 @@ from typing import Literal
 
 from shape_inference import Dims
 
-from ..builder import Value
-from ..op import op
+from ..core.builder import Value
+from ..core.op import op
 
 __all__ = ["cholesky", "fft", "triangular_solve"]
 

@@ -1,9 +1,9 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Sequence
 from typing import Literal
 
-from ..builder import Value
+from ..core.builder import Value
 
 def cholesky(a: Value, /, *, lower: bool = True, name: str | None = None) -> Value: ...
 def triangular_solve(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..builder import Value
-from ..op import op
+from ..core.builder import Value
+from ..core.op import op
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 

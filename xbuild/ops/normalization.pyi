@@ -1,6 +1,6 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
-from ..builder import Value
+from ..core.builder import Value
 
 def batch_norm_training(
     operand: Value,

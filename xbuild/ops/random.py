@@ -6,8 +6,8 @@ from typing import Literal
 
 from shape_inference import Shape
 
-from ..builder import Builder, Value
-from ..op import op
+from ..core.builder import Builder, Value
+from ..core.op import op
 
 __all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
 

@@ -1,10 +1,10 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from typing import Literal
 
 from shape_inference import PrimitiveType, Shape
 
-from ..builder import Builder, Value
+from ..core.builder import Builder, Value
 
 def rng(
     a: Value,

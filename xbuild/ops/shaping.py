@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shape_inference import Dims
 
-from ..attributes import Padding
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Padding
+from ..core.builder import Value, Values
+from ..core.op import op
 
 
 @op

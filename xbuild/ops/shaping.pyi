@@ -1,9 +1,9 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Sequence
 
-from ..attributes import PaddingDimension
-from ..builder import Builder, Value
+from ..core.attributes import PaddingDimension
+from ..core.builder import Builder, Value
 
 def broadcast(
     operand: Value,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shape_inference import Dims
 
-from ..builder import Value, Values
-from ..op import op
+from ..core.builder import Value, Values
+from ..core.op import op
 
 
 @op

@@ -1,8 +1,8 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Sequence
 
-from ..builder import Value
+from ..core.builder import Value
 
 def slice(
     operand: Value,

@@ -8,9 +8,9 @@ from shape_inference import AnyShape
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window
 
-from ..attributes import Aliases, Array, Called, Shapes, SourceTargetPairs
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Aliases, Array, Called, Shapes, SourceTargetPairs
+from ..core.builder import Value, Values
+from ..core.op import op
 
 __all__ = ["custom_call", "infeed", "outfeed", "recv", "recv_done", "send", "send_done"]
 

@@ -1,4 +1,4 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -9,8 +9,8 @@ from shape_inference import AnyShape, PrimitiveType
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import WindowDimension
 
-from ..builder import Builder, Value
-from ..graph import Computation
+from ..core.builder import Builder, Value
+from ..core.graph import Computation
 
 def send(
     operand: Value,

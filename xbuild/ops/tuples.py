@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..builder import Value, Values
-from ..op import op
+from ..core.builder import Value, Values
+from ..core.op import op
 
 __all__ = ["add_dependency", "after_all", "domain", "get_tuple_element", "opt_barrier", "tuple_"]
 

@@ -6,9 +6,9 @@ from shape_inference import PrimitiveType
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window
 
-from ..attributes import Region
-from ..builder import Value, Values
-from ..op import op
+from ..core.attributes import Region
+from ..core.builder import Value, Values
+from ..core.op import op
 
 
 @op

@@ -1,4 +1,4 @@
-"""Made by `python -m xbuild.stubs` from the declarations; the words stand in the source beside it."""
+"""Made by `make stubs` from the declarations; the words stand in the source beside it."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,8 +8,8 @@ from shape_inference import PrimitiveType
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import WindowDimension
 
-from ..builder import Builder, Value
-from ..graph import Computation
+from ..core.builder import Builder, Value
+from ..core.graph import Computation
 
 def reduce_window(
     operands: Sequence[Value] | Value,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import IO, Any
 
-from ..scheduling.effects import spelling
-from ..trace import Trace
+from ..properties.effects import spelling
+from ..traces import Trace
 from .face import Face, Piece
 from .listing import Listing
 from .waits import Waits

@@ -11,7 +11,7 @@ import numpy as np
 
 from shape_inference.escaping import Harmless
 
-from ..trace import Summary
+from ..traces import Summary
 from . import figures
 from .figures import Undecided
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from ..trace import Summary
+from ..traces import Summary
 
 
 class Undecided(Exception):

@@ -10,11 +10,11 @@ from attrs import frozen
 
 from shape_inference import TokenShape
 
-from ..graph import Computation, Instruction, Module
-from ..scheduling.effects import acts, is_under_way
-from ..text.printer import instruction_text
-from ..trace import Event, Trace
-from ..trace.saying import said
+from ..core.graph import Computation, Instruction, Module
+from ..properties.effects import acts, is_under_way
+from ..text.writing.printer import instruction_text
+from ..traces import Event, Trace
+from ..traces.saying import said
 from .face import Line, Piece
 
 WIDE, BRIEF = 60, 44

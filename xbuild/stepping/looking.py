@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..trace import Event
-from ..trace.compare import apart
-from ..trace.saying import said
+from ..traces import Event
+from ..traces.compare import apart
+from ..traces.saying import said
 from .asking import Asking
 from .conditions import ConditionError, expression
 from .face import Line, Piece

@@ -7,9 +7,9 @@ from typing import Any
 
 from shape_inference import TokenShape, TupleShape
 
-from ..scheduling.effects import is_under_way, spelling
-from ..trace import Event
-from ..trace.compare import compare_traces
+from ..properties.effects import is_under_way, spelling
+from ..traces import Event
+from ..traces.compare import compare_traces
 from .asking import Asking
 from .conditions import ConditionError, condition
 from .face import Piece

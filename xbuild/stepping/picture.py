@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..attributes import Array
-from ..trace import Summary, summary
-from ..trace.saying import said
-from ..trace.summary import numbers
+from ..core.attributes import Array
+from ..traces import Summary, summary
+from ..traces.saying import said
+from ..traces.summary import numbers
 from .face import HEATS, Line, Piece
 
 ROWS, COLUMNS = 16, 12

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
-from ..trace import Trace
+from ..traces import Trace
 from .face import Face, Piece, face_of
 from .looking import Looking
 from .moving import Moving

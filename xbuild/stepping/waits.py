@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from ..trace import Meeting, Trace, Transfer
-from ..trace.partners import bringing
+from ..traces import Meeting, Trace, Transfer
+from ..traces.partners import bringing
 
 
 @frozen

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from ..attributes import Array
-from ..scheduling.effects import acts
-from ..trace import Event, Trace
+from ..core.attributes import Array
+from ..properties.effects import acts
+from ..traces import Event, Trace
 
 
 @define(eq=False)

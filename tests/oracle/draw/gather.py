@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shape_inference import PrimitiveType
-from tests.random_windows import gather_attributes, placing
+from tests.support.random_windows import gather_attributes, placing
 
 from ..chance import Chance
 from ..instance import Instance

@@ -8,7 +8,7 @@ import numpy as np
 
 import xbuild as xb
 from shape_inference import PrimitiveType
-from tests.random_windows import placing, scatter_attributes
+from tests.support.random_windows import placing, scatter_attributes
 
 from ..chance import Chance
 from ..instance import Instance

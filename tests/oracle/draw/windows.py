@@ -9,7 +9,7 @@ import numpy as np
 import xbuild as xb
 from shape_inference import PrimitiveType
 from shape_inference.windows import WindowDimension
-from tests.random_windows import convolution_attributes, window_of
+from tests.support.random_windows import convolution_attributes, window_of
 
 from ..chance import Chance
 from ..instance import Instance

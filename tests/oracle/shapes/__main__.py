@@ -21,7 +21,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import PRIMITIVES
-from xbuild.op import OPS
+from xbuild.core.op import OPS
 
 from ..chance import UNRUN, Chance
 from ..draw import DRAWS

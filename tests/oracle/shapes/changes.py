@@ -12,11 +12,11 @@ from shape_inference import PRIMITIVES, PrimitiveType, Shape, TupleShape, token
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.types import Layout
 from shape_inference.windows import WindowDimension
-from xbuild import attributes
-from xbuild.attributes import PaddingDimension
-from xbuild.builder import Values
-from xbuild.graph import Computation, Instruction
-from xbuild.op import OPS
+from xbuild.core import attributes
+from xbuild.core.attributes import PaddingDimension
+from xbuild.core.builder import Values
+from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import OPS
 
 from ..chance import UNRUN, Chance
 from .program import Program, again, region

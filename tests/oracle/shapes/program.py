@@ -11,9 +11,9 @@ from attrs import evolve, frozen
 
 import xbuild as xb
 from shape_inference import AnyShape, Shape, ShapeError, TokenShape, TupleShape, parse_shape, token, u32
-from xbuild.builder import Value, infer_shape
-from xbuild.graph import Computation, Instruction
-from xbuild.op import OPS
+from xbuild.core.builder import Value, infer_shape
+from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import OPS
 
 from ..chance import Chance
 from ..instance import Instance, flat, leaves, mapped
@@ -198,7 +198,7 @@ def program(instance: Instance) -> Program:
     """The instance alone, with its operands as parameters."""
     builder = Lenient("instance")
     arrays = [np.asarray(a if instance.devices == 1 else a[0]) for a in leaves(instance.operands)]
-    from tests.compare import shape_of
+    from tests.support.compare import shape_of
 
     parameters = iter([xb.parameter(builder, number=n, shape=shape_of(a)) for n, a in enumerate(arrays)])
     results = instance.value(builder, mapped(lambda _: next(parameters), instance.operands))

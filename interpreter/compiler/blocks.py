@@ -1,0 +1,60 @@
+"""Blocks of a plan that all devices would compute alike: the first to come computes, the others take its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shape_inference import Shape
+from xbuild.core.graph import Computation, Instruction
+
+from ..rules.lines import Path, Place
+from .contraction import contracted
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+    from .expressions import Expr
+
+COSTLY = 1 << 12
+_FREE = frozenset({
+    "parameter", "constant", "tuple", "get_tuple_element", "broadcast", "reshape", "transpose", "slice", "async_update",
+    "copy_start", "copy_done",
+})  # fmt: skip
+
+
+def is_costly(instruction: Instruction) -> bool:
+    """Whether computing it takes longer than asking for it: it calls others, or moves kilobytes."""
+    if instruction.opcode in _FREE:
+        return False
+    sizes = [instruction.shape.bytes, *(o.shape.bytes for o in instruction.operands if isinstance(o.shape, Shape))]
+    return bool(instruction.called) or max(sizes) >= COSTLY
+
+
+def emit_shared(
+    emitter: Emitter, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
+) -> None:
+    """The lines of a block inside `if nobody has come yet`, and what each device takes from it."""
+    from .expressions import flat
+
+    number, kept = emitter.block(), emitter.counter()
+    emitter.lines.add(f"{kept} = device.shared({number})", path)
+    emitter.lines.add(f"if {kept} is None:", path)
+    with emitter.lines.block():
+        with emitter.unmarked():
+            emitter.run(computation, block, local, path)
+        needed = [leaf for i in _needed_after(computation, block) for leaf in flat(local[i])]
+        names = "".join(f"{name}, " for name in dict.fromkeys(needed) if name.startswith("v"))
+        emitter.lines.add(f"device.share({number}, ({names}))", path)
+    emitter.lines.add("else:", path)
+    with emitter.lines.block():
+        emitter.lines.add(f"({names}) = {kept}", path)
+    for instruction in block:
+        emitter.mark((*path, Place(instruction)))
+
+
+def _needed_after(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of a block that others use, the factors of products that they do not round among them."""
+    inside, sums = set(block), contracted(computation)
+    used = {operand for i in computation.instructions if i not in inside for operand in i.operands} | {computation.root}
+    used |= {factor for i, product in sums.items() if i not in inside for factor in product.operands}
+    return [instruction for instruction in block if instruction in used]

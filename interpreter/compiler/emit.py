@@ -1,0 +1,290 @@
+"""The walk that turns a computation into lines of Python: one local variable an instruction, tuples dissolved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
+from xbuild.checking.dataflow.analysis import spread
+from xbuild.core.diagnostics import BuildError
+from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import OPS
+from xbuild.properties.effects import is_under_way
+
+from ..kernels.flushing import flushed, flushing
+from ..rules.limits import trips
+from ..rules.lines import Lines, Path, Place
+from ..rules.region import Region
+from ..rules.tables import compute, planned
+from .blocks import emit_shared, is_costly
+from .checks import check_of
+from .contraction import contracted, contracted_text
+from .dynamic_sizes import fitted
+from .expressions import Expr, flat, spell, target
+from .facts import acts, asks_device, communicates, live, weight
+from .marking import MARK, SET_UP
+from .sharing import Site, site_of
+from .spelling import kernel, spelled
+
+Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
+
+INLINED = 64
+DEEPEST = 8
+MOST_WRITTEN = 200_000
+TOO_MANY = "with {}, called once more, the plan of the program would have more than {:,} instructions"
+WAY_OUT = ("what communicates, or is watched, is written out at each of its calls; let a loop call it",)
+
+
+@frozen
+class Options:
+    """How a plan is made: reporting each value; marking what it comes to; on whole arrays; every fold one element
+    after the other; in these orders; with these places computed once for all devices; each value checked for what it
+    lost; denormal numbers flushed by array operations.
+    """
+
+    observed: bool = False
+    marked: bool = False
+    lifted: bool = False
+    sequential: bool = False
+    orders: tuple[Order, ...] = ()
+    shared: frozenset[Site] = frozenset()
+    strict: bool = False
+    flushed: bool = False
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to know of each instruction."""
+        return self.observed or self.marked
+
+
+@define
+class Emitter:
+    """The state of one compilation; `names` become the globals of the plan."""
+
+    options: Options
+    names: dict[str, Any] = field(factory=lambda: {"trips": trips})
+    lines: Lines = field(factory=Lines)
+    functions: list[Lines] = field(factory=list)
+    depth: int = 0
+    is_unmarked: bool = False
+    most: int = MOST_WRITTEN
+    written: int = 0
+    _count: itertools.count[int] = field(factory=itertools.count)
+    _bound: dict[int, str] = field(factory=dict)
+    _called: dict[Any, str] = field(factory=dict)
+
+    def bind(self, prefix: str, value: Any) -> str:
+        """A global name of the plan for an object; every name is a number of ours, never text of an input."""
+        if id(value) not in self._bound:
+            self._bound[id(value)] = name = f"{prefix}{len(self.names)}"
+            self.names[name] = value
+        return self._bound[id(value)]
+
+    def counter(self) -> str:
+        return f"t{next(self._count)}"
+
+    def block(self) -> int:
+        return next(self._count)
+
+    def variables(self, shape: AnyShape) -> Expr:
+        """Fresh variables for the leaves of a shape; a token is None and needs none."""
+        if isinstance(shape, TupleShape):
+            return tuple(map(self.variables, shape.elements))
+        if isinstance(shape, TokenShape):
+            return "None"
+        name = f"v{next(self._count)}"
+        if shape.dims and shape.bytes:
+            self.lines.arrays.add(name)
+        return name
+
+    def assign(self, targets: Expr, values: Expr, path: Path) -> None:
+        """Set variables leaf by leaf, all at once."""
+        pairs = [(t, v) for t, v in zip(flat(targets), flat(values), strict=True) if v not in (t, "None")]
+        if pairs:
+            left, right = zip(*pairs, strict=True)
+            self.lines.add(f"{', '.join(left)} = {', '.join(right)}", path)
+
+    def evaluated(self, shape: AnyShape, expression: str, path: Path) -> Expr:
+        """Fresh variables that take apart what an expression gives."""
+        names = self.variables(shape)
+        self.lines.add(f"{target(names)} = {expression}", path)
+        return names
+
+    def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
+        """The lines of a computation on these arguments; gives its root.
+
+        Raises BuildError where that is too much to write out, as where calls of calls double what communicates.
+        """
+        self.written += len(computation.instructions)
+        if self.written > self.most:
+            raise BuildError("too_many_calls", TOO_MANY.format(computation.name, self.most), WAY_OUT)
+        local: dict[Instruction, Expr] = dict(zip(computation.parameters, arguments, strict=True))
+        wanted = frozenset(computation.instructions) if self.options.watched else live(computation)
+        for parameter, argument in local.items():
+            self.observe(parameter, argument, (*path, Place(parameter)))
+        ordered = dict(self.options.orders).get(computation, computation.instructions)
+        todo = [i for i in ordered if i not in local and i in wanted]
+        for is_shared, run in itertools.groupby(todo, lambda i: self.is_shared(i, path)):
+            block = list(run)
+            if is_shared and any(map(is_costly, block)):
+                emit_shared(self, computation, block, local, path)
+            else:
+                self.run(computation, block, local, path)
+        return local[computation.root]
+
+    def run(
+        self, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
+    ) -> None:
+        """The lines of these instructions of a computation, one after the other."""
+        sums = contracted(computation)
+        for instruction in block:
+            operands = [local[operand] for operand in instruction.operands]
+            factors = [local[factor] for factor in sums[instruction].operands] if instruction in sums else []
+            local[instruction] = self.instruction(instruction, operands, path, factors)
+
+    def is_shared(self, instruction: Instruction, path: Path) -> bool:
+        """Whether it has the same value on every device, and can be computed by one for all."""
+        if not self.options.shared or acts(instruction):
+            return False
+        if self.options.marked and instruction.called and instruction.opcode in planned:
+            return False  # each device marks for itself what is inside
+        return site_of(instruction, [place.instruction for place in path]) in self.options.shared
+
+    def instruction(
+        self, instruction: Instruction, operands: list[Expr], path: Path, factors: Sequence[Expr] = ()
+    ) -> Expr:
+        """The lines of an instruction; `factors` are those of a product that it does not round."""
+        here = (*path, Place(instruction))
+        if factors:
+            result = _contracted_rule(self, instruction, [*operands, *factors], here)
+        else:
+            result = planned.get(instruction.opcode, _rule)(self, instruction, operands, here)
+        self.check(instruction, operands, result, here)
+        self.observe(instruction, result, here)
+        return result
+
+    def check(self, instruction: Instruction, operands: list[Expr], result: Expr, path: Path) -> None:
+        check = check_of(instruction) if self.options.strict else None
+        if check is not None:
+            arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+            taken = "".join(f"{spell(argument)}, " for argument in arguments)
+            call = f"{self.bind('s', check)}(device, ({taken}), {spell(result)})"
+            self.lines.add(f"{check.guard(self, spell(result))}{call}", path)
+
+    def observe(self, instruction: Instruction, value: Expr, path: Path) -> None:
+        self.mark(path)
+        if self.options.observed:
+            seen = spread("None", instruction.shape) if is_under_way(instruction) else value
+            self.lines.add(f"device.see({self.bind('i', path)}, {spell(seen)})", path)
+
+    def mark(self, path: Path) -> None:
+        """The device has done the instruction of this path, if somebody wants to know that alone."""
+        if self.options.marked and not self.is_unmarked:
+            self.lines.add(MARK, path)
+
+    @contextmanager
+    def unmarked(self) -> Iterator[None]:
+        """What stands inside, only one device does; all mark it after."""
+        self.is_unmarked = True
+        yield
+        self.is_unmarked = False
+
+    def attribute(self, value: Any) -> str:
+        if value is None or value is True or value is False or type(value) is int:
+            return repr(value)
+        if isinstance(value, Computation):
+            region = Region.of(value, self.options.sequential, self.options.strict, self.options.flushed)
+            name = self.bind("g", region)
+            return f"{name}.on(device)" if asks_device(value) or region.strict else name
+        return self.bind("k", value)
+
+    def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
+        """The computation in place where it is small, communicates or is observed; else a call of its own function."""
+        talks = communicates(computation)
+        small = talks or self.options.watched or weight(computation) <= INLINED
+        if small and self.depth < DEEPEST:
+            return self.computation(computation, operands, path)
+        arguments = "".join(f", {spell(operand)}" for operand in operands)
+        call = f"{'yield from ' * talks}{self.function(computation, path)}(device{arguments})"
+        return self.evaluated(computation.root.shape, call, path)
+
+    def function(self, computation: Computation, path: Path) -> str:
+        """The name of a function for a computation: shared, or one for each call path where that is reported."""
+        by_path = self.options.watched or self.options.shared or communicates(computation)
+        key: Any = (computation, path) if by_path else computation
+        if key not in self._called:
+            self._called[key] = f"f{len(self._called)}_"
+            self.define(self._called[key], computation, path)
+        return self._called[key]
+
+    def define(self, name: str, computation: Computation, path: Path) -> None:
+        """Write a function of a computation."""
+        outer, depth = self.lines, self.depth
+        self.lines, self.depth = Lines(), 0
+        parameters = [self.variables(p.shape) for p in computation.parameters]
+        self.lines.add(f"def {name}({', '.join(['device', *(f'p{n}' for n in range(len(parameters)))])}):", path)
+        self.lines.indent = 1
+        if self.options.marked:
+            self.lines.add(SET_UP, path)
+        for n, names in enumerate(parameters):
+            if names not in ("None", ()):
+                self.lines.add(f"{target(names)} = p{n}", path)
+        self.lines.add(f"return {spell(self.computation(computation, parameters, path))}", path)
+        self.functions.append(self.lines)
+        self.lines, self.depth = outer, depth
+
+
+def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
+    """An op that its value rule evaluates, or a Python operator where that is the same."""
+    operands = fitted(emitter, instruction, operands, path)
+    own = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
+    expression = None if own else spelled(instruction, [spell(operand) for operand in operands])
+    if expression is not None:
+        return emitter.evaluated(instruction.shape, expression, path)
+    rule = own or kernel(instruction) or compute[instruction.opcode]
+    call = call_text(emitter, rule, instruction, operands)
+    if emitter.options.lifted:
+        return emitter.evaluated(instruction.shape, call, path)
+    return with_scalars(emitter, instruction.shape, call, path)
+
+
+def _contracted_rule(emitter: Emitter, instruction: Instruction, taken: list[Expr], path: Path) -> Expr:
+    """A sum whose product is not rounded; `taken` are its operands, then the product's."""
+    texts = _flush_texts(emitter, [spell(expr) for expr in taken])
+    text = spelled(instruction, texts[:2])
+    assert text is not None
+    (found,) = _flush_texts(emitter, [contracted_text(emitter.bind, instruction, text, texts)])
+    return emitter.evaluated(instruction.shape, found, path)
+
+
+def _flush_texts(emitter: Emitter, texts: list[str]) -> list[str]:
+    """The expressions, with denormal numbers flushed where array operations do that."""
+    if not emitter.options.flushed:
+        return texts
+    name = emitter.bind("r", flushed)
+    return [f"{name}({text})" for text in texts]
+
+
+def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
+    """What a rule gives, its rank-0 leaves as NumPy scalars."""
+    if isinstance(shape, Shape):
+        return emitter.evaluated(shape, f"{call}[()]" if not shape.dims else call, path)
+    result = emitter.evaluated(shape, call, path)
+    for name, leaf in zip(flat(result), leaves(shape), strict=True):
+        if isinstance(leaf, Shape) and not leaf.dims:
+            emitter.lines.add(f"{name} = {name}[()]", path)
+    return result
+
+
+def call_text(
+    emitter: Emitter, rule: Callable[..., Any], instruction: Instruction, operands: list[Expr], *before: str
+) -> str:
+    """A call of a rule on the operands, as its signature has them, and the attributes."""
+    arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+    attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
+    return f"{emitter.bind('r', rule)}({', '.join([*before, *map(spell, arguments), *attributes])})"

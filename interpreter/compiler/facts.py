@@ -1,0 +1,100 @@
+"""What a compilation must know of a computation before it writes it: effects, live instructions, size."""
+
+from __future__ import annotations
+
+from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.properties.effects import COLLECTIVES, has_side_effect, remembered, talks
+
+__all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
+
+
+def acts(instruction: Instruction) -> bool:
+    """Whether a plan asks the grid for it, or for something that it calls: other devices, the host, a function."""
+    return talks(instruction) or instruction.opcode == "custom_call" or any(map(asks_grid, instruction.called))
+
+
+@remembered
+def asks_grid(computation: Computation) -> bool:
+    """Whether a run of it may have to wait for an answer."""
+    return any(map(acts, computation.instructions))
+
+
+communicates = asks_grid
+
+OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_state"})
+
+
+@remembered
+def asks_device(computation: Computation) -> bool:
+    """Whether it asks for what each device has of its own: its numbers, its random numbers."""
+    return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
+
+
+@remembered
+def steps_state(computation: Computation) -> bool:
+    """Whether a run of it moves the random state of the device, used or not."""
+    return any(map(_steps_state, computation.instructions))
+
+
+def _steps_state(instruction: Instruction) -> bool:
+    return instruction.opcode == "rng_get_and_update_state" or any(map(steps_state, instruction.called))
+
+
+def _has_effect(instruction: Instruction) -> bool:
+    """Whether it runs though nobody uses its result."""
+    return talks(instruction) or has_side_effect(instruction) or any(map(has_effects, instruction.called))
+
+
+@remembered
+def has_effects(computation: Computation) -> bool:
+    """Whether a run of it does something that others, or the host, can see."""
+    return any(map(_has_effect, computation.instructions))
+
+
+@remembered
+def weight(computation: Computation) -> int:
+    """How many instructions it is with all that it calls written out, up to a million."""
+    inner = sum(weight(called) for i in computation.instructions for called in i.called)
+    return min(len(computation.instructions) + inner, 1_000_000)
+
+
+@remembered
+def live(computation: Computation) -> frozenset[Instruction]:
+    """The instructions that the root or an effect needs; the others are not evaluated."""
+    stack = [computation.root, *(i for i in computation.instructions if _has_effect(i) or _steps_state(i))]
+    found: set[Instruction] = set()
+    while stack:
+        instruction = stack.pop()
+        if instruction not in found:
+            found.add(instruction)
+            stack += instruction.operands
+    return frozenset(found)
+
+
+@remembered
+def alone(computation: Computation) -> Module:
+    """The computation as the program of one device."""
+    return Module(computation.name, computation)
+
+
+_VIEWS = frozenset(
+    {"parameter", "constant", "broadcast", "reshape", "transpose", "reverse", "slice", "tuple", "get_tuple_element"}
+)
+
+
+@remembered
+def largest(computation: Computation) -> Instruction:
+    """Of all that it runs, the instruction whose value takes the most memory; views take none of their own."""
+    candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
+    return max([computation.root, *candidates], key=lambda i: i.shape.bytes)
+
+
+MOST_BYTES = 2**63 - 1
+"""What NumPy can address; a view of more than that cannot be made, though it would take no memory."""
+
+
+@remembered
+def vastest(computation: Computation) -> Instruction:
+    """Of all that it runs, the instruction with most bytes, views too."""
+    every = (i for called in computation.reachable() for i in called.instructions)
+    return max(every, key=lambda i: i.shape.bytes)

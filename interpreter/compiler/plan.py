@@ -1,0 +1,95 @@
+"""A computation compiled once into Python source: a plain function, or a generator where it communicates."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from types import FrameType
+from typing import Any
+
+from attrs import frozen
+
+from xbuild.core.graph import Computation
+from xbuild.process.recursion_limit import room
+from xbuild.properties.sites import reached
+
+from ..rules import region
+from ..rules.lines import PATHS, Line, Path
+from .emit import MOST_WRITTEN, Emitter, Options
+from .marking import Stretch, merged
+
+
+@frozen(eq=False, slots=False)
+class Plan:
+    """The source of a computation, the function that it defines, and the call path behind each of its lines."""
+
+    computation: Computation
+    source: str
+    function: Callable[..., Any]
+    paths: tuple[Path, ...]
+    begun: tuple[tuple[Sequence[Path], int] | None, ...]
+
+    @cached_property
+    def communicates(self) -> bool:
+        return inspect.isgeneratorfunction(self.function)
+
+    def path(self, frame: FrameType) -> Path | None:
+        """The call path at which a frame of this plan stands; None for a frame of other code."""
+        if frame.f_globals is not self.function.__globals__:
+            return None
+        return self.paths[frame.f_lineno - 1]
+
+    def unmarked(self, frame: FrameType) -> Stretch:
+        """What a frame of this plan has done since its last mark."""
+        begun = None if self.path(frame) is None else self.begun[frame.f_lineno - 1]
+        return () if begun is None else tuple(begun[0][: begun[1]])
+
+
+def plan_of(computation: Computation, options: Options | None = None) -> Plan:
+    """The plan of a computation, made at the first call and kept with it."""
+    options = options or Options()
+    plans = vars(computation).setdefault("_plans", {})
+    if options not in plans:
+        plans[options] = _compile(computation, options)
+    return plans[options]  # type: ignore[no-any-return]
+
+
+@region.compiled.supply
+def _region_function(computation: Computation, **options: Any) -> Callable[..., Any]:
+    return plan_of(computation, Options(**options)).function
+
+
+def plan_source(computation: Computation) -> str:
+    """The Python source that runs a computation; every name in it is a number of the plan's.
+
+    >>> import xbuild as xb
+    >>> print(plan_source(xb.computation(xb.f32[3])(lambda x: x * x + x)))
+    def plan(device, p0):
+        v0 = p0
+        v1 = v0 * v0
+        v2 = v1 + v0
+        return v2
+    <BLANKLINE>
+    """
+    with room([computation]):
+        return plan_of(computation).source
+
+
+def _compile(computation: Computation, options: Options) -> Plan:
+    once = sum(len(each.instructions) for each in reached(computation))
+    emitter = Emitter(options, most=MOST_WRITTEN + 4 * once)
+    emitter.define("plan", computation, ())
+    lines = list(_assembled(emitter))
+    source = "".join(f"{'    ' * line.indent}{line.text}\n" for line in lines)
+    paths = tuple(line.path for line in lines)
+    if options.strict:
+        emitter.names[PATHS] = paths
+    exec(compile(source, f"<plan of {computation.name!r}>", "exec"), emitter.names)
+    return Plan(computation, source, emitter.names["plan"], paths, tuple(line.begun for line in lines))
+
+
+def _assembled(emitter: Emitter) -> Iterator[Line]:
+    for lines in emitter.functions:
+        freed = lines.freed()
+        yield from merged(freed, emitter.bind) if emitter.options.marked else freed

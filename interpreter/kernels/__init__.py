@@ -1,0 +1,1 @@
+"""Array algorithms that the value rules share: folds, windows, gathers, sorts, products, random bits."""

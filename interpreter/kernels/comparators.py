@@ -1,0 +1,121 @@
+"""Comparators that say an order by keys: `f(a) < f(b)`, or where these are equal `g(a) < g(b)`, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from xbuild.core.graph import Computation, Instruction
+
+from ..rules.region import is_elementwise
+
+_DESCENDING = {"LT": False, "LE": False, "GT": True, "GE": True}
+_STRICT = ("LT", "GT")
+
+
+@frozen(eq=False)
+class Key:
+    """What is compared: a function of an element of each of these operands; `is_total` in the total order of floats."""
+
+    of: Computation
+    operands: tuple[int, ...]
+    is_descending: bool
+    is_total: bool
+
+    @property
+    def is_element(self) -> bool:
+        """Whether it is the element of its operand as it stands."""
+        return self.of.root.opcode == "parameter"
+
+
+def keys_of(comparator: Computation) -> tuple[Key, ...] | None:
+    """The keys that a comparator compares one after the other; None where it is another kind of function."""
+    known = vars(comparator)
+    if "_keys" not in known:
+        known["_keys"] = _keys(comparator, comparator.root)
+    return known["_keys"]  # type: ignore[no-any-return]
+
+
+def _keys(comparator: Computation, test: Instruction) -> tuple[Key, ...] | None:
+    if test.opcode == "compare":
+        key = _key(comparator, test)
+        return None if key is None else (key,)
+    for first, tie, rest in _chains(test):
+        head = _key(comparator, first) if first.opcode == "compare" else None
+        if head is not None and first.attributes.direction in _STRICT and _same_pair(first, tie):
+            tail = _keys(comparator, rest)
+            return None if tail is None else (head, *tail)
+    return None
+
+
+def _chains(test: Instruction) -> Iterator[tuple[Instruction, Instruction, Instruction]]:
+    """The ways to read a test as `first or (tie and rest)`, or as `rest if tie else first`."""
+    if test.opcode == "or":
+        for first, other in (test.operands, test.operands[::-1]):
+            if other.opcode == "and":
+                yield first, other.operands[0], other.operands[1]
+                yield first, other.operands[1], other.operands[0]
+    if test.opcode == "select" and test.operands[0].opcode == "compare":
+        tie, on_true, on_false = test.operands
+        if tie.attributes.direction == "EQ":
+            yield on_false, tie, on_true
+
+
+def _same_pair(first: Instruction, tie: Instruction) -> bool:
+    """Whether `tie` asks if the two sides that `first` compares are equal, in the same order of floats."""
+    if tie.opcode != "compare" or tie.attributes.direction != "EQ" or tie.attributes.type != first.attributes.type:
+        return False
+    (a, b), (c, d) = first.operands, tie.operands
+    return (_alike(a, c, 0) and _alike(b, d, 0)) or (_alike(a, d, 0) and _alike(b, c, 0))
+
+
+def _key(comparator: Computation, test: Instruction) -> Key | None:
+    """The key of a comparison between the same function of the first and of the second of each pair of parameters."""
+    left, right = test.operands
+    descending = _DESCENDING.get(test.attributes.direction)
+    if descending is None:
+        return None
+    for first, second, is_descending in ((left, right, descending), (right, left, not descending)):
+        if _alike(first, second, 1):
+            of = _part(comparator, first)
+            numbers = [p.attributes.number for p in of.parameters]
+            if numbers and all(number % 2 == 0 for number in numbers) and is_elementwise(of):
+                operands = tuple(number // 2 for number in numbers)
+                return Key(of, operands, is_descending, test.attributes.type == "TOTALORDER")
+    return None
+
+
+def _alike(a: Instruction, b: Instruction, step: int) -> bool:
+    """Whether two instructions are the same function, the second of parameters whose numbers are higher by `step`."""
+    stack, seen = [(a, b)], set()
+    while stack:
+        a, b = pair = stack.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if not _alike_alone(a, b, step):
+            return False
+        stack += zip(a.operands, b.operands, strict=True)
+    return True
+
+
+def _alike_alone(a: Instruction, b: Instruction, step: int) -> bool:
+    if a.opcode != b.opcode or len(a.operands) != len(b.operands) or a.shape != b.shape:
+        return False
+    if a.opcode == "parameter":
+        return bool(a.attributes.number + step == b.attributes.number)
+    if a.opcode == "constant":
+        return bool(a.attributes.literal.tobytes() == b.attributes.literal.tobytes())
+    return bool(a.attributes == b.attributes)
+
+
+def _part(comparator: Computation, root: Instruction) -> Computation:
+    """The computation of one value of another."""
+    stack, needed = [root], set()
+    while stack:
+        instruction = stack.pop()
+        if instruction not in needed:
+            needed.add(instruction)
+            stack += instruction.operands
+    return Computation("key", (i for i in comparator.instructions if i in needed), root)

@@ -1,0 +1,155 @@
+"""Denormal numbers made zeros by array operations around each op, where the processor has no known mode for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from shape_inference import Shape, leaves
+from shape_inference.ops.elementwise import BINARY, UNARY
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
+
+from .lifting import common
+
+Rule: TypeAlias = Callable[..., Any]
+
+_UNSIGNED: dict[Any, Any] = {
+    np.dtype(np.float32): np.uint32,
+    np.dtype(np.float64): np.uint64,
+    np.dtype(ml_dtypes.bfloat16): np.uint16,
+}
+_SIGN: dict[Any, Any] = {dtype: bits(1 << (8 * dtype.itemsize - 1)) for dtype, bits in _UNSIGNED.items()}
+_LEAST_NORMAL: dict[Any, Any] = {
+    dtype: np.array(ml_dtypes.finfo(dtype).tiny, dtype).view(bits)[()]  # type: ignore[no-untyped-call]
+    for dtype, bits in _UNSIGNED.items()
+}
+"""The types that are flushed; f16 and smaller ones are computed in f32, where their denormal numbers are none."""
+
+_PART: dict[Any, Any] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+
+_MOVING = frozenset({"abs", "imag", "is_finite", "negate", "real"})
+"""What leaves the bits below the sign as they are."""
+
+_RETURNING = frozenset({
+    "asin", "asinh", "atanh", "exponential_minus_one", "sine", "sinh", "tan", "tanh",
+})  # fmt: skip
+"""What gives a denormal operand as it is, other than tanh in double precision, and what is of complex numbers."""
+
+_ARITHMETIC = frozenset({*UNARY, *BINARY} - _MOVING) | {
+    "batch_norm_grad", "batch_norm_inference", "batch_norm_training", "cholesky", "clamp", "compare", "convolution",
+    "dot", "fft", "ragged_dot", "scaled_dot", "triangular_solve",
+}  # fmt: skip
+
+
+def flushed(value: Any) -> Any:
+    """The value with a zero of the same sign for each denormal number."""
+    if isinstance(value, tuple):
+        return tuple(map(flushed, value))
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    if value.dtype in _PART:
+        parts: Any = np.ascontiguousarray(value).reshape((*np.shape(value), 1)).view(_PART[value.dtype])
+        return flushed(parts).view(value.dtype)[..., 0]
+    return _flushed(value) if value.dtype in _UNSIGNED else value
+
+
+def _flushed(value: Any) -> Any:
+    bits = value.view(_UNSIGNED[value.dtype])
+    sign = _SIGN[value.dtype]
+    small = (bits & ~sign) < _LEAST_NORMAL[value.dtype]
+    return np.where(small, bits & sign, bits).view(value.dtype)[()] if small.any() else value
+
+
+def flushing(instruction: Instruction, rule: Rule) -> Rule | None:
+    """The rule of an op with denormal numbers flushed as XLA does; None where it flushes none of itself.
+
+    What applies a computation leaves that to the computation.
+    """
+    types = {leaf.dtype.dtype for leaf in _arrays(instruction)}
+    if not types & {*_UNSIGNED, *_PART}:
+        return None
+    opcode, is_real = instruction.opcode, not types & {*_PART}
+    if opcode == "convert":
+        return _around(rule) if _changes_width(instruction) else None
+    if opcode == "compare" and instruction.attributes.type == "TOTALORDER":
+        return None
+    if is_real and opcode in _RETURNING and (opcode, types) != ("tanh", {np.dtype(np.float64)}):
+        return None
+    if is_real and opcode in _OWN:
+        return partial(_OWN[opcode], rule)
+    return _around(rule) if opcode in _ARITHMETIC else None
+
+
+@cache
+def _around(rule: Rule) -> Rule:
+    """The rule on flushed operands, with its result flushed."""
+    return lambda *operands, **attributes: flushed(rule(*map(flushed, operands), **attributes))
+
+
+def _remainder(rule: Rule, lhs: Array, rhs: Array) -> Any:
+    """Exact, so that a denormal dividend and result stay, but not a divisor."""
+    return rule(lhs, flushed(rhs))
+
+
+def _power(rule: Rule, lhs: Array, rhs: Array) -> Any:
+    """Of operands as they are."""
+    return flushed(rule(lhs, rhs))
+
+
+def _atan2(rule: Rule, lhs: Array, rhs: Array) -> Any:
+    """Of a denormal ordinate over an abscissa that is zero a right angle."""
+    ordinate, abscissa = flushed(lhs), flushed(rhs)
+    result = flushed(rule(ordinate, abscissa))
+    is_right = (lhs != 0) & (ordinate == 0) & (abscissa == 0)
+    return np.where(is_right, np.copysign(np.float64(np.pi / 2), lhs.astype(np.float64)), result).astype(lhs.dtype)[()]
+
+
+def _dot(rule: Rule, lhs: Array, rhs: Array, **attributes: Any) -> Any:
+    """Where a product of elements may be denormal, each term is one product of matrices, and each sum is flushed."""
+    left, right, total = flushed(lhs), flushed(rhs), None
+    if left.dtype not in _UNSIGNED or right.dtype not in _UNSIGNED or not _is_small(left, right):
+        return flushed(rule(left, right, **attributes))
+    dims = attributes["lhs_contracting_dims"], attributes["rhs_contracting_dims"]
+    wide = [each.astype(np.promote_types(each.dtype, np.float32)) for each in (left, right)]
+    preferred = attributes.pop("preferred_element_type")
+    attributes["preferred_element_type"] = None
+    result = preferred.dtype if preferred else common(lhs.dtype, rhs.dtype)
+    for place in np.ndindex(*(lhs.shape[dim] for dim in dims[0])):
+        a, b = (each[_at(each.ndim, dim, place)] for each, dim in zip(wide, dims, strict=True))
+        sign = rule(np.sign(a), np.sign(b), **attributes)
+        term = flushed(np.copysign(rule(a, b, **attributes), np.where(sign, sign, 1)))
+        total = term if total is None else flushed(total + term)
+    return flushed(np.asarray(total).astype(result))
+
+
+_OWN: dict[str, Callable[..., Any]] = {"atan2": _atan2, "dot": _dot, "power": _power, "remainder": _remainder}
+"""What takes denormal operands in a way of its own; of complex numbers all are flushed."""
+
+
+def _arrays(instruction: Instruction) -> list[Shape]:
+    shapes = [instruction.shape, *(operand.shape for operand in instruction.operands)]
+    return [leaf for shape in shapes for leaf in leaves(shape) if isinstance(leaf, Shape)]
+
+
+def _is_small(lhs: Array, rhs: Array) -> bool:
+    """Whether two elements that are not zero may have a product near the denormal numbers."""
+    least = [np.abs(each[each != 0].astype(np.float64)).min(initial=np.inf) for each in (lhs, rhs)]
+    bound = float(ml_dtypes.finfo(np.promote_types(lhs.dtype, np.float32)).tiny) * 2  # type: ignore[no-untyped-call]
+    return bool(least[0] < bound / least[1])
+
+
+def _at(rank: int, dims: Sequence[int], place: Sequence[int]) -> tuple[slice, ...]:
+    """One element along each of these dimensions, and all of others."""
+    chosen = dict(zip(dims, place, strict=True))
+    return tuple(slice(chosen[dim], chosen[dim] + 1) if dim in chosen else slice(None) for dim in range(rank))
+
+
+def _changes_width(instruction: Instruction) -> bool:
+    """Whether it is between f32 and f64, or to pred; between bf16 and f32, and to the same type, it moves bits."""
+    after, before = (shape.dtype.name for shape in _arrays(instruction))
+    return after != before and ("bf16" not in (after, before) or "f64" in (after, before))

@@ -1,0 +1,96 @@
+"""The types in which sums of products are computed, how they become the result's, and matrix products on any thread."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from ml_dtypes import bfloat16
+
+from shape_inference import primitive_type
+from xbuild.core.attributes import Array
+
+from .lifting import narrowed
+
+DType: TypeAlias = np.dtype[Any]
+
+_EXACT = ((np.dtype(np.float32), 24), (np.dtype(np.float64), 53))
+"""The bits of the integers that a type, which BLAS knows, holds."""
+
+
+@lru_cache(maxsize=1024)
+def working_type(lhs: DType, rhs: DType, result: DType, terms: int, *, by_blas: bool = True) -> DType:
+    """Single precision or more for floats; for the rest a float in which all sums are exact, or integers that wrap."""
+    kinds = {primitive_type(dtype).kind for dtype in (lhs, rhs, result)}
+    if kinds & {"float", "complex"}:
+        return _wide("complex" in kinds, (lhs, rhs, result))
+    bits = primitive_type(lhs).bits + primitive_type(rhs).bits + terms.bit_length()
+    if by_blas:
+        for dtype, exact in _EXACT:
+            if bits <= exact:
+                return dtype
+    return result if result.kind in "iu" and result.isbuiltin == 1 else np.dtype(np.int64)
+
+
+def _wide(is_complex: bool, dtypes: tuple[DType, ...]) -> DType:
+    """Double precision where one of the types has it."""
+    double = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
+    if is_complex:
+        return np.dtype(np.complex128 if double else np.complex64)
+    return np.dtype(np.float64 if double else np.float32)
+
+
+def finished(sums: Array, result: DType) -> Array:
+    """Sums rounded once, or wrapped, to the result's type; for pred whether there was a term at all."""
+    if result == np.bool_:
+        return np.asarray(sums != 0)
+    if sums.dtype.kind == "f" and primitive_type(result).is_integer:
+        sums = sums.astype(np.int64)
+    return narrowed(sums, result)
+
+
+_GEMV, _GEMM = 2**13, 2**17
+"""From how many products on BLAS may share them out to threads of its own, where one side is a vector or none is."""
+
+
+def matmul(lhs: Array, rhs: Array) -> Any:
+    """NumPy's, with denormal numbers as the mode of this thread has them: those of BLAS have their own."""
+    rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
+    if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
+        return np.matmul(lhs, rhs)
+    product = np.matmul(settled(lhs), settled(rhs))
+    for part in _parts(product):
+        np.multiply(part, 1, out=part)
+    return product
+
+
+def _parts(array: Array) -> tuple[Any, ...]:
+    return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+
+
+def settled(array: Array) -> Array:
+    """The array, without its denormal numbers where this thread takes them for zeros."""
+    if array.dtype == bfloat16:
+        return settled(array.astype(np.float32)).astype(bfloat16)
+    if (
+        array.dtype.isbuiltin != 1
+        or array.dtype.kind not in "fc"
+        or not array.size
+        or not any(map(_has_small, _parts(array)))
+    ):
+        return array
+    copy = array.copy()
+    for part in _parts(copy):
+        np.multiply(part, 1, out=part)
+    return copy
+
+
+def _has_small(part: Array) -> bool:
+    """Whether there may be a denormal number: zeros, too, have bits below those of all normal numbers of their sign."""
+    size = part.dtype.itemsize
+    least = np.array(np.finfo(part.dtype).tiny, part.dtype).view(f"i{size}")
+    lowest = np.minimum.reduce(part.view(f"i{size}"), axis=None)
+    return bool(
+        lowest < least + np.iinfo(least.dtype).min or np.minimum.reduce(part.view(f"u{size}"), axis=None) < least
+    )

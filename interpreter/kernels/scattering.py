@@ -1,0 +1,131 @@
+"""Updates combined into arrays in place, at rows that are listed: those of one row meet in the order of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from xbuild.core.attributes import Array
+
+from ..rules.region import Region
+from .applying import applied
+from .folds import SIGNING, Arrays, ufunc_of, with_signs
+
+BLOCK = 1 << 20
+"""How many updates go at once, so that the lists made of them stay small."""
+
+_AT_ONCE = frozenset({"add", "multiply", "maximum", "minimum"})
+"""The ufuncs of which `at` is fast on arrays of one dimension."""
+
+
+def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) -> None:
+    """Each target's row `rows[n]` becomes what the computation gives of it and row n of the updates."""
+    kept = chosen(region, len(targets))
+    if kept == "current":
+        return
+    for start in range(0, len(rows), BLOCK):
+        part = rows[start : start + BLOCK].astype(np.intp, copy=False)
+        new = tuple(update[start : start + BLOCK] for update in updates)
+        if kept == "update":
+            _overwrite(targets, part, new)
+        elif may_reorder(region, targets[0]):
+            _signed_by_ufunc(region.reordering or "", targets[0], part, new[0])
+        else:
+            _by_rounds(region, targets, part, new)
+
+
+def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
+    """Each element of the targets becomes what the computation gives of it and the update at its place."""
+    kept = chosen(region, len(targets))
+    if kept == "current":
+        return
+    if kept == "update":
+        found = updates
+    elif region.opcode and targets[0].dtype.isbuiltin == 1:
+        result = ufunc_of(region.opcode, targets[0].dtype)(targets[0], updates[0])
+        found = (with_signs(region.opcode, result, lambda zero: zero(targets[0]) | zero(updates[0])),)
+    else:
+        found = applied(region, [*targets, *updates])
+    for target, each in zip(targets, found, strict=True):
+        target[...] = each
+
+
+def chosen(region: Region, count: int) -> str | None:
+    """Whether the computation gives the current values as they are, or the updates."""
+    root, parameters = region.computation.root, region.computation.parameters
+    results = (root,) if count == 1 else root.operands if root.opcode == "tuple" else ()
+    if results == parameters[:count]:
+        return "current"
+    return "update" if results == parameters[count:] else None
+
+
+def may_reorder(region: Region, target: Array) -> bool:
+    """Whether updates may be joined among themselves first: one known op, without a loss that steps would add up."""
+    if region.reordering is None:
+        return False
+    is_small = target.dtype.isbuiltin != 1 or target.dtype == np.float16
+    return not is_small
+
+
+def _overwrite(targets: Arrays, rows: Array, updates: Arrays) -> None:
+    """NumPy assigns in the order of the index, so that the last of several stays."""
+    for target, update in zip(targets, updates, strict=True):
+        target[rows] = update
+
+
+def _signed_by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:
+    """With the signs of zeros that maxima and minima have."""
+    before = target.copy() if opcode in SIGNING and target.dtype.kind == "f" else target
+    _by_ufunc(opcode, target, rows, update)
+
+    def any_of(zero: Callable[[Array], Array]) -> Array:
+        found = zero(before)
+        _by_ufunc("or", found, rows, zero(update))
+        return found
+
+    signed = with_signs(opcode, target, any_of)
+    if signed is not target:
+        target[...] = signed
+
+
+def _by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:
+    ufunc = ufunc_of(opcode, target.dtype)
+    if target.ndim == 1 and opcode in _AT_ONCE and target.dtype != np.bool_:
+        ufunc.at(target, rows, update)
+        return
+    order, starts = _segments(rows)
+    if target.ndim == 1:
+        places = rows[order[starts]]
+        target[places] = ufunc(target[places], ufunc.reduceat(update[order], starts))
+    elif len(starts) < 4 * np.diff(starts, append=len(rows)).max():
+        for those in np.split(order, starts[1:]):
+            target[rows[those[0]]] = ufunc(target[rows[those[0]]], ufunc.reduce(update[those], axis=0))
+    else:
+        for those in _rounds(order, starts):
+            target[rows[those]] = ufunc(target[rows[those]], update[those])
+
+
+def _segments(rows: Array) -> tuple[Array, Array]:
+    """The order that brings equal rows together, each in its own order, and where a new one begins in it."""
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    return order, np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+
+
+def _by_rounds(region: Region, targets: Arrays, rows: Array, updates: Arrays) -> None:
+    for those in _rounds(*_segments(rows)):
+        places = rows[those]
+        found = applied(region, [*(t[places] for t in targets), *(u[those] for u in updates)])
+        for target, each in zip(targets, found, strict=True):
+            target[places] = each
+
+
+def _rounds(order: Array, starts: Array) -> Iterator[Array]:
+    """The first update of every row at once, then the second, and so on."""
+    lengths = np.diff(starts, append=len(order))
+    by_length = np.argsort(-lengths, kind="stable")
+    starts, lengths = starts[by_length], lengths[by_length]
+    for number in range(lengths[0]):
+        several = np.searchsorted(-lengths, -number)
+        yield order[starts[:several] + number]

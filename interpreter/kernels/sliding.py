@@ -1,0 +1,165 @@
+"""Folds of sliding windows: one dimension after the other where the computation is known, else offset by offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from shape_inference import Dims
+from shape_inference.windows import Window, WindowDimension
+from xbuild.core.attributes import Array
+
+from ..rules.region import Region
+from .applying import applied
+from .folds import SIGNING, Arrays, accumulator, ufunc_of, with_signs
+from .lifting import narrowed
+from .windowing import in_parts, is_whole, taps
+
+BLOCK = 1 << 18
+"""How many elements go through all dimensions before the next, so that they stay in the cache."""
+
+LONG = 16
+"""The window size from which a fold by doubling beats one offset after the other."""
+
+
+def fold_windows(region: Region, operands: Arrays, init_values: Arrays, window: Window) -> Arrays:
+    """Each window of the operands folded, from the init values on; all operands together where there are several."""
+    if region.reordering:
+        return (_by_ufunc(region.reordering, operands[0], init_values[0], window),)
+    extents = operands[0].shape
+    counts = tuple(dim.places(extent) for dim, extent in zip(window, extents, strict=True))
+    totals = [np.full(counts, init, operand.dtype) for init, operand in zip(init_values, operands, strict=True)]
+    for _, places, elements in taps(window, extents, counts):
+        found = applied(region, [*(t[places] for t in totals), *(o[elements] for o in operands)])
+        for total, each in zip(totals, found, strict=True):
+            total[places] = each
+    return tuple(totals)
+
+
+def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array:
+    ufunc, wide = ufunc_of(opcode, operand.dtype), np.dtype(accumulator(opcode, operand.dtype))
+    neutral, start = identity(opcode, wide), np.asarray(init).astype(wide)
+    result = np.empty(
+        tuple(dim.places(extent) for dim, extent in zip(window, operand.shape, strict=True)), operand.dtype
+    )
+    for part in in_parts(window, operand.shape, BLOCK):
+        total = operand[part].astype(wide, copy=False)
+        for axis in _order(window, total.shape):
+            total = _along(ufunc, neutral, total, axis, window[axis])
+        result[part] = narrowed(ufunc(total, start), operand.dtype)
+    if opcode not in SIGNING:
+        return result
+    signed = with_signs(
+        opcode,
+        result.astype(wide, copy=False),
+        lambda zero: _by_ufunc("or", zero(operand.astype(wide, copy=False)), zero(start), window),
+    )
+    return narrowed(signed, operand.dtype)
+
+
+def identity(opcode: str, dtype: np.dtype[Any]) -> Any:
+    """The value that leaves every other as it is."""
+    if opcode in ("maximum", "minimum"):
+        low = opcode == "maximum"
+        if dtype.kind in "iu":
+            return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
+        end = -np.inf if low else np.inf
+        return dtype.type(not low) if dtype.kind == "b" else dtype.type(complex(end, end) if dtype.kind == "c" else end)
+    if opcode == "add" and dtype.kind in "fc":
+        return dtype.type(-0.0)
+    if opcode == "and":
+        return ~dtype.type(0)
+    return dtype.type(opcode == "multiply")
+
+
+def _order(window: Window, extents: Dims) -> list[int]:
+    """The dimensions that a fold has to go along, those that shrink most first."""
+    axes = [axis for axis, dim in enumerate(window) if dim != WindowDimension(1)]
+    return sorted(axes, key=lambda axis: window[axis].places(extents[axis]) / max(extents[axis], 1))
+
+
+def _along(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: WindowDimension) -> Array:
+    """The fold of windows in one dimension."""
+    extent = operand.shape[axis]
+    places = dim.places(extent)
+    counts = (*operand.shape[:axis], places, *operand.shape[axis + 1 :])
+    if dim.size >= LONG and places and _reach(dim, places) <= 4 * (extent + places):
+        return _by_doubling(ufunc, neutral, operand, axis, dim, places)
+    window = [WindowDimension(1)] * operand.ndim
+    window[axis] = dim
+    total: Array | None = None
+    for _, where, elements in taps(tuple(window), operand.shape, counts):
+        if total is None and is_whole(where, counts):
+            total = operand[elements].copy()
+            continue
+        if total is None:
+            total = np.full(counts, neutral, operand.dtype)
+        ufunc(total[where], operand[elements], out=total[where])
+    return np.full(counts, neutral, operand.dtype) if total is None else total
+
+
+def _reach(dim: WindowDimension, places: int) -> int:
+    """How many base elements the windows cover, from the first to the last."""
+    return (places - 1) * dim.stride + dim.span
+
+
+def _by_doubling(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: WindowDimension, places: int) -> Array:
+    """Runs of 1, 2, 4, ... elements, each joined from two of half its length; of them those of the window's size."""
+    reach = _reach(dim, places)
+    runs = np.full((reach, *np.delete(operand.shape, axis)), neutral, operand.dtype)
+    line = np.moveaxis(operand, axis, 0)
+    ones = evolve(dim, size=1, stride=1)
+    for _, where, elements in taps((ones,), line.shape[:1], (reach,)):
+        runs[where] = line[elements]
+    total, done, length = None, 0, 1
+    while length <= dim.size:
+        if dim.size & length:
+            part = runs[done * dim.window_dilation :][: (places - 1) * dim.stride + 1 : dim.stride]
+            total = part.copy() if total is None else ufunc(total, part, out=total)
+            done += length
+        shift = length * dim.window_dilation
+        runs = ufunc(runs[:-shift], runs[shift:]) if shift < len(runs) else runs[:0]
+        length *= 2
+    return np.moveaxis(np.asarray(total), 0, axis)
+
+
+def selected(region: Region, operand: Array, window: Window) -> Array:
+    """For each window the number of the element that the computation selects in it, -1 where it has none.
+
+    The windows are read in order: a later element takes the place of the selected one where the computation is false.
+    """
+    counts = tuple(dim.places(extent) for dim, extent in zip(window, operand.shape, strict=True))
+    numbers = np.arange(operand.size, dtype=np.min_scalar_type(-operand.size - 1)).reshape(operand.shape)
+    best, which = np.zeros(counts, operand.dtype), np.full(counts, -1, numbers.dtype)
+    have_all = False
+    for _, places, elements in taps(window, operand.shape, counts):
+        now, candidate = best[places], operand[elements]
+        if have_all:
+            taken = ~applied(region, [now, candidate])[0]
+        else:
+            taken = _taken(region, now, candidate, which[places] < 0)
+            have_all = is_whole(places, counts)
+        _replace(now, candidate, taken)
+        _replace(which[places], numbers[elements], taken)
+    return which
+
+
+def _taken(region: Region, best: Array, candidate: Array, first: Array) -> Array:
+    """Where the candidate is selected: it is the first, or the one before it does not stay."""
+    later = ~first
+    if later.any():
+        first[later] = ~applied(region, [best[later], candidate[later]])[0]
+    return first
+
+
+def _replace(target: Array, source: Array, chosen: Array) -> None:
+    """Write the source where it is chosen: bit by bit, which takes the same time however often that changes."""
+    if target.dtype.itemsize > 8:
+        np.copyto(target, source, where=chosen)
+        return
+    bits = np.dtype(f"u{target.dtype.itemsize}")
+    changed, mask = target.view(bits) ^ source.view(bits), chosen.astype(bits)
+    changed &= np.negative(mask, out=mask)
+    np.bitwise_xor(target.view(bits), changed, out=target.view(bits))

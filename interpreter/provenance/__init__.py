@@ -1,0 +1,1 @@
+"""From which elements of its operands each element of a result was computed."""

@@ -1,0 +1,253 @@
+"""A reading of its own: from which elements of its operands an element of a result was computed.
+
+A rule is called as the op's value rule is; it gives for each flat operand an array of one row for each element of the
+result, in order: the numbers of the operand's elements, -1 where there is none; or None where that says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce as fold
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shape_inference import Dims, PrimitiveType, Shape
+from shape_inference.convolutions import ConvolutionDimensionNumbers
+from shape_inference.rules import RuleTable
+from shape_inference.windows import Window
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
+from xbuild.core.op import OPS
+
+from ..kernels.windowing import elements
+from ..rules.tables import compute
+from .indices import chosen, scattered
+
+Origins: TypeAlias = Sequence[Array | None]
+
+MOST = 1 << 16
+"""How many numbers a table has at most; of larger ones nothing is said."""
+
+LARGEST = 1 << 25
+"""How many elements an operand has at most whose elements are numbered."""
+
+origins = RuleTable("origin")
+
+_MOVES = {
+    "broadcast": (0,), "reshape": (0,), "transpose": (0,), "reverse": (0,), "slice": (0,), "copy": (0,), "pad": (0, 1),
+    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1),
+}  # fmt: skip
+"""Ops that only move elements, and which of their operands they move; the others are indices."""
+
+READS_VALUES = frozenset({"dynamic_slice", "dynamic_update_slice", "gather", "scatter", "select"})
+"""Ops whose result comes from other elements when indices or predicates have other values."""
+
+_SAME_PLACE = {"convert", "map", "reduce_precision", "stochastic_convert"} | {
+    opcode for opcode, schema in OPS.items() if schema.declaration.__module__ == "xbuild.ops.elementwise"
+}
+
+
+def origins_of(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
+    """For each operand the elements that each element of the result comes from; None where no rule can say, or it is
+    too much to say. `values` are the operands', of which only indices and predicates are read.
+
+    >>> import numpy as np, xbuild as xb
+    >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 2])
+    >>> origins_of(xb.transpose(x, (1, 0)).instruction, [np.zeros((2, 2), np.float32)])[0].tolist()
+    [[0], [2], [1], [3]]
+    """
+    shape = instruction.shape
+    arrays = all(isinstance(operand.shape, Shape) for operand in instruction.operands)
+    if not isinstance(shape, Shape) or not arrays or not instruction.operands or shape.size > MOST or not shape.size:
+        return None
+    if any(np.shape(value) != operand.shape.dims for value, operand in zip(values, instruction.operands, strict=True)):  # type: ignore[union-attr]
+        return None
+    if any(np.size(value) > LARGEST for value in values):
+        return None
+    found = _found(instruction, values)
+    return found if found and sum(table.size for table in found if table is not None) <= MOST else None
+
+
+def _found(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
+    opcode = instruction.opcode
+    if opcode in origins:
+        arguments = OPS[opcode].gather(tuple(values), instruction.segments)
+        result: Origins | None = origins[opcode](*arguments, **instruction.attribute_values())
+        return result
+    if opcode in _MOVES or opcode == "concatenate":
+        return _with_indices(instruction, values, _moved(instruction, values))
+    if opcode in _SAME_PLACE:
+        return [_in_place(np.shape(value), instruction.shape.size) for value in values]  # type: ignore[union-attr]
+    return None
+
+
+def _in_place(dims: Dims, size: int) -> Array:
+    """The element of the same place; of a scalar the only one."""
+    return np.arange(size)[:, None] if dims or size == 1 else np.zeros((size, 1), np.int64)
+
+
+def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
+    """The op itself, run on the numbers of the elements, counted through all the operands that it moves."""
+    moving = _MOVES.get(instruction.opcode, range(len(values)))
+    sizes = [np.size(value) if n in moving else 0 for n, value in enumerate(values)]
+    starts = np.cumsum([0, *sizes])
+    numbered = tuple(
+        np.arange(start, start + size).reshape(np.shape(value)) if size else value
+        for value, start, size in zip(values, starts, sizes, strict=False)
+    )
+    arguments = OPS[instruction.opcode].gather(numbered, instruction.segments)
+    found = np.reshape(compute[instruction.opcode](*arguments, **instruction.attribute_values()), (-1, 1))
+    return [
+        np.where((found >= start) & (found < start + size), found - start, -1) if size else None
+        for start, size in zip(starts, sizes, strict=False)
+    ]
+
+
+def _with_indices(instruction: Instruction, values: Sequence[Any], tables: Origins) -> Origins:
+    """With the indices that chose the elements, where there is room for them, too."""
+    found = [
+        chosen(instruction, value) if table is None else table for value, table in zip(values, tables, strict=True)
+    ]
+    return found if sum(table.size for table in found) <= MOST else tables
+
+
+def numbered(value: Any) -> Array:
+    return np.arange(np.size(value)).reshape(np.shape(value))
+
+
+@origins
+def bitcast_convert(operand: Any, *, new_element_type: PrimitiveType) -> Origins:
+    """Each element from the one that it is a part of, or from those that it is made of."""
+    result = compute["bitcast_convert"](operand, new_element_type=new_element_type)
+    held, made = np.size(operand), np.size(result)
+    parts = np.arange(max(held, made)) // max(1, made // held)
+    return [parts.reshape(made, -1)]
+
+
+@origins
+def select(pred: Any, on_true: Any, on_false: Any) -> Origins:
+    size = np.size(on_true)
+    chosen = np.broadcast_to(pred, np.shape(on_true)).reshape(-1, 1)
+    place = _in_place(np.shape(on_true), size)
+    return [_in_place(np.shape(pred), size), np.where(chosen, place, -1), np.where(chosen, -1, place)]
+
+
+@origins
+def scatter(operands: Sequence[Any], scatter_indices: Any, updates: Sequence[Any], **given: Any) -> Origins:
+    return scattered(operands[0], scatter_indices, updates[0], given)
+
+
+@origins
+def reduce(operands: Sequence[Any], init_values: Sequence[Any], *, to_apply: Any, dimensions: Dims) -> Origins:
+    rank = np.ndim(operands[0])
+    kept = [dim for dim in range(rank) if dim not in dimensions]
+    extents = np.shape(operands[0])
+    size, folded = prod(extents[dim] for dim in kept), prod(extents[dim] for dim in dimensions)
+    table = numbered(operands[0]).transpose(*kept, *dimensions).reshape(size, folded)
+    return [table] * len(operands) + [np.zeros((size, 1), np.int64)] * len(init_values)
+
+
+@origins
+def dot(
+    lhs: Any, rhs: Any, *, lhs_contracting_dims: Dims, rhs_contracting_dims: Dims, lhs_batch_dims: Dims,
+    rhs_batch_dims: Dims, **_: Any,
+) -> Origins | None:  # fmt: skip
+    left = _in_order(lhs, lhs_batch_dims, lhs_contracting_dims)
+    right = _in_order(rhs, rhs_batch_dims, rhs_contracting_dims)
+    batch, rows, inner = left.shape
+    columns = right.shape[1]
+    if batch * rows * columns * inner > MOST:
+        return None
+    whole = (batch, rows, columns, inner)
+    return [
+        np.broadcast_to(left[:, :, None], whole).reshape(-1, inner),
+        np.broadcast_to(right[:, None], whole).reshape(-1, inner),
+    ]
+
+
+def _in_order(value: Any, batch: Dims, contracting: Dims) -> Array:
+    """The numbers of the elements as batch, free, contracting."""
+    extents = np.shape(value)
+    free = [dim for dim in range(len(extents)) if dim not in (*batch, *contracting)]
+    sizes = [prod(extents[dim] for dim in dims) for dims in (batch, free, contracting)]
+    return numbered(value).transpose(*batch, *free, *contracting).reshape(sizes)
+
+
+def _hits(window: Window, extents: Dims) -> tuple[list[Array], int]:
+    """For each dimension the elements that each place of the window meets; how many numbers that makes in all."""
+    places = [dim.places(extent) for dim, extent in zip(window, extents, strict=True)]
+    total = prod(dim.size * count for dim, count in zip(window, places, strict=True))
+    if total > MOST:
+        return [], total
+    return [elements(dim, extent, count) for dim, extent, count in zip(window, extents, places, strict=True)], total
+
+
+def _along(hit: Array, axis: int, rank: int) -> Array:
+    """Places along one axis, offsets along another `rank` later."""
+    shape = [1] * (2 * rank)
+    shape[axis], shape[rank + axis] = hit.shape
+    return hit.reshape(shape)
+
+
+@origins
+def reduce_window(
+    operands: Sequence[Any], init_values: Sequence[Any], *, to_apply: Any, window: Window
+) -> Origins | None:
+    extents = np.shape(operands[0])
+    hits, total = _hits(window, extents)
+    if total > MOST:
+        return None
+    rank = len(extents)
+    spread = [_along(hit, axis, rank) for axis, hit in enumerate(hits)]
+    size = prod(hit.shape[0] for hit in hits)
+    table = _numbers(spread, extents).reshape(size, -1)
+    return [table] * len(operands) + [np.zeros((size, 1), np.int64)] * len(init_values)
+
+
+def _numbers(indices: Sequence[Array], extents: Dims) -> Array:
+    """Flat numbers of indices that are broadcast together; -1 where one of them is -1."""
+    flat = fold(
+        lambda total, pair: total * pair[1] + pair[0], zip(indices, extents, strict=True), np.zeros((), np.int64)
+    )
+    inside = fold(np.logical_and, [index >= 0 for index in indices], np.ones((), bool))
+    return np.where(inside, flat, -1)
+
+
+@origins
+def convolution(
+    lhs: Any, rhs: Any, *, window: Window, dimension_numbers: ConvolutionDimensionNumbers, feature_group_count: int,
+    batch_group_count: int, **_: Any,
+) -> Origins | None:  # fmt: skip
+    names = dimension_numbers
+    image, kernel = numbered(lhs).transpose(names.lhs), numbered(rhs).transpose(names.rhs)
+    hits, total = _hits(window, image.shape[2:])
+    outputs, inputs = kernel.shape[:2]
+    batch = image.shape[0] // batch_group_count
+    if total * batch * outputs * inputs > MOST:
+        return None
+    rank = len(hits) + 2
+    axes = [np.arange(n).reshape([n if axis == at else 1 for axis in range(2 * rank)])
+            for at, n in ((0, batch), (1, outputs), (rank + 1, inputs))]  # fmt: skip
+    n, o, i = axes
+    spread = [_along(hit, axis + 2, rank) for axis, hit in enumerate(hits)]
+    example = n + batch * (o // (outputs // batch_group_count))
+    feature = i + inputs * (o // (outputs // feature_group_count))
+    inside = fold(np.logical_and, [each >= 0 for each in spread], np.ones((), bool))
+    offsets = [
+        np.arange(dim.size)[:: -1 if dim.window_reversal else 1].reshape(
+            [dim.size if at == rank + 2 + axis else 1 for at in range(2 * rank)]
+        )
+        for axis, dim in enumerate(window)
+    ]
+    from_image = np.where(inside, image[(example, feature, *(np.maximum(each, 0) for each in spread))], -1)
+    from_kernel = np.where(inside, kernel[(o, i, *offsets)], -1)
+    return [_as_result(table, names, rank) for table in np.broadcast_arrays(from_image, from_kernel)]
+
+
+def _as_result(table: Array, names: ConvolutionDimensionNumbers, rank: int) -> Array:
+    """Rows in the order of the output's dimensions, offsets last."""
+    order = np.argsort(names.output)
+    size = prod(table.shape[:rank])
+    return table.transpose(*order, *range(rank, 2 * rank)).reshape(size, -1)

@@ -1,0 +1,98 @@
+"""How far a run may go: trips of a loop, seconds, bytes of a value."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from attrs import Factory, frozen
+
+from xbuild.process.memory import memory
+
+_STRIDE = 1024
+
+
+class LimitReached(Exception):
+    """A run has come to one of its limits; `kind` is limit_trips, limit_seconds or limit_bytes."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.message = kind, message
+
+
+def _half_the_memory() -> int:
+    return memory() // 2
+
+
+@frozen
+class Limits:
+    """Where a run ends with a report: `trips` of any one loop, `seconds` in all, `bytes` of any one value.
+
+    None means no limit; the bytes are half of the machine's memory where nothing is said.
+
+    >>> Limits(trips=10).seconds is None
+    True
+    """
+
+    trips: int | None = None
+    seconds: float | None = None
+    bytes: int | None = Factory(_half_the_memory)
+
+
+@frozen
+class _Running:
+    limits: Limits
+    end: float
+
+
+_running: ContextVar[_Running | None] = ContextVar("xbuild_limits", default=None)
+
+
+@contextmanager
+def running(limits: Limits) -> Iterator[None]:
+    """Inside, loops count against these limits."""
+    end = float("inf") if limits.seconds is None else time.monotonic() + limits.seconds
+    reset = _running.set(_Running(limits, end))
+    try:
+        yield
+    finally:
+        _running.reset(reset)
+
+
+def unlimited() -> bool:
+    """Whether no run is under way whose limits count here."""
+    return _running.get() is None
+
+
+def trips() -> Iterator[int]:
+    """The numbers of a loop's trips from 1; a plain counter where nothing limits it."""
+    running = _running.get()
+    if running is None or (running.limits.trips is None and running.end == float("inf")):
+        return itertools.count(1)
+    return _counted(running)
+
+
+def _counted(running: _Running) -> Iterator[int]:
+    last = running.limits.trips
+    for first in itertools.count(1, _STRIDE):
+        check_time()
+        if last is not None and first + _STRIDE > last + 1:
+            yield from range(first, last + 2)  # the condition may still end the loop before trip last + 1
+            raise LimitReached("limit_trips", f"a loop has run {last} trips and would go on; the limit is {last}")
+        yield from range(first, first + _STRIDE)
+
+
+def check_time() -> None:
+    """Stop if the seconds are over; the grid asks between steps."""
+    running = _running.get()
+    if running is not None and time.monotonic() > running.end:
+        raise LimitReached("limit_seconds", f"the limit of {running.limits.seconds} seconds is over")
+
+
+def seconds_left() -> float | None:
+    """Until the limit; None where there is none."""
+    running = _running.get()
+    return None if running is None or running.end == float("inf") else running.end - time.monotonic()

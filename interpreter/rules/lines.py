@@ -1,0 +1,101 @@
+"""The text of a plan: lines of Python, each with the instruction that it stands for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+
+from attrs import Factory, define, frozen
+
+from xbuild.core.graph import Instruction
+
+_NAME = re.compile(r"\bv\d+\b")
+
+
+@frozen
+class Place:
+    """An instruction on the way from the entry to where a device stands, and the variable that counts its trips."""
+
+    instruction: Instruction
+    trip: str | None = None
+    branch: int | None = None
+
+
+Path = tuple[Place, ...]
+
+
+PATHS = "paths"
+"""The global of a strict plan that has the call path behind each of its lines."""
+
+
+@define
+class Line:
+    """`begun` are the marks of the stretch around it, and how many of them were done before."""
+
+    indent: int
+    text: str
+    path: Path
+    begun: tuple[Sequence[Path], int] | None = None
+
+
+@define
+class Lines:
+    """Lines under construction; `arrays` are freed after their last use, for the next ones to take their memory."""
+
+    lines: list[Line] = Factory(list)
+    arrays: set[str] = Factory(set)
+    indent: int = 0
+
+    def add(self, text: str, path: Path) -> None:
+        self.lines.append(Line(self.indent, text, path))
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """The lines inside stand one level deeper."""
+        self.indent += 1
+        yield
+        self.indent -= 1
+
+    def freed(self) -> list[Line]:
+        """The lines, with a `v3 = None` after the last use of each array, no deeper than where it began."""
+        if not self.arrays:
+            return self.lines
+        level, last = self._extents()
+        after: dict[int, list[str]] = {}
+        for name, place in last.items():
+            after.setdefault(self._end_of_block(place, level[name]), []).append(name)
+        return list(self._with_frees(level, after))
+
+    def _extents(self) -> tuple[dict[str, int], dict[str, int]]:
+        """For each array the least indent that it stands at, and the last line that names it."""
+        level: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for place, line in enumerate(self.lines):
+            for name in self.arrays.intersection(_NAME.findall(line.text)):
+                level[name] = min(level.get(name, line.indent), line.indent)
+                last[name] = place
+        return level, last
+
+    def _end_of_block(self, place: int, level: int) -> int:
+        following = place + 1
+        while following < len(self.lines) and self._belongs(self.lines[following], level):
+            following += 1
+        return following - 1
+
+    def _belongs(self, line: Line, level: int) -> bool:
+        return line.indent > level or (line.indent == level and line.text.startswith(("elif ", "else:")))
+
+    def _with_frees(self, level: dict[str, int], after: dict[int, list[str]]) -> Iterator[Line]:
+        """Where a function ends, everything is freed."""
+        for place, line in enumerate(self.lines):
+            yield line
+            names = after.get(place)
+            if names and not line.text.startswith(("return", "break")) and not self._returns(place + 1):
+                names.sort(key=lambda name: (-level[name], name))  # inner blocks first
+                for indent, some in groupby(names, level.__getitem__):
+                    yield Line(indent, f"{' = '.join(some)} = None", line.path)
+
+    def _returns(self, place: int) -> bool:
+        return place < len(self.lines) and self.lines[place].text.startswith("return")

@@ -1,0 +1,93 @@
+"""The least time that a run must take, from shapes alone: what cannot end within its limit is refused before it runs.
+
+The rates are more than any machine of today has, and only what is certain to be computed counts, so that nothing is
+refused that could come to its end.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from shape_inference import Shape, leaves
+from shape_inference.ops.elementwise import BINARY, UNARY
+from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.properties.effects import remembered
+
+from ..compiler.facts import live
+from ..rules.limits import Limits
+from ..rules.region import Region
+from .report import Report, Stopped
+
+ELEMENTS = 1e11  # that are touched in a second
+PRODUCTS = 1e13  # that are added up in a second by a matrix product
+STEPS = 1e8  # instructions in a second
+YEAR = 3.2e7
+
+_WHOLE = frozenset({
+    *UNARY, *BINARY, "clamp", "compare", "concatenate", "gather", "pad", "reduce_precision", "scatter", "select",
+    "select_and_scatter", "sort",
+})  # fmt: skip
+_CALLS = frozenset({"call", "fusion", "async_start"})
+_APPLIES = frozenset({"map", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort"})
+
+
+def check_time(module: Module, limits: Limits) -> None:
+    """Stop, before anything runs, what cannot end within the limit of seconds; without one, within a year."""
+    limit = YEAR if limits.seconds is None else limits.seconds
+    seconds = least_seconds(module.entry)
+    if seconds > limit:
+        instruction = max(live(module.entry), key=_seconds)
+        source = f" at {instruction.source}" if instruction.source else ""
+        message = (
+            f"a run would take at least {_spoken(seconds)}, and the limit is {limit:g} seconds; most of it goes into "
+            f"%{instruction.name} = {instruction.shape} {instruction.opcode.replace('_', '-')}{source}"
+        )
+        raise Stopped(Report("limit_seconds", message))
+
+
+@remembered
+def least_seconds(computation: Computation) -> float:
+    """What a run of it takes at the least, all that it calls included, each call of it again."""
+    return sum(map(_seconds, live(computation)))
+
+
+def _seconds(instruction: Instruction) -> float:
+    opcode, called = instruction.opcode, instruction.called
+    seconds = 1 / STEPS + _work(instruction)
+    if opcode in _CALLS:
+        return seconds + sum(map(least_seconds, called))
+    if opcode == "conditional":
+        return seconds + min(map(least_seconds, called))
+    if opcode == "while":
+        return seconds + least_seconds(instruction.attributes.condition)
+    if opcode in _APPLIES and _elements(instruction.operands[0]) > (opcode != "map"):
+        return seconds + sum(least_seconds(each) for each in called if Region.of(each).opcode is None)
+    return seconds
+
+
+def _work(instruction: Instruction) -> float:
+    """Seconds for the elements that an op touches; ops that may give a view of their operand take none."""
+    opcode = instruction.opcode
+    if opcode in _WHOLE:
+        return _elements(instruction) / ELEMENTS
+    if opcode == "reduce":
+        return _elements(instruction.operands[0]) / ELEMENTS
+    return _elements(instruction) * _terms(instruction) / PRODUCTS if opcode == "dot" else 0.0
+
+
+def _elements(instruction: Instruction) -> int:
+    return sum(leaf.size for leaf in leaves(instruction.shape) if isinstance(leaf, Shape))
+
+
+def _terms(dot: Instruction) -> int:
+    """How many products are added up for one element."""
+    shape = dot.operands[0].shape
+    assert isinstance(shape, Shape)
+    return prod(shape.dims[d] for d in dot.attributes.lhs_contracting_dims)
+
+
+def _spoken(seconds: float) -> str:
+    """`40 seconds`, `about 10^3 years`"""
+    if seconds < YEAR:
+        return f"{seconds:,.0f} seconds"
+    return f"{seconds / YEAR:,.0f} years" if seconds < 1e3 * YEAR else f"about {seconds / YEAR:.0e} years"

@@ -1,0 +1,232 @@
+"""All devices together: one thread answers their requests in order, and stops at once when nobody can go on."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference import TupleShape
+from xbuild.checking.model.program import Extent
+from xbuild.core.callbacks import PENDING
+from xbuild.core.graph import Module
+from xbuild.properties.device_groups import group_of, is_member
+
+from ..compiler.requests import Request
+from ..kernels.values import read, zeros
+from ..rules.denormals import as_user
+from ..rules.limits import check_time
+from .callbacks import Callbacks
+from .channels import Peers, Wire
+from .history import compare, log
+from .identity import Identities
+from .rendezvous import Meeting
+from .replica import Device
+
+PARKED = object()
+SMALL = 16
+Outfeed = Callable[[int, Any], None]
+
+
+@define(eq=False, repr=False, slots=False)
+class Grid:
+    """A run: devices that are ready, meetings that are not complete, wires, the host's feeds."""
+
+    devices: Sequence[Device]
+    infeeds: Mapping[int, Iterator[Any]]
+    outfeed: Outfeed | None
+    send_buffers: float
+    extent: Extent = (1, 1, False)
+    ready: deque[tuple[Device, Any]] = field(factory=deque)
+    meetings: dict[Any, Meeting] = field(factory=dict)
+    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
+    running: Device | None = None
+    callbacks: Callbacks = field(factory=Callbacks)
+    groups: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)  # by their ids, which stay theirs
+    numbers: dict[tuple[int, ...], int] = field(factory=dict)
+
+    @cached_property
+    def peers(self) -> Peers:
+        return Peers(self._modules())
+
+    @cached_property
+    def identities(self) -> Identities:
+        return Identities(self._modules())
+
+    def _modules(self) -> list[Module]:
+        return [device.module for device in self.devices]
+
+    def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
+        """Drive every device as far as it can go."""
+        for device, given in zip(self.devices, arguments, strict=True):
+            self.running = device
+            device.start(given)
+            if not device.ended:
+                self.ready.append((device, None))
+        while self.ready or self.callbacks.pending:
+            if not self.ready:
+                self.running = None
+                self.ready.extend(self.callbacks.wait())
+            self.running, answer = self.ready.popleft()
+            self._drive(self.running, answer)
+        self.running = None
+
+    def _drive(self, device: Device, answer: Any) -> None:
+        """Resume a device until it must wait or has ended."""
+        while answer is not PARKED:
+            check_time()
+            try:
+                request, values = device.resume(answer)
+            except StopIteration as stop:
+                device.finish(stop.value)
+                return
+            device.waiting = request
+            answer = self._serve(device, request, values)
+
+    def _serve(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        opcode = request.instruction.opcode
+        if request.collective is not None:
+            return self._meet(device, request, values)
+        return _SERVED[opcode](self, device, request, values)
+
+    def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        """Come to a collective, and wait there; or start it, and go on with the meeting in hand."""
+        collective = request.collective
+        assert collective is not None
+        group = group_of(collective, device.number, *self.extent)
+        key = self.identities.of(device.module, request), self._number_of(group)
+        if key not in self.meetings:
+            self.meetings[key] = Meeting(request, group, is_member(collective, device.number, *self.extent))
+        meeting = self.meetings[key]
+        if meeting.request.instruction is not request.instruction:
+            compare(self, device.number, request, next(iter(meeting.values)), meeting.request)
+        self.logs[device.number].append(request)
+        if not request.is_start:
+            meeting.parked.add(device.number)
+        if meeting.join(device.number, values):
+            del self.meetings[key]
+            self._conclude(device, request, meeting)
+        return meeting if request.is_start else PARKED
+
+    def _number_of(self, group: tuple[int, ...]) -> Hashable:
+        """What tells a group from others; a large one is compared with others once, not each time that one comes."""
+        if len(group) <= SMALL:
+            return group
+        known = self.groups.get(id(group))
+        if known is None:
+            known = self.groups[id(group)] = group, self.numbers.setdefault(group, len(self.numbers))
+        return known[1]
+
+    def _conclude(self, device: Device, request: Request, meeting: Meeting) -> None:
+        """All have come: who waits goes on with the result."""
+        results = meeting.given = meeting.results()
+        if device.ledger is not None:
+            brought = {member: meeting.values[member] for member in meeting.group}
+            device.ledger.meeting(request, brought, results, device)
+        for member in meeting.group:
+            if member in meeting.parked:
+                self.ready.append((self.devices[member], meeting.take(member)))
+        meeting.values.clear()
+
+    def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        """The result of a collective that was started, once all have."""
+        meeting: Meeting = values[0]
+        if meeting.given is not None:
+            return meeting.take(device.number)
+        meeting.parked.add(device.number)
+        return PARKED
+
+    def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        wire = self._wire(request, device.number, self.peers.target(request, device.number))
+        if wire is None:
+            return None, 0, None
+        if not wire.open:
+            wire.sender = device, values[0]
+            return PARKED
+        self._put(wire, values[0])
+        return wire, wire.channel, None
+
+    def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        source = self.peers.source(request, device.number)
+        wire = None if source is None else self._wire(request, source, device.number)
+        if wire is None:
+            return None, 0, None
+        wire.posted += 1
+        if wire.sender is not None and wire.open:
+            (sender, value), wire.sender = wire.sender, None
+            self._put(wire, value)
+            self.ready.append((sender, (wire, wire.channel, None)))
+        return wire, wire.channel, None
+
+    def _put(self, wire: Wire, value: Any) -> None:
+        wire.put(value)
+        if wire.receiver is not None:
+            receiver, wire.receiver = wire.receiver, None
+            self.ready.append((receiver, (self._take(wire), None)))
+
+    def _take(self, wire: Wire) -> Any:
+        """The next value of a wire; a wire on which nothing is under way is forgotten."""
+        value = wire.values.popleft()
+        if wire.is_idle:
+            self.wires.pop(wire.key, None)
+        return value
+
+    def _recv_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        wire = values[0][0]
+        if wire is None:
+            return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
+        if wire.values:
+            return self._take(wire), None
+        wire.receiver = device
+        return PARKED
+
+    def _send_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        return None
+
+    def _infeed(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        shape = request.attributes["shape"]
+        if shape == TupleShape():
+            return (), None
+        with as_user():
+            try:
+                item = next(self.infeeds[device.number])
+            except StopIteration:
+                return PARKED
+            return read(item, shape, f"infeed item of device {device.number}"), None
+
+    def _outfeed(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        if self.outfeed is not None:
+            with as_user():
+                self.outfeed(device.number, values[0])
+        return None
+
+    def _call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        answer = self.callbacks.call(device, request, values)
+        return PARKED if answer is PENDING else answer
+
+    def _wire(self, request: Request, source: int, target: int | None) -> Wire | None:
+        if target is None:
+            return None
+        key = request.attributes["channel_id"], source, target
+        if key not in self.wires:
+            self.wires[key] = Wire(key, self.send_buffers)
+        return self.wires[key]
+
+
+_SERVED: dict[str, Callable[[Grid, Device, Request, tuple[Any, ...]], Any]] = {
+    "send": Grid._send,
+    "send_done": Grid._send_done,
+    "recv": Grid._recv,
+    "recv_done": Grid._recv_done,
+    "infeed": Grid._infeed,
+    "outfeed": Grid._outfeed,
+    "custom_call": Grid._call,
+    "all_gather_done": Grid._done,
+    "all_reduce_done": Grid._done,
+    "async_done": Grid._done,
+    "collective_permute_done": Grid._done,
+}

@@ -1,0 +1,127 @@
+"""Which collectives each device has come to, and the first point at which those of two devices differ."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xbuild.checking.model.describe import fact, payload
+from xbuild.checking.structure.meetings import same_reducer
+from xbuild.core.graph import Instruction
+from xbuild.properties.device_groups import group_of, groups_of, pairs_of
+from xbuild.properties.effects import TRANSFERS, acts, base_of, collective_in, spelling
+
+from ..compiler.requests import Request
+
+if TYPE_CHECKING:
+    from .grid import Grid
+
+LONGEST = 100_000
+
+
+def log() -> deque[Request]:
+    """What a device has come to, in order; of a long run only the last."""
+    return deque(maxlen=LONGEST)
+
+
+def parting(grid: Grid, waits: Mapping[int, tuple[str, tuple[int, ...]]]) -> tuple[str, ...]:
+    """Where the first device that waits in a collective and one that has not come to it part, where one does."""
+    for device, (_, missing) in waits.items():
+        request = grid.devices[device].waiting
+        if missing and request is not None and acts(request.instruction) and not _is_transfer(request.instruction):
+            return _parting(grid, device, missing[0])
+    return ()
+
+
+def _is_transfer(instruction: Instruction) -> bool:
+    return instruction.opcode in TRANSFERS or instruction.opcode in TRANSFERS.values()
+
+
+def _parting(grid: Grid, device: int, other: int) -> tuple[str, ...]:
+    """The lines that say where two devices part: what each comes to next after the last collective of both."""
+    if max(len(grid.logs[device]), len(grid.logs[other])) == LONGEST:
+        return ()
+    mine, theirs = [*_with(grid, device, other)], [*_with(grid, other, device)]
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    count = next((n for n, (a, b) in pairs if _differ(grid, device, a, other, b)), min(len(mine), len(theirs)))
+    if count == len(mine) == len(theirs):
+        return ()
+    after = f"after {_name(mine[count - 1])} (collective {count} of both)" if count else "at their first collective"
+    sides = ((device, mine), (other, theirs))
+    return f"devices {device} and {other} part {after}", *(_side(d, requests, count) for d, requests in sides)
+
+
+def _with(grid: Grid, device: int, other: int) -> Iterator[Request]:
+    """The collectives of a device in which the other one takes part."""
+    for request in grid.logs[device]:
+        assert request.collective is not None
+        if other in group_of(request.collective, device, *grid.extent):
+            yield request
+
+
+def _differ(grid: Grid, device: int, a: Request, other: int, b: Request) -> bool:
+    keys = (grid.identities.of(grid.devices[d].module, request) for d, request in ((device, a), (other, b)))
+    return len({*keys}) > 1 or difference(grid, a.instruction, b.instruction) is not None
+
+
+def _name(request: Request) -> str:
+    return request.path[-1].instruction.name
+
+
+def _side(device: int, requests: Sequence[Request], count: int) -> str:
+    if count == len(requests):
+        return f"  device {device}  comes to no other collective with it"
+    instruction = requests[count].instruction
+    source = f"   {instruction.source}" if instruction.source else ""
+    return f"  device {device}  comes to {instruction.name} ({told(instruction)}){source}"
+
+
+def told(instruction: Instruction) -> str:
+    """`all-reduce of add, f32[4], groups {0,1}, channel 1`"""
+    collective = collective_in(instruction)
+    assert collective is not None
+    reducer = getattr(collective.attributes, "to_apply", None)
+    by = "" if reducer is None else f" of {spelling(reducer.root.opcode)}"
+    return f"{spelling(base_of(collective))}{by}, {fact(collective)}"
+
+
+def difference(grid: Grid, a: Instruction, b: Instruction) -> str | None:
+    """What two collectives say differently that should be one: kind, groups, shape or reducer."""
+    if a is b:
+        return None
+    first, second = collective_in(a), collective_in(b)
+    assert first is not None
+    assert second is not None
+    facts: dict[str, tuple[Any, Any]] = {
+        "kinds": (base_of(first), base_of(second)),
+        "groups": (_meeting(grid, first), _meeting(grid, second)),
+        "shapes": ([payload(first).plain()], [payload(second).plain()]),
+    }
+    for what, (one, two) in facts.items():
+        if one != two:
+            return what
+    reducers = (getattr(each.attributes, "to_apply", None) for each in (first, second))
+    return None if same_reducer(*reducers) else "reducers"
+
+
+def _meeting(grid: Grid, collective: Instruction) -> Any:
+    if hasattr(collective.attributes, "source_target_pairs"):
+        return frozenset(pairs_of(collective, *grid.extent))
+    return frozenset(groups_of(collective, *grid.extent))
+
+
+class Mismatch(Exception):
+    """Two devices came to one collective, and say different things of it."""
+
+    def __init__(self, what: str, first: tuple[int, Request], second: tuple[int, Request]) -> None:
+        sides = [f"{request.path[-1].instruction.name} of device {d}" for d, request in (first, second)]
+        super().__init__(f"{' and '.join(sides)} meet as one collective, and their {what} differ")
+        self.sides = "two sides of one collective", *(_side(d, [request], 0) for d, request in (first, second))
+
+
+def compare(grid: Grid, device: int, request: Request, other: int, first: Request) -> None:
+    """Raise Mismatch where two sides of a collective differ."""
+    what = difference(grid, first.instruction, request.instruction)
+    if what is not None:
+        raise Mismatch(what, (other, first), (device, request))

@@ -1,0 +1,31 @@
+"""Which collective of one program is which of another: what makes two devices meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xbuild.checking.structure.meetings import unique_channels
+from xbuild.core.graph import Module
+
+from ..compiler.requests import Request
+
+
+class Identities:
+    """In one program for all, the instruction and its call path; across programs a channel id or the names.
+
+    Collectives match by what they are, never by arrival; the scheduler matches them by the same rule.
+    """
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        distinct = dict.fromkeys(modules)
+        self._alone = len(distinct) == 1
+        self._unique = {} if self._alone else {module: unique_channels(module) for module in distinct}
+
+    def of(self, module: Module, request: Request) -> Any:
+        if self._alone:
+            return request.key
+        channel = request.attributes["channel_id"]
+        if channel in self._unique[module]:
+            return channel
+        return tuple((place.instruction.name, place.branch) for place in request.path)

@@ -1,0 +1,85 @@
+"""Who watches a run: an observer is called with the step, the device, the instruction and its value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from xbuild.core.graph import Instruction
+
+from ..compiler.marking import Stretch
+from ..rules.denormals import as_user
+from ..rules.lines import Path
+
+Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
+
+
+class PathObserver(ABC):
+    """An observer that is called with the device, the call path and the value instead."""
+
+    @abstractmethod
+    def __call__(self, device: int, path: Path, value: Any) -> None:
+        """See one value."""
+
+
+class MarkObserver(ABC):
+    """An observer of what devices come to, and not of values: told of a stretch of instructions at a time."""
+
+    @property
+    @abstractmethod
+    def mark(self) -> Callable[[tuple[int, Stretch]], None]:
+        """What is called with the device and the stretch that it has done."""
+
+
+@define
+class Watch(PathObserver):
+    """Numbers the steps of a run for its observer."""
+
+    observer: Observer
+    step: int = 0
+
+    def __call__(self, device: int, path: Path, value: Any) -> None:
+        with as_user():
+            self.observer(self.step, device, path[-1].instruction, value)
+        self.step += 1
+
+
+def watching(observer: AnyObserver) -> Watching:
+    """What the devices of a run call with each value."""
+    return observer if isinstance(observer, PathObserver | MarkObserver) else Watch(observer)
+
+
+Watching: TypeAlias = PathObserver | MarkObserver
+AnyObserver: TypeAlias = Observer | Watching
+
+
+@frozen
+class Event:
+    """One value of a run."""
+
+    step: int
+    device: int
+    instruction: Instruction
+    value: Any
+
+
+@define
+class Recorder:
+    """An observer that keeps every value.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> seen = Recorder()
+    >>> evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
+    np.float32(12.0)
+    >>> [(event.instruction.name, float(event.value)) for event in seen.events]
+    [('parameter.1', 3.0), ('multiply.2', 9.0), ('add.3', 12.0)]
+    """
+
+    events: list[Event] = field(factory=list)
+
+    def __call__(self, step: int, device: int, instruction: Instruction, value: Any) -> None:
+        self.events.append(Event(step, device, instruction, value))

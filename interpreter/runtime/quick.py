@@ -1,0 +1,130 @@
+"""A computation that needs neither other devices nor the host: its plan called at once, without a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import define, field
+
+from shape_inference import Shape, TupleShape
+from xbuild.checking import Verdict
+from xbuild.core.graph import Computation, Module
+
+from ..compiler.facts import MOST_BYTES, asks_device, communicates, largest, vastest
+from ..compiler.plan import Plan
+from ..kernels.values import Given, read
+from ..rules.denormals import CONTROL, FLAGS, Environment, environment, fegetenv, fesetenv, with_mode
+from ..rules.limits import Limits
+from .driver import raise_end
+from .estimates import YEAR, least_seconds
+from .grid import Grid
+from .replica import Device
+
+Wanted: TypeAlias = tuple[Any, np.dtype[Any], tuple[int, ...]]
+
+
+@define(eq=False)
+class Quick:
+    """What `evaluate` has found out of a computation once, to call its plan at once the next time."""
+
+    module: Module
+    verdict: Verdict
+    plan: Plan
+    wanted: tuple[Wanted | None, ...] = field(init=False)
+    plain: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        shapes = [parameter.shape for parameter in self.module.entry.parameters]
+        self.wanted = tuple(map(_wanted, shapes))
+        self.plain = not any(isinstance(shape, TupleShape) for shape in shapes)
+
+    def __call__(self, arguments: tuple[Any, ...], flush: bool) -> Any:
+        given = [
+            value
+            if wanted and type(value) is wanted[0] and value.dtype is wanted[1] and value.shape == wanted[2]
+            else self._read(number, value)
+            for number, (value, wanted) in enumerate(zip(arguments, self.wanted, strict=True))
+        ]
+        try:
+            result = self._run(given, flush)
+        except BaseException as error:
+            self._raise_end(error)
+        return result if self._is_own(result, given) else Given(given).out(result)
+
+    def _run(self, given: list[Any], flush: bool) -> Any:
+        """What the plan gives, with denormal numbers flushed or kept, and no warning of NumPy's."""
+        try:
+            place = _FREE.pop()
+        except IndexError:
+            place = _Place()
+        own = place.own
+        fegetenv(own)
+        if own[CONTROL] | FLAGS != place.control or flush is not place.flush:
+            place.fit(flush)
+        try:
+            fesetenv(place.of_run)
+            return place.quiet(self.plan.function, None, *given)
+        finally:
+            fesetenv(own)
+            _FREE.append(place)
+
+    def _is_own(self, result: Any, given: list[Any]) -> bool:
+        """Whether it is seen at once that nobody else has the memory of a result."""
+        if type(result) is not np.ndarray or result.base is not None or not result.flags.writeable:
+            return False
+        return self.plain and not any(result is value for value in given)
+
+    def _read(self, number: int, value: Any) -> Any:
+        parameter = self.module.entry.parameters[number]
+        return read(value, parameter.shape, f"argument {number} (%{parameter.name}) of device 0")
+
+    def _raise_end(self, error: BaseException) -> None:
+        grid = Grid([Device(0, self.module, self.plan)], {}, None, 0)
+        grid.running = grid.devices[0]
+        raise_end(grid, error, self.verdict)
+
+
+@define(eq=False)
+class _Place:
+    """What a run computes in: a context in which NumPy warns of nothing, and the floating-point environment.
+
+    Made once and kept, since to make them takes as long as a short run.
+    """
+
+    quiet: Callable[..., Any] = field(init=False)
+    own: Environment = field(factory=environment)
+    of_run: Environment = None
+    control: int = -1
+    flush: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        context = Context()
+        context.run(np.seterr, all="ignore")
+        self.quiet = context.run
+
+    def fit(self, flush: bool) -> None:
+        """Prepare for threads whose environment is this one's."""
+        self.of_run, self.control, self.flush = with_mode(self.own, flush), self.own[CONTROL] | FLAGS, flush
+
+
+_FREE: list[_Place] = []
+"""Those that no run is in."""
+
+
+def _wanted(shape: Any) -> Wanted | None:
+    """The type, element type and extents of an argument that is taken as it is; None where more is to be looked at."""
+    if not isinstance(shape, Shape) or shape.dynamic:
+        return None
+    dtype = shape.dtype.dtype
+    return np.ndarray if shape.dims else dtype.type, dtype, shape.dims
+
+
+def is_quick(computation: Computation) -> bool:
+    """Whether its plan is all that a run of it needs, and no value of it is too large from the start."""
+    most = Limits().bytes
+    fits = most is None or largest(computation).shape.bytes <= most
+    fits = fits and vastest(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR
+    return fits and not communicates(computation) and not asks_device(computation)

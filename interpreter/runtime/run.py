@@ -1,0 +1,294 @@
+"""The two ways in: `evaluate` a computation on one device, `execute` a program on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import AnyShape
+from shape_inference.escaping import Harmless
+from xbuild import checking
+from xbuild.checking import Verdict
+from xbuild.checking.model.program import grid_of
+from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
+from xbuild.process.recursion_limit import SHALLOW, depth, room
+
+from ..compiler.emit import Options
+from ..compiler.facts import MOST_BYTES, alone, largest, vastest
+from ..compiler.plan import plan_of
+from ..compiler.sharing import Pool, Site, shared_sites
+from ..custom_calls import check_targets
+from ..kernels.values import ArgumentError, Given, by_device, read
+from ..rules.denormals import HAS_MODE, Denormals, is_flush
+from ..rules.limits import Limits, unlimited
+from ..strict import Ledger, StrictFailure
+from .driver import drive
+from .estimates import check_time
+from .grid import Grid
+from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
+from .quick import Quick, is_quick
+from .replica import Device
+from .report import Stopped, too_large
+
+
+class Refused(Harmless):
+    """The scheduler refuses the program; `verdict` says why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(str(verdict))
+        self.verdict = verdict
+
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_()
+
+
+def evaluate(
+    computation: Computation,
+    *arguments: Any,
+    seed: int = 0,
+    strict: bool = False,
+    sequential: bool = False,
+    observer: AnyObserver | None = None,
+    limits: Limits | None = None,
+    denormals: Denormals = "flush",
+) -> Any:
+    """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
+
+    Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
+    `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer`
+    is called with the step, the device, the instruction and its value. `strict` checks each value, as `execute` says,
+    where `denormals` stands, too.
+    Raises ArgumentError where an argument does not fit, Refused, Stopped where the run comes to a limit, StrictFailure.
+
+    >>> import xbuild as xb
+    >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
+    array([2., 4., 6.], dtype=float32)
+    """
+    if not isinstance(computation, Computation):
+        raise TypeError(f"evaluate: {_described(computation)} is no Computation; {_WAYS}")
+    flush = denormals == "flush" or is_flush(denormals)
+    if observer is None and limits is None and not strict and not sequential and unlimited() and (flush or HAS_MODE):
+        quick = _quick(computation)
+        if quick is not None and len(quick.wanted) == len(arguments):
+            return quick(arguments, flush)
+    (result,) = execute(
+        alone(computation),
+        [arguments],
+        seed=seed,
+        strict=strict,
+        sequential=sequential,
+        observer=observer,
+        limits=limits,
+        denormals=denormals,
+    )
+    return result
+
+
+_WAYS = "builder.build() and module.entry give one, and execute(module, inputs) runs a Module"
+
+
+def _described(given: Any) -> str:
+    name = getattr(given, "name", None)
+    return f"a {type(given).__name__}{f' of the name {name!r}' if name else ''}"
+
+
+def _quick(computation: Computation) -> Quick | None:
+    """How a computation is evaluated at once, found out at the first call; None where it takes a grid."""
+    known = vars(computation)
+    if "_quick" not in known and depth(computation) > SHALLOW:
+        known["_quick"] = None
+    if "_quick" not in known:
+        module = alone(computation)
+        verdict = checked(module, 0)
+        plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
+        known["_quick"] = Quick(module, verdict, plan) if is_quick(computation) else None
+    return known["_quick"]  # type: ignore[no-any-return]
+
+
+def execute(
+    program: Module | ModuleGroup,
+    inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
+    *,
+    infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None = None,
+    outfeed: Callable[[int, Any], None] | None = None,
+    send_buffers: float = 0,
+    seed: int = 0,
+    strict: bool = False,
+    sequential: bool = False,
+    observer: AnyObserver | None = None,
+    limits: Limits | None = None,
+    check: bool = True,
+    denormals: Denormals = "flush",
+) -> list[Any]:
+    """Check a program, then run it on all its devices; the results by device.
+
+    Inputs: for each device its arguments. Infeed: for each device an iterable of items; `outfeed` is called with the
+    device and the item. `seed` sets the random numbers, of which each device has its own.
+    Device = replica * num_partitions + partition. Deterministic on any number of cores.
+    Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
+    StrictFailure, and BuildError where calls are nested more than 500 deep.
+
+    `denormals`: as on XLA:CPU they are flushed, so that arithmetic takes denormal operands for zeros of their sign and
+    gives such zeros for denormal results, while what only moves numbers keeps them ("flush"), or they are kept as IEEE
+    754 has them ("keep"). Of f16 and smaller types they are kept, since these are computed in f32. The user's own
+    functions (registered for custom calls, observers, infeeds) run in the mode that the thread had before.
+
+    Each op rounds its result, with one exception, as on XLA:CPU: of f32 and f64 arrays a sum or difference with one
+    product that is only compared, for a reduction, takes the product unrounded (`interpreter/compiler/contraction.py`).
+
+    `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
+    something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
+    conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
+    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, and a
+    promise about indices that does not hold. Integers that wrap in + - * are defined, and not told. The computations
+    of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and collectives,
+    at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long, divisions and
+    shifts of integers up to five times, matrix products a tenth longer.
+
+    >>> import xbuild as xb
+    >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+    >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
+    [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
+    """
+    flush = is_flush(denormals)
+    with room({module.entry for module in modules_of(program)}):
+        limits = limits or Limits()
+        verdict = checked(program, send_buffers) if check else None
+        modules = modules_of(program)
+        check_targets(modules)
+        rows = by_device(inputs, len(modules))
+        arguments = read_all(modules, rows)
+        for module in dict.fromkeys(modules):
+            check_bytes(module, limits)
+            check_time(module, limits)
+        watch = None if observer is None else watching(observer)
+        ledger = Ledger() if strict else None
+        shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
+        options = Options(
+            observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,
+            shared=shared, strict=strict, flushed=flush and not HAS_MODE,
+        )  # fmt: skip
+        pool = Pool(len(modules))
+        devices = [
+            Device(number, module, plan_of(module.entry, _ordered(options, verdict, number)), watch, pool, seed, ledger)
+            for number, module in enumerate(modules)
+        ]
+        with _noted(ledger):
+            grid = Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
+            drive(grid, arguments, limits, verdict, flush)
+        given = Given(arguments)
+        results = [given.out(device.result) for device in devices]
+        if ledger is not None and ledger.findings:
+            raise StrictFailure(ledger.report(), results)
+        return results
+
+
+@contextmanager
+def _noted(ledger: Ledger | None) -> Iterator[None]:
+    """A strict run that does not come to its end says with its report what it has found so far."""
+    try:
+        yield
+    except Exception as error:
+        if ledger is not None and ledger.findings:
+            error.add_note(str(ledger.report()))
+        raise
+
+
+def _shared(
+    modules: list[Module],
+    arguments: list[tuple[Any, ...]],
+    verdict: Verdict | None,
+    watch: Watching | None,
+) -> frozenset[Site]:
+    """The places to compute once for all: in one program, where all run the same order and nobody wants values."""
+    alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
+    if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
+        return frozenset()
+    same = tuple(all(value is column[0] for value in column) for column in zip(*arguments, strict=True))
+    known = vars(modules[0]).setdefault("_shared", {})
+    if same not in known:
+        known[same] = shared_sites(modules[0], same)
+    return known[same]  # type: ignore[no-any-return]
+
+
+def modules_of(program: Module | ModuleGroup) -> list[Module]:
+    """The program of each device, in the order of the devices."""
+    if isinstance(program, Module):
+        return [program] * program.num_devices
+    return [program.modules[device] for device in sorted(program.modules)]
+
+
+def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
+    """The verdict on the program, reached once for a module."""
+    known = vars(program).setdefault("_verdicts", {})
+    if send_buffers not in known:
+        known[send_buffers] = checking.check(program, send_buffers=send_buffers)
+    if known[send_buffers].refused:
+        raise Refused(known[send_buffers])
+    return known[send_buffers]  # type: ignore[no-any-return]
+
+
+def check_bytes(module: Module, limits: Limits) -> None:
+    """Refuse, before anything runs, a value that alone is more than the limit of bytes."""
+    instruction = largest(module.entry)
+    if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
+        raise Stopped(too_large(instruction, limits.bytes))
+    view = vastest(module.entry)
+    if view.shape.bytes > MOST_BYTES:
+        raise Stopped(too_large(view, MOST_BYTES))
+
+
+def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
+    orders = () if verdict is None else verdict.orders(device)
+    return evolve(options, orders=orders) if orders else options
+
+
+def read_all(
+    modules: list[Module], rows: list[tuple[Any, ...]], numbers: Sequence[int] | None = None
+) -> list[tuple[Any, ...]]:
+    """The arguments of each device as its plan takes them; what several are given as one object is read once.
+
+    `numbers` are those of the devices, where they are not all there are.
+    """
+    known: dict[tuple[int, AnyShape], Any] = {}
+
+    def read_once(value: Any, parameter: Instruction, number: int, device: int) -> Any:
+        key = id(value), parameter.shape
+        if key not in known:
+            known[key] = read(value, parameter.shape, f"argument {number} (%{parameter.name}) of device {device}")
+        return known[key]
+
+    found = []
+    for device, module, row in zip(numbers or range(len(rows)), modules, rows, strict=True):
+        parameters = module.entry.parameters
+        if len(row) != len(parameters):
+            raise _wrong_count(module, len(row), device)
+        found.append(tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True))))
+    return found
+
+
+def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
+    signature = module.entry.program_shape
+    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
+    return ArgumentError(
+        "argument_mismatch",
+        f"{given} for device {device}, and %{module.entry.name} has {wanted}: {signature} [argument_mismatch]",
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _feeds(
+    infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None, devices: int
+) -> dict[int, Iterator[Any]]:
+    items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
+    if unknown := set(items) - set(range(devices)):
+        raise ArgumentError(
+            "argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices"
+        )
+    return {device: iter(items.get(device, ())) for device in range(devices)}

@@ -1,0 +1,23 @@
+"""What a scan gives its computation: slices of the inputs along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import dims
+from .rules import refuse
+from .types import AnyShape, Shape
+
+
+def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
+    """The slices of the inputs along a dimension, which they lose."""
+    found = []
+    for number, each in enumerate(inputs):
+        shape = dims.array(f"operands[{number}]", each)
+        if not shape.dims:
+            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to be scanned along")
+        dims.dimension("dimension", dimension, f"operands[{number}]", shape)
+        kept = [dim for dim in range(shape.rank) if dim != dimension]
+        flags = dims.dynamic_of(len(kept), (shape.dynamic[dim] for dim in kept if shape.dynamic))
+        found.append(Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), flags))
+    return found

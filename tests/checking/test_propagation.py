@@ -1,0 +1,301 @@
+"""What is known before a run is what the run gives: values, bounds, what a few values leave, on each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter import evaluate, execute
+from xbuild.checking.dataflow.analysis import flat
+from xbuild.checking.dataflow.backward_slice import Needed
+from xbuild.checking.dataflow.constant_propagation import Propagation
+from xbuild.checking.dataflow.exchange import Exchange
+from xbuild.checking.dataflow.lattice import Open, is_value
+from xbuild.checking.dataflow.readings import settled
+from xbuild.checking.model.program import program_of
+from xbuild.checking.structure.meetings import identities
+from xbuild.running import LARGEST
+
+TYPES = (np.int8, np.uint8, np.int32, np.uint32, np.int64, np.float32, np.float64)
+BINARY = ("add", "subtract", "multiply", "minimum", "maximum", "divide", "remainder", "power")
+BITWISE = ("and_", "or_", "xor", "shift_left", "shift_right_arithmetic", "shift_right_logical")
+UNARY = ("negate", "abs", "sign")
+DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
+
+
+class Draw:
+    """Ops of every kind on small arrays of one type, of which some are parameters that nobody knows."""
+
+    def __init__(self, seed: int, parameters: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.builder = xb.Builder("drawn")
+        self.dtype = TYPES[self.rng.integers(len(TYPES))]
+        self.is_float = np.issubdtype(self.dtype, np.floating)
+        self.extent = int(self.rng.integers(1, 5))
+        self.given = parameters
+
+    def computation(self) -> xb.Computation:
+        shape = self.constant(()).shape
+        known = [self.constant(()), self.constant(()), self.constant((self.extent,)), self.iota()]
+        shapes = [shape, self.constant((self.extent,)).shape][: self.given]
+        pool = [*known, *(xb.parameter(self.builder, number=n, shape=each) for n, each in enumerate(shapes))]
+        for _ in range(14):
+            pool.append(self.step(pool))
+        return self.builder.build(xb.ops.tuple_(pool[4:]))
+
+    def arguments(self) -> list[Any]:
+        return [np.asarray(self.some(dims)).astype(self.dtype) for dims in [(), (self.extent,)][: self.given]]
+
+    def some(self, dims: tuple[int, ...]) -> Any:
+        if self.is_float:
+            return self.rng.choice([0.0, -0.0, 1.0, -2.5, np.nan, np.inf, 1e-40, 3.0], dims)
+        limits = np.iinfo(self.dtype)
+        return self.rng.choice(np.array([limits.min, limits.max, 0, 1, 2, 3, 5], self.dtype), dims)
+
+    def constant(self, dims: tuple[int, ...]) -> Any:
+        return xb.ops.constant(self.builder, literal=np.asarray(self.some(dims)).astype(self.dtype))
+
+    def iota(self) -> Any:
+        return xb.ops.iota(self.builder, shape=self.constant((self.extent,)).shape, iota_dimension=0)
+
+    def one_of(self, pool: list[Any], rank: int, kind: str | None = None) -> Any:
+        fit = [v for v in pool if v.shape.rank == rank and (v.shape.dtype.kind == "pred") == (kind == "pred")]
+        fit = [v for v in fit if not rank or v.shape.dims == (self.extent,)]
+        return fit[self.rng.integers(len(fit))] if fit else None
+
+    def step(self, pool: list[Any]) -> Any:
+        rng, rank = self.rng, int(self.rng.integers(2))
+        a, b, scalar = self.one_of(pool, rank), self.one_of(pool, rank), self.one_of(pool, 0)
+        truth, one, vector = self.one_of(pool, rank, "pred"), self.one_of(pool, 0, "pred"), self.one_of(pool, 1)
+        word = str(rng.choice([*STEPS]))
+        if word in ("select", "truth") and truth is None:
+            word = "compare"
+        if word == "branch" and one is None:
+            word = "compare"
+        if word == "unary" and not np.issubdtype(self.dtype, np.signedinteger):
+            word = "compare"
+        if word in ("table", "loop", "bits", "scan", "until") and self.is_float:  # an infinity is never small
+            word = "binary"
+        return STEPS[word](self, a, b, scalar, truth, one, vector)
+
+    def loop(self, vector: Any, scalar: Any) -> Any:
+        """A table that a counter looks up."""
+        state = xb.ops.tuple_([xb.ops.constant(self.builder, literal=np.int32(0)), vector, scalar])
+
+        def body(state: Any) -> Any:
+            trip, table, total = (xb.ops.get_tuple_element(state, index=n) for n in range(3))
+            found = xb.ops.dynamic_slice(table, (trip,), dynamic_slice_sizes=(1,))
+            total = xb.ops.add(total, xb.ops.reshape(found, new_sizes=()))
+            return xb.ops.tuple_([trip + np.int32(1), table, total])
+
+        def condition(state: Any) -> Any:
+            return xb.ops.get_tuple_element(state, index=0) < np.int32(self.extent)
+
+        return xb.ops.get_tuple_element(xb.ops.while_(state, condition=condition, body=body), index=2)
+
+    def until(self, scalar: Any, other: Any) -> Any:
+        """A loop whose trips only the run may tell: it halves until it is small, and keeps what is either of two."""
+        state = xb.ops.tuple_([scalar, other, scalar])
+
+        def body(state: Any) -> Any:
+            left, kept, other = (xb.ops.get_tuple_element(state, index=n) for n in range(3))
+            return xb.ops.tuple_(
+                [xb.ops.divide(left, xb.ops.constant(left.builder, literal=self.dtype(3))), other, kept]
+            )
+
+        def condition(state: Any) -> Any:
+            left = xb.ops.get_tuple_element(state, index=0)
+            return xb.ops.compare(left, xb.ops.constant(left.builder, literal=self.dtype(1)), direction="GT")
+
+        found = xb.ops.while_(state, condition=condition, body=body)
+        return xb.ops.get_tuple_element(found, index=int(self.rng.integers(3)))
+
+    def scanned(self, vector: Any, scalar: Any) -> Any:
+        def body(each: Any, carry: Any) -> Any:
+            return xb.ops.tuple_([xb.ops.subtract(each, carry), xb.ops.add(xb.ops.multiply(each, carry), each)])
+
+        backwards = bool(self.rng.integers(2))
+        found = xb.ops.scan((vector, scalar), dimension=0, num_carries=1, is_reverse=backwards, to_apply=body)
+        return xb.ops.get_tuple_element(found, index=int(self.rng.integers(2)))
+
+    def reduced(self, vector: Any, scalar: Any) -> Any:
+        name = str(self.rng.choice(["add", "maximum", "multiply"]))
+        return xb.ops.reduce((vector,), (scalar,), dimensions=(0,), to_apply=getattr(xb.ops, name))
+
+    def branch(self, pred: Any, a: Any, b: Any) -> Any:
+        opcode = str(self.rng.choice(["add", "maximum"]))
+        return xb.ops.conditional(
+            pred, (a, a), branch_computations=(lambda x: getattr(xb.ops, opcode)(x, x), lambda x: xb.ops.negate(x))
+        )
+
+    def masked(self, a: Any) -> Any:
+        bits = xb.ops.constant(self.builder, literal=self.dtype(self.rng.choice([1, 2, 3, 5])))
+        return xb.ops.and_(a, bits if not a.shape.dims else xb.ops.broadcast(bits, sizes=a.shape.dims, dimensions=()))
+
+    def taken(self, vector: Any, scalar: Any) -> Any:
+        return xb.ops.reshape(xb.ops.dynamic_slice(vector, (scalar,), dynamic_slice_sizes=(1,)), new_sizes=())
+
+
+STEPS: dict[str, Any] = {
+    "binary": lambda d, a, b, *_: getattr(xb.ops, str(d.rng.choice(BINARY)))(a, b),
+    "bits": lambda d, a, b, *_: getattr(xb.ops, str(d.rng.choice(BITWISE)))(a, b),
+    "mask": lambda d, a, *_: d.masked(a) if not d.is_float else xb.ops.floor(a),
+    "unary": lambda d, a, *_: getattr(xb.ops, str(d.rng.choice(UNARY)))(a),
+    "compare": lambda d, a, b, *_: xb.ops.compare(a, b, direction=str(d.rng.choice(DIRECTIONS))),
+    "itself": lambda d, a, *_: xb.ops.compare(a, a, direction=str(d.rng.choice(DIRECTIONS))),
+    "clamp": lambda d, a, b, scalar, *_: xb.ops.clamp(scalar, a, d.constant(())),
+    "select": lambda d, a, b, scalar, truth, *_: xb.ops.select(truth, a, b),
+    "truth": lambda d, a, b, scalar, truth, *_: xb.ops.convert(truth, new_element_type=a.shape.dtype),
+    "table": lambda d, a, b, scalar, truth, one, vector: d.taken(vector, scalar),
+    "loop": lambda d, a, b, scalar, truth, one, vector: d.loop(vector, scalar),
+    "scan": lambda d, a, b, scalar, truth, one, vector: d.scanned(vector, scalar),
+    "until": lambda d, a, b, scalar, *_: d.until(scalar, d.constant(())),
+    "reduce": lambda d, a, b, scalar, truth, one, vector: d.reduced(vector, scalar),
+    "branch": lambda d, a, b, scalar, truth, one, vector: d.branch(one, a, b),
+    "concatenate": lambda d, a, b, scalar, truth, one, vector: xb.ops.slice(
+        xb.ops.concatenate((vector, xb.ops.reverse(vector, dimensions=(0,))), dimension=0),
+        start_indices=(d.extent - 1,), limit_indices=(2 * d.extent - 1,), strides=(1,),
+    ),
+}  # fmt: skip
+
+
+def readings(module: xb.Module, *roots: xb.Instruction) -> list[Any]:
+    """What is known of the root of a program on each of its devices."""
+    program = program_of(module)
+    needed = Needed(module)
+    needed.also(roots or (module.entry.root,))
+    exchange, found = Exchange(program, identities(program), frozenset()), {}
+
+    def walk(device: int) -> Iterator[Any]:
+        entry = module.entry
+        reading = yield from Propagation(exchange, needed, device).run(entry, [Open() for _ in entry.parameters], ())
+        found[device] = yield from settled(reading)
+
+    with np.errstate(all="ignore"):
+        exchange.run({device: walk(device) for device in program.devices})
+    return [found[device] for device in program.devices]
+
+
+def assert_holds(leaf: Any, value: Any, told: str) -> str:
+    """The value is what the leaf says of it."""
+    value = np.asarray(value)
+    if is_value(leaf):
+        assert leaf.dtype == value.dtype, told
+        assert np.asarray(leaf).tobytes() == value.tobytes(), told
+        return "known"
+    if isinstance(leaf, Open) and leaf.among:
+        assert any(np.asarray(each).tobytes() == value.tobytes() for each in leaf.among), told
+    if isinstance(leaf, Open) and leaf.bounds is not None:
+        assert leaf.bounds[0] <= int(value.min()) <= int(value.max()) <= leaf.bounds[1], told
+        return "bounded"
+    return "open"
+
+
+def module_of(computation: xb.Computation, **counts: int) -> xb.Module:
+    return xb.Module("m", computation, **counts)
+
+
+@pytest.mark.parametrize("first", range(0, 240, 40))
+def test_what_is_known_is_what_a_run_gives(first: int) -> None:
+    counts = {"known": 0, "bounded": 0, "open": 0}
+    for seed in range(first, first + 40):
+        draw = Draw(seed, parameters=seed % 3)
+        computation = draw.computation()
+        (reading,) = readings(module_of(computation))
+        for _ in range(3 if seed % 3 else 1):
+            for n, (leaf, value) in enumerate(
+                zip(flat(reading), evaluate(computation, *draw.arguments()), strict=True)
+            ):
+                counts[assert_holds(leaf, value, f"seed {seed}, element {n}: {computation}")] += 1
+    assert counts["known"] > 250
+    assert counts["bounded"] > 100
+
+
+class Meeting(Draw):
+    """The same with what devices have of their own, and collectives between."""
+
+    def step(self, pool: list[Any]) -> Any:
+        if self.rng.random() < 0.6:
+            return super().step(pool)
+        scalar, vector = self.one_of(pool, 0), self.one_of(pool, 1)
+        word, pairs = (
+            str(self.rng.choice(["id", "reduce", "gather", "permute", "scatter", "all_to_all", "broadcast"])),
+            4,
+        )
+        groups = [((0, 1, 2, 3),), ((0, 2), (1, 3)), ((0,), (1, 2, 3))][self.rng.integers(3)]
+        if word == "id":
+            found = xb.ops.convert(xb.ops.replica_id(self.builder), new_element_type=scalar.shape.dtype)
+        elif word == "reduce":
+            opcode = getattr(xb.ops, str(self.rng.choice(["add", "maximum", "subtract"])))
+            found = xb.ops.all_reduce(scalar, to_apply=opcode, replica_groups=groups)
+        elif word == "gather":
+            halves = ((0, 2), (1, 3))
+            whole = xb.ops.all_gather(vector, all_gather_dimension=0, shard_count=2, replica_groups=halves)
+            found = xb.ops.reshape(
+                xb.ops.slice(whole, start_indices=(1,), limit_indices=(2,), strides=(1,)), new_sizes=()
+            )
+        elif word == "permute":
+            targets = self.rng.permutation(pairs)[: self.rng.integers(1, pairs + 1)]
+            found = xb.ops.collective_permute(
+                scalar, source_target_pairs=[(int(n), int(t)) for n, t in enumerate(targets)]
+            )
+        elif word == "broadcast":
+            found = xb.ops.collective_broadcast(vector, replica_groups=groups[-1:])
+        else:
+            four = xb.ops.broadcast(scalar, sizes=(4,), dimensions=())
+            four = xb.ops.add(four, xb.ops.iota(self.builder, shape=four.shape, iota_dimension=0))
+            if word == "scatter":
+                part = xb.ops.reduce_scatter(four, to_apply=xb.ops.add, scatter_dimension=0, shard_count=4)
+            else:
+                part = xb.ops.all_to_all(four, split_dimension=0, concat_dimension=0, split_count=4)
+                part = xb.ops.slice(part, start_indices=(2,), limit_indices=(3,), strides=(1,))
+            found = xb.ops.reshape(part, new_sizes=())
+        return found
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_what_is_known_on_each_device_is_what_a_run_gives_there(first: int) -> None:
+    counts = {"known": 0, "bounded": 0, "open": 0}
+    for seed in range(first, first + 40):
+        draw = Meeting(seed, parameters=seed % 2)
+        module = module_of(draw.computation(), num_replicas=4)
+        results = execute(module, [draw.arguments() for _ in range(4)])
+        for device, (reading, values) in enumerate(zip(readings(module), results, strict=True)):
+            for n, (leaf, value) in enumerate(zip(flat(reading), values, strict=True)):
+                counts[assert_holds(leaf, value, f"seed {seed}, device {device}, element {n}: {module}")] += 1
+    assert counts["known"] > 800
+
+
+def test_what_a_user_may_have_otherwise_is_not_known() -> None:
+    """Denormal numbers are flushed or kept as a run is told, and so is the order of a fold."""
+    builder = xb.Builder("b")
+    tiny, large = (xb.ops.constant(builder, literal=np.float32(each)) for each in (1e-40, 1.0))
+    parts = xb.ops.constant(builder, literal=np.array([1e8, 1.0, -1e8, 1.0] * 8, np.float32))
+    zero = xb.ops.constant(builder, literal=np.float32(0))
+    folded = xb.ops.reduce((parts,), (zero,), dimensions=(0,), to_apply=xb.ops.add)
+    roots = [xb.ops.add(tiny, large), xb.ops.compare(tiny, zero, direction="EQ"), folded, xb.ops.add(large, large)]
+    (reading,) = readings(module_of(builder.build(xb.ops.tuple_(roots))))
+    assert [is_value(leaf) for leaf in reading] == [False, False, False, True]
+
+
+def test_only_small_values_are_looked_at() -> None:
+    builder = xb.Builder("long")
+    vectors = [xb.ops.iota(builder, shape=xb.s32[size], iota_dimension=0) for size in (LARGEST, LARGEST + 1)]
+    ((fits, beyond),) = readings(module_of(builder.build(xb.ops.tuple_(vectors))))
+    assert fits.size == LARGEST
+    assert not is_value(beyond)
+
+
+def test_chance_and_what_comes_from_outside_are_not_known() -> None:
+    builder = xb.Builder("b")
+    key = xb.ops.constant(builder, literal=np.array([1, 2], np.uint64))
+    state, bits = xb.rng_bit_generator(key, algorithm="rng_three_fry", shape=xb.u32[2])
+    item, _ = xb.infeed(xb.ops.after_all((), builder=builder), shape=xb.s32[2])
+    called = xb.custom_call(key, custom_call_target="anything", shape=xb.s32[2])
+    roots = [state, bits, item, called]
+    (reading,) = readings(module_of(builder.build(xb.ops.tuple_(roots))))
+    assert not any(is_value(leaf) for leaf in flat(reading))

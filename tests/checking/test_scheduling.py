@@ -1,0 +1,475 @@
+"""The verdict before the run: the cases, orders and schedules, control flow, repairs, reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter import Stopped, execute
+from tests.conformance.deadlock import failure, main, unnamed, verdict_failure
+from tests.conformance.deadlock_programs import prepared
+from tests.support.small_programs import Item, all_reduce, case_of, crossed, transfer
+from xbuild.core.op import OPS
+
+FILE = Path(__file__).parents[1] / "data" / "deadlock_cases.json"
+CASES: list[dict[str, Any]] = json.loads(FILE.read_text())["cases"]
+
+
+def parametrized(cases: Sequence[Mapping[str, Any]]) -> Any:
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in cases])
+
+
+def opcodes(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for item in items:
+        yield {"host-callback": "custom_call", "compute": "negate"}.get(item["op"], item["op"].replace("-", "_"))
+        for inner in (item.get("condition", ()), item.get("body", ()), *item.get("branches", ())):
+            yield from opcodes(inner)
+
+
+def exists(case: Mapping[str, Any]) -> bool:
+    return all(opcode in OPS for items in case["programs"].values() for opcode in opcodes(items))
+
+
+@parametrized(CASES)
+def test_verdict(case: Mapping[str, Any]) -> None:
+    assert verdict_failure(case, xb.check(prepared(case).program)) is None
+
+
+@parametrized([case for case in CASES if exists(case)])
+def test_case(case: Mapping[str, Any]) -> None:
+    assert failure(case) is None
+
+
+@parametrized([case for case in CASES if case["verdict"] in ("deadlock", "error")])
+def test_reports_are_plain(case: Mapping[str, Any]) -> None:
+    verdict = xb.check(prepared(case).program)
+    text = str(verdict)
+    assert text.isascii()
+    assert text.startswith(f"{verdict.kind}: ")
+    assert len(text.splitlines()) < 30
+    assert json.loads(json.dumps(verdict.to_dict()))["kind"] == verdict.kind
+
+
+# What a runner itself must do.
+
+
+WRONG = [
+    {**crossed(), "verdict": "ok"},
+    {**crossed(), "must_name": ["send3"]},
+    {**crossed(), "must_name": ["end1"]},
+    {**crossed(), "blocked": {"0": ["send1"], "1": ["recv1"]}},
+    {**crossed(), "blocked": {"0": ["send1"]}},
+    {**crossed("free"), "verdict": "deadlock"},
+    {**crossed(), "verdict": "error", "error_kind": "cycle"},
+    {**crossed("free"), "verdict": "runtime", "runtime_outcome": "deadlock"},
+    case_of([{"op": "no-such-op", "name": "x", "deps": []}]),
+]
+RIGHT = [
+    {**crossed(), "must_name": ["SEND1", "f32( 4 )"], "blocked": {"1": ["send2"], "0": ["send1"]}},
+    {**crossed(), "verdict": "ok", "also_accept": ["deadlock"]},
+    {**crossed("free"), "verdict": "ok"},
+    case_of([all_reduce(1)], [all_reduce(1)]),
+]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_runner_tells_what_is_wrong(case: Mapping[str, Any]) -> None:
+    assert failure(case)
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_a_runner_lets_pass_what_is_right(case: Mapping[str, Any]) -> None:
+    assert failure(case) is None
+
+
+def test_a_runner_counts_and_tells_by_its_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "cases.json"
+    file.write_text(json.dumps({"cases": [*WRONG, *RIGHT]}))
+    assert main([str(file)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == f"{len(RIGHT)} passed, {len(WRONG)} failed"
+
+
+@pytest.mark.parametrize(
+    ("fact", "named"), [("send1", True), ("1", False), ("send", False), ("F32[4]", True), ("w", True), ("3", True)]
+)
+def test_facts_are_whole_tokens(fact: str, named: bool) -> None:
+    assert (not unnamed("send1 of w, trip 3: f32(4) send_done", [fact])) == named
+
+
+# What is recorded, ordered, given.
+
+
+def test_the_recorded_order_stays_where_it_runs() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 1, 0)
+    program = prepared(case_of([*recv2, *send1], [*send2, *recv1], schedule="free")).program
+    verdict = xb.check(program)
+    assert (verdict.kind, verdict.scope) == ("ok", "found")
+    assert verdict.orders(0) == ()
+    assert verdict.schedule[1] == program.modules[1].entry.instructions  # type: ignore[union-attr]
+
+
+def test_a_found_order_is_a_whole_order() -> None:
+    program = prepared(crossed("free")).program
+    verdict = xb.check(program)
+    for device, order in verdict.schedule.items():
+        entry = program.modules[device].entry  # type: ignore[union-attr]
+        place = {instruction: n for n, instruction in enumerate(order)}
+        assert set(order) == set(entry.instructions)
+        assert all(place[o] < place[i] for i in order for o in (*i.operands, *i.control))
+        assert dict(verdict.orders(device)).get(entry, entry.instructions) == order
+
+
+def test_one_order_by_dependencies_is_every_schedule() -> None:
+    (send1, recv1) = transfer(1, 0, 1)
+    verdict = xb.check(prepared(case_of(send1, recv1, schedule="free")).program)
+    assert (verdict.kind, verdict.scope) == ("ok", "every")
+
+
+def test_a_schedule_is_given_by_names() -> None:
+    program = prepared(crossed("free")).program
+    recorded = {d: [i.name for i in m.entry.instructions] for d, m in program.modules.items()}  # type: ignore[union-attr]
+    assert xb.check(program, schedule=recorded).kind == "deadlock"
+    assert xb.check(program).kind == "ok"
+    short = {0: recorded[0][:-1], 1: recorded[1]}
+    assert xb.check(program, schedule=short).findings[0].kind == "bad_schedule"
+    with pytest.raises(KeyError, match="nonsense"):
+        xb.check(program, schedule={0: ["nonsense"]})
+
+
+def test_send_buffers_let_a_send_go_on() -> None:
+    program = prepared(crossed()).program
+    refused = xb.check(program)
+    assert "send_buffers=1" in refused.findings[0].note
+    assert xb.check(program, send_buffers=1).kind == "ok"
+
+
+def test_schedule_raises_where_there_is_none() -> None:
+    with pytest.raises(xb.ScheduleError, match=r"deadlock: \S+ of device 0 and \S+ of device 1 wait for each other"):
+        xb.schedule(prepared(crossed()).program)
+
+
+def test_dead_code_is_checked() -> None:
+    assert xb.check(prepared(crossed()).program).refused
+
+
+# Control flow.
+
+
+def spmd(body: Any, *shapes: Any, replicas: int = 2, **more: Any) -> xb.Module:
+    return xb.Module("m", xb.computation(*shapes)(body), num_replicas=replicas, **more)
+
+
+def total(x: xb.Value, **attributes: Any) -> xb.Value:
+    return xb.ops.all_reduce(x, to_apply=xb.add, **attributes)
+
+
+def counted(limit: Any, step: Any) -> Any:
+    """A loop to a limit that the state carries, with another leaf that varies."""
+
+    def program(*arguments: xb.Value) -> xb.Value:
+        builder = arguments[0].builder
+        zero = xb.ops.constant(builder, literal=np.int32(0))
+        state = xb.ops.tuple_([zero, limit(*arguments), arguments[0]])
+
+        def condition(state: xb.Value) -> xb.Value:
+            counter, bound, _ = state
+            return xb.ops.compare(counter, bound, direction="LT")
+
+        def body(state: xb.Value) -> xb.Value:
+            counter, bound, x = state
+            one = xb.ops.constant(state.builder, literal=np.int32(1))
+            return xb.ops.tuple_([xb.ops.add(counter, one), bound, step(x)])
+
+        return xb.ops.while_(state, condition=condition, body=body)
+
+    return program
+
+
+def a_constant(x: xb.Value, *rest: xb.Value) -> xb.Value:
+    return xb.ops.constant(x.builder, literal=np.int32(3))
+
+
+def test_a_counter_is_uniform_beside_what_varies() -> None:
+    verdict = xb.check(spmd(counted(a_constant, total), xb.f32[2]))
+    assert (verdict.kind, verdict.scope) == ("ok", "every")
+
+
+def test_a_limit_of_each_device_is_data() -> None:
+    verdict = xb.check(spmd(counted(lambda x, n: n, total), xb.f32[2], xb.s32[()]))
+    assert verdict.kind == "depends"
+    assert "if the predicate of while" in str(verdict)
+    assert "differs between devices 0 and 1" in str(verdict)
+
+
+def test_an_all_reduced_limit_is_uniform() -> None:
+    largest = spmd(counted(lambda x, n: xb.ops.all_reduce(n, to_apply=xb.maximum), total), xb.f32[2], xb.s32[()])
+    assert xb.check(largest).kind == "ok"
+
+
+@pytest.mark.parametrize(("inner", "kind"), [([(0, 1), (2, 3)], "ok"), ([(0, 2), (1, 3)], "depends"), ([], "depends")])
+def test_groups_that_agree_may_meet(inner: Any, kind: str) -> None:
+    halves = [(0, 1), (2, 3)]
+    limit = lambda x, n: xb.ops.all_reduce(n, to_apply=xb.maximum, replica_groups=halves)  # noqa: E731
+    program = spmd(counted(limit, lambda x: total(x, replica_groups=inner)), xb.f32[2], xb.s32[()], replicas=4)
+    assert xb.check(program).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind"),
+    [
+        ([[(0, 1), (2, 3)], [(0, 2), (1, 3)]], "ok"),
+        ([[(0, 1), (2, 3)], [(0, 3), (1, 2)]], "ok"),
+        ([[(0, 1), (2, 3)], [(0, 1), (2, 3)]], "depends"),
+        ([[(0, 1, 2), (3,)], [(0, 3), (1,), (2,)]], "depends"),
+        ([[(0, 1, 2), (3,)], [(0, 3), (1, 2)]], "depends"),
+    ],
+)
+def test_a_limit_that_is_reduced_along_one_axis_after_the_other(groups: Any, kind: str) -> None:
+    def limit(x: xb.Value, n: xb.Value) -> xb.Value:
+        for each in groups:
+            n = xb.ops.all_reduce(n, to_apply=xb.maximum, replica_groups=each)
+        return n
+
+    assert xb.check(spmd(counted(limit, total), xb.f32[2], xb.s32[()], replicas=4)).kind == kind
+
+
+def by_replica(x: xb.Value, *rest: xb.Value) -> xb.Value:
+    one = xb.ops.constant(x.builder, literal=np.int32(1))
+    return xb.ops.add(xb.convert(xb.ops.replica_id(x.builder), xb.s32), one)
+
+
+def test_trips_by_replica_id_are_refused() -> None:
+    verdict = xb.check(spmd(counted(by_replica, total), xb.f32[2]))
+    assert verdict.findings[0].kind == "trip_count_mismatch"
+    assert "runs 1 trip on device 0 and 2 trips on device 1" in str(verdict)
+
+
+def test_partitions_of_a_replica_agree_on_its_id() -> None:
+    step = lambda x: total(x, replica_groups=[(0, 1), (2, 3)], channel_id=1, use_global_device_ids=True)  # noqa: E731
+    assert xb.check(spmd(counted(by_replica, step), xb.f32[2], num_partitions=2)).kind == "ok"
+
+
+def chosen(index: Any) -> Any:
+    """A collective in one branch only."""
+
+    def program(*arguments: xb.Value) -> xb.Value:
+        x = arguments[0]
+        return xb.ops.conditional(index(*arguments), (x, x), branch_computations=(total, lambda x: xb.ops.negate(x)))
+
+    return program
+
+
+def is_first(x: xb.Value) -> xb.Value:
+    zero = xb.ops.constant(x.builder, literal=np.uint32(0))
+    return xb.ops.compare(xb.ops.replica_id(x.builder), zero, direction="EQ")
+
+
+def test_a_collective_that_only_one_branch_reaches() -> None:
+    module = spmd(chosen(is_first), xb.f32[2])
+    verdict = xb.check(module)
+    assert verdict.kind == "deadlock"
+    assert verdict.findings[0].cause == "MISSING_MEMBER"
+    assert "device 1 never comes to all-reduce" in str(verdict)
+    with pytest.raises(Stopped):
+        execute(module, [[[1.0, 2.0]]] * 2, check=False)
+
+
+def test_a_branch_by_data_depends() -> None:
+    module = spmd(chosen(lambda x, p: p), xb.f32[2], xb.pred[()])
+    assert xb.check(module).kind == "depends"
+    execute(module, [[[1.0, 2.0], True]] * 2)
+    with pytest.raises(Stopped):
+        execute(module, [[[1.0, 2.0], True], [[1.0, 2.0], False]])
+
+
+def test_branches_without_communication_are_nobodys_business() -> None:
+    def program(x: xb.Value, p: xb.Value) -> xb.Value:
+        return total(xb.ops.conditional(p, (x, x), branch_computations=(xb.ops.negate, xb.ops.abs)))
+
+    assert xb.check(spmd(program, xb.f32[2], xb.pred[()])).kind == "ok"
+
+
+def loop(name: str, body: list[Item], trips: int = 2, known: bool = True) -> Item:
+    counts = {str(device): trips for device in range(4)}
+    return {
+        "op": "while",
+        "name": name,
+        "deps": [],
+        "trips": counts,
+        "trips_known": known,
+        "condition": [],
+        "body": body,
+    }
+
+
+def call(name: str, body: list[Item]) -> Item:
+    return {"op": "call", "name": name, "deps": [], "body": body}
+
+
+def test_different_trips_of_different_programs_are_refused() -> None:
+    send, recv = transfer(1, 0, 1)
+    verdict = xb.check(prepared(case_of([loop("a", send, 3)], [loop("b", recv, 2)])).program)
+    assert verdict.findings[0].kind == "trip_count_mismatch"
+
+
+def test_a_deadlock_inside_a_loop_is_found_and_repaired() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 1, 0)
+    verdict = xb.check(prepared(case_of([loop("a", [*send1, *recv2])], [loop("b", [*send2, *recv1])])).program)
+    assert verdict.kind == "deadlock"
+    assert "in while a" in str(verdict)
+    assert verdict.repair is not None
+    assert verdict.repair.text == "on device 1 move recv1 before send2"
+    assert [c.name for c, _ in verdict.repair.orders[1]] == ["b_body"]
+
+
+def test_a_free_loop_body_is_reordered_and_runs() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 1, 0)
+    case = case_of([loop("a", [*send1, *recv2])], [loop("b", [*send2, *recv1])], schedule="free")
+    made = prepared(case)
+    verdict = xb.check(made.program)
+    assert verdict.kind == "ok"
+    assert any(c.name.endswith("_body") for device in (0, 1) for c, _ in verdict.orders(device))
+    assert failure(case) is None
+
+
+def test_two_loops_that_would_have_to_be_one() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 0, 1)
+    case = case_of([loop("a", send1), loop("b", send2)], [loop("c", [*recv1, *recv2])])
+    verdict = xb.check(prepared(case).program)
+    assert verdict.findings[0].kind == "companion_conflict"
+    assert {"a", "b"} <= {i.name for i in verdict.findings[0].instructions}
+
+
+def test_calls_are_entered() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 0, 1)
+    case = case_of([call("a", send1), call("b", send2)], [call("c", [*recv1, *recv2])])
+    assert failure(case) is None
+    assert failure({**case, "schedule": "free"}) is None
+
+
+def test_crossed_calls() -> None:
+    (send1, recv1), (send2, recv2) = transfer(1, 0, 1), transfer(2, 1, 0)
+    case = case_of([call("a", [*send1]), call("b", [*recv2])], [call("c", [*send2]), call("d", [*recv1])])
+    verdict = xb.check(prepared(case).program)
+    assert verdict.kind == "deadlock"
+    assert verdict.repair is not None
+    assert "move d before c" in verdict.repair.text
+    assert failure({**case, "schedule": "free"}) is None
+
+
+def test_a_call_cannot_be_left_and_entered_again() -> None:
+    (send1, recv1), (send2, recv2), (send3, recv3) = transfer(1, 0, 1), transfer(2, 1, 0), transfer(3, 0, 1)
+    recv2[0]["deps"], recv2[1]["deps"] = [], ["recv2"]
+    first = [call("a", [*send1, {**send3[0], "deps": ["sent1"]}, send3[1]]), call("b", recv2)]
+    second = [call("c", [*recv1]), call("d", [{**send2[0], "deps": []}, send2[1]]), call("e", recv3)]
+    second[1]["deps"], second[2]["deps"] = ["c"], ["d"]
+    verdict = xb.check(prepared(case_of(first, second, schedule="free")).program)
+    assert verdict.findings[0].kind == "companion_conflict"
+    assert "inline" in str(verdict)
+
+
+# Programs for each device, transfers in one program, groups.
+
+
+def ring(replicas: int, sends_first: bool, scheduled: bool) -> xb.Module:
+    pairs = [(r, (r + 1) % replicas) for r in range(replicas)]
+
+    def program(x: xb.Value) -> xb.Value:
+        token = xb.ops.after_all((), builder=x.builder)
+        if sends_first:
+            sent = xb.ops.send(x, token, channel_id=1, source_target_pairs=pairs)
+        posted = xb.ops.recv(token, shape=x.shape, channel_id=1, source_target_pairs=pairs)
+        if not sends_first:
+            sent = xb.ops.send(x, token, channel_id=1, source_target_pairs=pairs)
+        taken = xb.ops.get_tuple_element(xb.ops.recv_done(posted, channel_id=1), index=0)
+        xb.ops.send_done(sent, channel_id=1)
+        return taken
+
+    return spmd(program, xb.f32[2], replicas=replicas, is_scheduled=scheduled)
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 64])
+def test_a_ring_in_one_program(replicas: int) -> None:
+    inputs = [[[float(r), 0.0]] for r in range(replicas)]
+    for program in (ring(replicas, False, True), ring(replicas, True, False)):
+        assert xb.check(program).kind == "ok"
+        assert [result[0] for result in execute(program, inputs)] == [float(r - 1) % replicas for r in range(replicas)]
+    refused = xb.check(ring(replicas, True, True))
+    assert refused.kind == "deadlock"
+    assert refused.repair is not None
+    assert refused.repair.text.startswith("move recv")
+    assert len(str(refused).splitlines()) < 20
+
+
+def test_a_chain_in_one_program_has_ends() -> None:
+    def program(x: xb.Value) -> xb.Value:
+        token, pairs = xb.ops.after_all((), builder=x.builder), [(0, 1), (1, 2)]
+        posted = xb.ops.recv(token, shape=x.shape, channel_id=1, source_target_pairs=pairs)
+        xb.ops.send_done(xb.ops.send(x, token, channel_id=1, source_target_pairs=pairs), channel_id=1)
+        return xb.ops.get_tuple_element(xb.ops.recv_done(posted, channel_id=1), index=0)
+
+    module = spmd(program, xb.f32[()], replicas=3)
+    assert xb.check(module).kind == "ok"
+    assert execute(module, [[1.0], [2.0], [3.0]]) == [0.0, 1.0, 2.0]
+
+
+def test_names_tell_collectives_where_ids_are_shared() -> None:
+    def module(first: str, second: str) -> xb.Module:
+        def program(x: xb.Value) -> xb.Value:
+            return total(total(x, channel_id=1, name=first), channel_id=1, name=second)
+
+        return spmd(program, xb.f32[2])
+
+    assert xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("a", "b")})).kind == "ok"
+    assert xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("b", "a")})).kind == "deadlock"
+    missing = xb.check(xb.ModuleGroup({0: module("a", "b"), 1: module("a", "c")}))
+    assert missing.findings[0].kind == "missing_participant"
+
+
+def test_devices_that_do_not_exist() -> None:
+    send, _ = transfer(1, 0, 7)
+    _, recv = transfer(1, 0, 1)
+    assert xb.check(prepared(case_of(send, recv)).program).findings[0].kind == "device_out_of_range"
+
+
+def test_two_peers_that_name_others() -> None:
+    send, _ = transfer(1, 0, 1)
+    _, recv = transfer(1, 2, 1)
+    verdict = xb.check(prepared(case_of(send, recv, [])).program)
+    assert verdict.findings[0].kind == "peer_mismatch"
+    assert not unnamed(str(verdict), ["send1", "recv1", "0", "2"])
+
+
+def test_infeed_counts_are_proof() -> None:
+    items = [{"op": "infeed", "name": "a", "deps": []}, {"op": "infeed", "name": "b", "deps": ["a"]}]
+    program = prepared(case_of(items, items)).program
+    assert xb.check(program).kind == "depends"
+    assert xb.check(program, infeed={0: 2, 1: 2}).kind == "ok"
+    starved = xb.check(program, infeed={0: 2, 1: 1})
+    assert (starved.kind, starved.findings[0].kind) == ("deadlock", "infeed_starved")
+    assert "the infeed of device 1 has no item for b" in str(starved)
+
+
+def test_a_starved_device_is_the_cause_and_not_its_victims() -> None:
+    items = [{"op": "infeed", "name": "a", "deps": []}, {**all_reduce(1), "deps": ["a"]}]
+    verdict = xb.check(prepared(case_of(items, items, items)).program, infeed=[1, 1, 0])
+    assert verdict.findings[0].kind == "infeed_starved"
+    assert verdict.findings[0].blocked[2][0].name == "a"
+    assert "the infeed of device 2" in str(verdict)
+
+
+def test_many_devices_of_one_program_need_no_graph() -> None:
+    def program(x: xb.Value) -> xb.Value:
+        for _ in range(300):
+            x = total(xb.ops.multiply(x, x))
+        return x
+
+    verdict = xb.check(spmd(program, xb.f32[4], replicas=1024))
+    assert (verdict.kind, verdict.scope) == ("ok", "every")
+    assert len(verdict.schedule) == 1024

@@ -1,0 +1,1 @@
+"""Tests of recording: builder, errors, nesting, groups of devices."""

@@ -1,0 +1,1 @@
+"""Tests of programs and arrays that come from elsewhere."""

@@ -1,0 +1,1 @@
+"""Tests of runs: values, devices, strict mode, engines, custom calls, provenance."""

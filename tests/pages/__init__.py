@@ -1,0 +1,1 @@
+"""Tests of step pages and of `xbuild step`."""

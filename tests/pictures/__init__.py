@@ -1,0 +1,1 @@
+"""Tests of pictures: layout, views, data, formats, lanes."""

@@ -1,0 +1,1 @@
+"""Tests of shapes and of the rules that infer them."""

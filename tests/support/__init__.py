@@ -1,0 +1,1 @@
+"""What tests share: comparison of results, facts in messages, random programs, slow references."""

@@ -1,0 +1,137 @@
+"""The folders as an architecture: imports point one way, without a cycle; no large folder, no public name hidden."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import networkx as nx
+import pytest
+
+import interpreter
+import shape_inference
+import xbuild as xb
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("shape_inference", "xbuild", "interpreter")
+
+# Lowest first: a folder imports folders of its own package that stand before it, and none after it.
+ORDER = {
+    "xbuild": (
+        "core", "process", "ops", "properties", "derived.support", "derived", "special_functions", "decompositions",
+        "text.spelling", "text.codecs",
+        "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
+        "checking.deadlock", "checking.scenarios", "checking", "editing", "traces", "pictures.model", "pictures.layout",
+        "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
+        "reference", "cli",
+    ),
+    "interpreter": (
+        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",
+    ),
+}  # fmt: skip
+FAMILIES = {
+    "xbuild.ops",
+    "xbuild.derived",
+    "shape_inference.ops",
+    "interpreter.ops",
+    "tests.cases",
+    "tests.oracle.draw",
+}
+MOST_FILES = 20
+REACHES_THE_INTERPRETER = {"xbuild.running"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def folder(module: str) -> str:
+    """The package that a module stands in; a package itself is its own."""
+    return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run, in the module and inside functions, without those for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        else:
+            yield from statements(child)
+
+
+def imported(module: str) -> Iterator[str]:
+    """The modules of the three packages that a module imports."""
+    base = folder(module).split(".")
+    for statement in statements(ast.parse(MODULES[module].read_text())):
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        else:
+            outer = base[: len(base) - statement.level + 1] if statement.level else []
+            whole = ".".join([*outer, *filter(None, [statement.module])])
+            names = [f"{whole}.{a.name}" if f"{whole}.{a.name}" in MODULES else whole for a in statement.names]
+        yield from (name for name in names if name in MODULES)
+
+
+def edges() -> Iterator[tuple[str, str]]:
+    """Which folder imports which; the roots of the packages stand above their folders and give their public names."""
+    for module in MODULES:
+        if module in PACKAGES or folder(module) in PACKAGES:
+            continue
+        for other in imported(module):
+            if other not in PACKAGES and folder(module) != folder(other):
+                yield folder(module), folder(other)
+
+
+def test_folders_import_each_other_without_a_cycle() -> None:
+    graph = nx.DiGraph(sorted(set(edges())))
+    assert [sorted(component) for component in nx.strongly_connected_components(graph) if len(component) > 1] == []
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_folders_import_only_what_stands_below(package: str) -> None:
+    rank = {f"{package}.{name}": number for number, name in enumerate(ORDER[package])}
+    inside = {folder(module) for module in MODULES if module.startswith(f"{package}.")} - {package}
+    assert inside - {f"{package}.text"} == rank.keys(), "each folder has its place in ORDER"
+    upward = {(a, b) for a, b in edges() if a in rank and b in rank and rank[b] > rank[a]}
+    assert upward == set()
+
+
+def test_no_folder_is_large() -> None:
+    counts = Counter(str(p.parent.relative_to(ROOT)).replace("/", ".") for p in MODULES.values())
+    for path in (ROOT / "tests").rglob("*.py"):
+        counts[str(path.parent.relative_to(ROOT)).replace("/", ".")] += 1
+    assert {name: n for name, n in counts.items() if n > MOST_FILES and name not in FAMILIES} == {}
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """After every module is imported, each public name of a package is still what it was before."""
+    packages = (xb, interpreter, shape_inference)
+    before = {(p.__name__, name): value for p in packages for name, value in vars(p).items() if name[0] != "_"}
+    for package in packages:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+    after = {(p.__name__, name): value for p in packages for name, value in vars(p).items()}
+    changed = [key for key, value in before.items() if not isinstance(value, ModuleType) and after[key] is not value]
+    assert changed == []
+
+
+@pytest.mark.parametrize("package", [xb, interpreter, shape_inference], ids=lambda p: p.__name__)
+def test_every_public_name_is_still_there(package: ModuleType) -> None:
+    names = (ROOT / "tests" / "data" / "public_names" / f"{package.__name__}.txt").read_text().split()
+    assert [name for name in names if not hasattr(package, name)] == []

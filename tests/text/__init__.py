@@ -1,0 +1,1 @@
+"""Tests of HLO text, out and in."""

@@ -1,0 +1,8 @@
+"""The verdict before the run: may these programs deadlock, in which order can they run, and what would mend them."""
+
+from .model.verdict import Finding as Finding
+from .model.verdict import Repair as Repair
+from .model.verdict import Verdict as Verdict
+from .stages import ScheduleError as ScheduleError
+from .stages import check as check
+from .stages import schedule as schedule

@@ -1,0 +1,185 @@
+"""What can be told of values before there are any: a walk over a program that follows calls, loops and branches.
+
+One walk, two readings: which devices agree on a value (`uniformity`), and which values are known (`constants`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, TypeAlias
+
+from attrs import define, field
+
+from shape_inference import AnyShape, RuleTable, TupleShape
+
+from ...core.graph import Computation, Instruction
+from ...process.deadline import ask
+from ...properties.effects import Path, steps
+from ...properties.order import linear
+from ..model.scans import parted, results_of, whole
+
+Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tuple
+Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
+Key: TypeAlias = tuple[Any, ...]
+
+_SAME = ("copy", "opt_barrier", "add_dependency")
+_UNKNOWN = object()
+
+
+class TooMuchError(Exception):
+    """The walk would read more instructions than are worth it: by calls of calls there may be 2^60."""
+
+
+def way_of(path: Path) -> Key:
+    """What tells the calls on the way from others."""
+    return (*((id(step.instruction), step.role) for step in path),)
+
+
+def key_of(instruction: Instruction, path: Path) -> Key:
+    """What tells a place of a program from every other."""
+    return (*way_of(path), id(instruction))
+
+
+@define(eq=False)
+class Analysis(ABC):
+    """A walk with one table of rules; `decides` is what is said of each predicate, index or trip count."""
+
+    most: ClassVar[int] = 3_000_000
+    rules: RuleTable
+    decides: dict[Key, Leaf] = field(factory=dict, init=False)
+    work: int = field(default=0, init=False)
+    _found: dict[Hashable, Reading] = field(factory=dict, init=False)
+
+    @abstractmethod
+    def join(self, a: Leaf, b: Leaf) -> Leaf:
+        """What holds of a value that may be the one or the other."""
+
+    @abstractmethod
+    def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
+        """What holds of the number of trips of a scan."""
+
+    @abstractmethod
+    def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
+        """What an op without a rule of its own gives, by what its operands are."""
+
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        """What a call is known by, where another of the same form would find the same; None where it may not."""
+        return None
+
+    def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
+        """The reading of the root, by that of the parameters; what is called again in the same form is read once.
+
+        Raises TooMuchError where it would come to more than `most` instructions.
+        """
+        form = self.form(computation, parameters, path) if path else None
+        if form is None:
+            return self._run(computation, parameters, path)
+        found = self._found.get(form, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._found[form] = self._run(computation, parameters, path)
+        return found
+
+    def _run(self, computation: Computation, parameters: list[Reading], path: Path) -> Reading:
+        self.work += len(computation.instructions)
+        if self.work > self.most:
+            raise TooMuchError
+        ask()
+        known: dict[Instruction, Reading] = dict(zip(computation.parameters, parameters, strict=True))
+        for instruction in linear(computation) or ():
+            if instruction not in known:
+                known[instruction] = self._read(instruction, [known[o] for o in instruction.operands], path)
+        return known[computation.root]
+
+    def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        opcode = instruction.opcode
+        if opcode in _FOLLOWED:
+            return _FOLLOWED[opcode](self, instruction, operands, path)
+        if opcode in self.rules:
+            return self.rules[opcode](self, instruction, *operands)
+        if opcode in _SAME:
+            return operands[0]
+        return spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+
+    def tupled(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        return (*operands,)
+
+    def element(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        return operands[0][instruction.attributes.index]
+
+    def call(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        step = next(steps(instruction))
+        return self.run(step.computation, operands, (*path, step))
+
+    def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The state after any number of trips: joined with that of one more, until it stays."""
+        condition, body = steps(instruction)
+        state = operands[0]
+        while True:
+            holds = self.run(condition.computation, [state], (*path, condition))
+            following = self.joined(state, self.run(body.computation, [state], (*path, body)))
+            if following == state:
+                break
+            state = following
+        self.decide(instruction, path, holds)
+        return self.mapped(state, lambda leaf: self.join(leaf, holds))
+
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The results after any number of trips, joined with what says how many."""
+        (body,) = steps(instruction)
+        count = self.counted(instruction, operands)
+        self.decide(instruction, path, count)
+        slices, carries = parted(instruction, operands)
+        while True:
+            root = self.run(body.computation, [*slices, *carries], (*path, body))
+            outputs, following = results_of(instruction, root)
+            joined = [*map(self.joined, carries, following)]
+            if joined == carries:
+                break
+            carries = joined
+        return self.mapped(whole(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
+
+    def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The result of any branch, joined with what decides between them."""
+        index = operands[0]
+        self.decide(instruction, path, index)
+        results = [
+            self.run(s.computation, [o], (*path, s)) for s, o in zip(steps(instruction), operands[1:], strict=True)
+        ]
+        result = results[0]
+        for each in results[1:]:
+            result = self.joined(result, each)
+        return self.mapped(result, lambda leaf: self.join(leaf, index))
+
+    def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
+        """Remember what decides at this place, for all the times that the walk comes there."""
+        key = key_of(instruction, path)
+        self.decides[key] = self.join(self.decides[key], leaf) if key in self.decides else leaf
+
+    def joined(self, a: Reading, b: Reading) -> Reading:
+        if isinstance(a, tuple):
+            return tuple(self.joined(x, y) for x, y in zip(a, b, strict=True))
+        return self.join(a, b)
+
+    def mapped(self, reading: Reading, change: Callable[[Leaf], Leaf]) -> Reading:
+        return tuple(self.mapped(each, change) for each in reading) if isinstance(reading, tuple) else change(reading)
+
+
+_FOLLOWED: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Reading]] = {
+    "tuple": lambda analysis, *of: analysis.tupled(*of),
+    "get_tuple_element": lambda analysis, *of: analysis.element(*of),
+    "call": lambda analysis, *of: analysis.call(*of),
+    "fusion": lambda analysis, *of: analysis.call(*of),
+    "while": lambda analysis, *of: analysis.loop(*of),
+    "scan": lambda analysis, *of: analysis.scan(*of),
+    "conditional": lambda analysis, *of: analysis.branches(*of),
+}
+
+
+def flat(reading: Reading) -> list[Leaf]:
+    return [leaf for each in reading for leaf in flat(each)] if isinstance(reading, tuple) else [reading]
+
+
+def spread(leaf: Leaf, shape: AnyShape) -> Reading:
+    """The same leaf for every leaf of a shape."""
+    return tuple(spread(leaf, element) for element in shape.elements) if isinstance(shape, TupleShape) else leaf

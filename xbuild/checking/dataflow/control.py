@@ -1,0 +1,190 @@
+"""Whether devices that meet inside a loop or conditional go through it alike: proved, disproved, or left to data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from attrs import Factory, define, field
+
+from shape_inference import Shape
+
+from ...core.graph import Instruction, Module
+from ...properties.effects import LOOPS, Path, Step, steps
+from ...properties.sites import Site
+from ..model.branches import decider_row
+from ..model.describe import finding, named
+from ..model.program import Program, devices_text
+from ..model.verdict import Finding
+from .analysis import key_of
+from .backward_slice import Needed, needed
+from .cross_device_values import Values
+from .facts import Facts
+from .known import propagated
+from .replication import Uniformity, uniformity
+
+Member = tuple[int, Site]
+
+
+@define(eq=False)
+class Control:
+    """What is known of predicates and trips, asked for only where something hangs on it."""
+
+    program: Program
+    assumed: Mapping[Hashable, int] = field(factory=dict)
+    values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
+    _agreements: dict[Module, tuple[dict[int, int], Uniformity]] = field(factory=dict, init=False)
+    _facts: dict[Any, Facts] = field(factory=dict, init=False)
+    _slices: list[Mapping[Module, Needed]] = field(factory=list, init=False)
+
+    def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
+        """The same, where these places of devices decide in these ways."""
+        found = Control(self.program, assumed, self.values)
+        found._agreements, found._facts, found._slices = self._agreements, self._facts, self._slices
+        return found
+
+    def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
+        """The branch that a conditional takes on this device, or a loop's trips: where that is known, or assumed."""
+        place, ways = key_of(instruction, path), self.ways(device, instruction, path)
+        return self.assumed.get((device, place)) if ways is None or len(ways) != 1 else next(iter(ways))
+
+    def ways(self, device: int, instruction: Instruction, path: Path) -> frozenset[int] | None:
+        """All branches that a conditional may take on this device, or all numbers of trips, where these are known."""
+        return self._known(device).decides.get(key_of(instruction, path))
+
+    def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
+        """What is decided on this device each time that it comes there, where that is known."""
+        return self._known(device).turns.get(key_of(instruction, path))
+
+    def runs(self, device: int, site: Site) -> bool:
+        """Whether a device may come to a place: not where it is known to take another branch, or to make no trip."""
+        for number, step in enumerate(site.path):
+            ways = self.ways(device, step.instruction, site.path[:number])
+            if ways is not None and not _leads(step, ways):
+                return False
+        return True
+
+    def _known(self, device: int) -> Facts:
+        """The facts of a device: found for all where they give each other what decides, else once for those alike."""
+        module = self.program.class_of[device].module
+        if not self._slices:
+            self._slices.append(needed(self.program, self.values.identity))
+        slices = self._slices[0]
+        if any(each.collectives for each in slices.values()):
+            if not self._facts:
+                self._facts |= propagated(self.program, self.values.identity, slices, self.program.devices)
+            return self._facts[device]
+        key = module, device if slices[module].asks else None
+        if key not in self._facts:
+            self._facts[key] = propagated(self.program, self.values.identity, slices, (device,))[device]
+        return self._facts[key]
+
+    def agree(self, members: Sequence[Member]) -> bool:
+        """Whether these devices decide alike whatever the data, each at its place."""
+        module = self.program.class_of[members[0][0]].module
+        if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
+            deciders = {self.decider(device, site) for device, site in members}
+            return len(deciders) == 1 and None not in deciders
+        places, walk = self._uniform(module)
+        agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
+        if agreement is None:
+            return not walk.gave_up  # the walk never comes there, so nothing runs it
+        return len({agreement.labels[places[device]] for device, _ in members}) == 1
+
+    def decider(self, device: int, site: Site) -> Hashable:
+        """Two places of one decider decide alike in each trip of the loops around; None where nobody knows it."""
+        number = self.values.decided(device, site.instruction, site.path)
+        return None if number is None else (number, form(site.instruction))
+
+    def label(self, device: int, site: Site) -> int:
+        """Devices of one program that have the same label decide alike at this place, whatever the data."""
+        places, walk = self._uniform(self.program.class_of[device].module)
+        agreement = walk.decides.get(key_of(site.instruction, site.path))
+        if agreement is None:
+            return places[device] if walk.gave_up else 0
+        label: int = agreement.labels[places[device]]
+        return label
+
+    def _uniform(self, module: Module) -> tuple[dict[int, int], Uniformity]:
+        if module not in self._agreements:
+            devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
+            walk = uniformity(module.entry, devices, *self.program.grid)
+            self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
+        return self._agreements[module]
+
+    def verdict(self, members: Sequence[Member]) -> Finding | None:
+        """What there is to say of units that run together: nothing where they go alike."""
+        if len(members) == 1 or self.agree(members):
+            return None
+        if members[0][1].instruction.opcode in LOOPS:
+            return self._of_loops(members)
+        return _depends(members, "takes another branch")
+
+    def _of_loops(self, members: Sequence[Member]) -> Finding | None:
+        trips = {device: self.decided(device, site.instruction, site.path) for device, site in members}
+        if None in trips.values():
+            return _depends(members, "runs a different number of times")
+        if len(set(trips.values())) == 1:
+            return None
+        groups: dict[Any, list[int]] = {}
+        for device, count in trips.items():
+            groups.setdefault(count, []).append(device)
+        places = [(devices, dict(members)[devices[0]]) for devices in groups.values()]
+        counts = " and ".join(f"{_trips(count)} on {devices_text(devices)}" for count, devices in groups.items())
+        names = " and ".join(dict.fromkeys(site.instruction.name for _, site in members))
+        return finding(
+            "trip_count_mismatch",
+            f"{names} runs {counts}, and what is inside meets",
+            *places,
+            facts=tuple(_trips(count) for count in groups),
+            cause_text="these loops run together, trip by trip, and one of them ends before the other",
+            repair_text="make the number of trips the same on all of these devices",
+        )
+
+
+def _leads(step: Step, ways: frozenset[int]) -> bool:
+    """Whether what is decided may lead into the computation of a step."""
+    if step.instruction.opcode == "conditional":
+        return [each.computation for each in steps(step.instruction)].index(step.computation) in ways
+    return step.role == "while condition" or ways != {0}
+
+
+def form(unit: Instruction) -> Hashable:
+    """How an index becomes a branch."""
+    return unit.opcode, unit.opcode == "conditional" and (len(unit.called), _is_pred(unit.operands[0]))
+
+
+def _is_pred(value: Instruction) -> bool:
+    return isinstance(value.shape, Shape) and value.shape.dtype.kind == "pred"
+
+
+def _trips(count: int) -> str:
+    return f"{count} trip{'s' * (count != 1)}"
+
+
+def _depends(members: Sequence[Member], what: str) -> Finding:
+    """The condition under which the data bring the devices apart, in words."""
+    sites: dict[Site, list[int]] = {}
+    alike: dict[Any, Site] = {}
+    for device, site in members:
+        sites.setdefault(alike.setdefault(site.key, site), []).append(device)
+    unit = members[0][1].instruction
+    decider = "number of slices" if unit.opcode == "scan" else "predicate"
+    if unit.opcode == "conditional" and not _is_pred(unit.operands[0]):
+        decider = "index"
+    if len(sites) == 1:
+        (site,) = sites
+        condition = f"if the {decider} of {site} differs between {devices_text(sites[site])}"
+    else:
+        first, second = list(sites)[:2]
+        here, there = devices_text(sites[first]), devices_text(sites[second])
+        condition = f"if {named(first.instruction)} of {here} {what} than {second} of {there}"
+    return finding(
+        "data_dependent",
+        condition,
+        *((devices, site) for site, devices in sites.items()),
+        rows=[decider_row(members[0][1], [device for device, _ in members])] if unit.opcode == "conditional" else [],
+        cause="MISSING_MEMBER",
+        cause_text="what is inside meets, and the data decide which of these devices come to it",
+        repair_text=f"make the {decider} the same everywhere: all-reduce (max, or and) what it is computed from",
+    )

@@ -1,0 +1,244 @@
+"""Which values are the same on which devices, whatever the data, of one program or of several: a number for each value.
+
+Two values have one number where they are computed alike from the same, or where a collective has made them one. What a
+loop carries gets its numbers by refinement: all are alike at first, and parted until every trip keeps equals equal.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference import AnyShape, TupleShape
+
+from ...core.graph import Instruction, Module
+from ...properties.effects import LOOPS, Path, base_of, collective_in, has_side_effect, start_of, steps
+from ...properties.sites import Site, collectives_of, reached
+from ..model.flattening import UNITS
+from ..model.program import Program
+from ..model.scans import parted, results_of, slices_of, whole
+from ..structure.meetings import Identities, identities
+from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
+from .replication import SHARED, asks, varies
+from .value_numbering import Carried, Kind, Numbers
+
+MOST_WORK = 40_000  # instructions of all devices together
+MOST_ROUNDS = 20
+MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
+FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
+SAME = ("copy", "opt_barrier", "add_dependency")
+OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
+
+
+@define(eq=False, slots=False)
+class Values:
+    """The numbers of all that is decided in the programs of all devices, found when first asked for."""
+
+    program: Program
+    _kinds: dict[Carried, Kind] = field(factory=dict, init=False)
+
+    def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
+        """The number of what decides at a place; None where that was too much to find out."""
+        return self._numbers.decides.get((device, key_of(instruction, path)))
+
+    def is_steady(self, number: int, path: Path) -> bool:
+        """Whether it is the same in every trip of the loops around a place."""
+        return not any(depth < _depth(path) for depth in self._numbers.trips[number])
+
+    @functools.cached_property
+    def identity(self) -> Identities:
+        return identities(self.program)
+
+    @functools.cached_property
+    def structure(self) -> Any:
+        from ...properties.structure import Structure
+
+        return Structure({})
+
+    @functools.cached_property
+    def _numbers(self) -> Numbers:
+        entries = ((len(each.devices), each.module.entry) for each in self.program.classes)
+        if sum(n * sum(len(c.instructions) for c in reached(entry)) for n, entry in entries) > MOST_WORK:
+            return Numbers({})
+        try:
+            return self._rounds()
+        except TooMuchError:
+            return Numbers({})
+
+    def _rounds(self) -> Numbers:
+        for _ in range(MOST_ROUNDS):
+            numbers = Numbers(self._kinds)
+            for device, each in self.program.class_of.items():
+                walk = _Walk(varies, self, numbers, device, each.module)
+                parameters = each.module.entry.parameters
+                walk.run(each.module.entry, [walk.own(("parameter", n), p.shape) for n, p in enumerate(parameters)])
+            found = numbers.refined()
+            if found == self._kinds:
+                return numbers
+            self._kinds = found
+        return Numbers({})
+
+    def meeting(self, module: Module, site: Site) -> Hashable:
+        """What tells this coming to a collective from others; None where nobody knows which it is."""
+        key, places = self.identity.of(module, site), self._places(module)
+        same = places[key]
+        repeated = len(same) > 1 and any(
+            step.instruction.opcode in UNITS for each in same.values() for step in each.path
+        )
+        return None if repeated else (key, [*same].index(site.key))
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019
+    def _places(self, module: Module) -> dict[Hashable, dict[Key, Site]]:
+        found: dict[Hashable, dict[Key, Site]] = {}
+        for site in collectives_of(module.entry):
+            found.setdefault(self.identity.of(module, site), {})[site.key] = site
+        return found
+
+
+def _depth(path: Path) -> int:
+    return sum(step.instruction.opcode in LOOPS for step in path)
+
+
+@define(eq=False)
+class _Walk(Analysis):
+    """The walk of one device through its program."""
+
+    most = MOST_WALK
+    values: Values
+    numbers: Numbers
+    device: int
+    module: Module
+
+    def join(self, a: Leaf, b: Leaf) -> Leaf:
+        return a if a == b else self.numbers.of("either", (a, b))
+
+    def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
+        """The same of the same, but for regions that ask who the device is."""
+        label = self.values.structure.label(instruction)
+        asking = self.device if any(map(asks, instruction.called)) else None
+        return self.numbers.of((label, asking), leaves)
+
+    def own(self, what: Hashable, shape: AnyShape, path: Path = ()) -> Reading:
+        """What no other device has, or this in another trip."""
+        return self._parts(self.numbers.of(("own", self.device, what), (), range(_depth(path))), shape)
+
+    def _parts(self, number: int, shape: AnyShape) -> Reading:
+        if not isinstance(shape, TupleShape):
+            return number
+        return tuple(
+            self._parts(self.numbers.of(("part", n), (number,)), each) for n, each in enumerate(shape.elements)
+        )
+
+    def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        opcode = instruction.opcode
+        if opcode in FOLLOWED:
+            return super()._read(instruction, operands, path)
+        if opcode in SAME:
+            return operands[0]
+        if opcode in OWN or has_side_effect(instruction):
+            return self.own(key_of(instruction, path), instruction.shape, path)
+        if opcode in ("replica_id", "partition_id"):
+            parts = self.values.program.num_partitions
+            number = self.device // parts if opcode == "replica_id" else self.device % parts
+            return self.numbers.of((opcode, number))
+        start = start_of(instruction) if opcode.endswith("_done") else instruction
+        collective = None if start is None else collective_in(start)
+        if start is not None and collective is not None:
+            return self._met(instruction, start, collective, path)
+        return self._parts(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+
+    def _met(self, instruction: Instruction, start: Instruction, collective: Instruction, path: Path) -> Reading:
+        """The members of a group have the same, where they come there alike."""
+        meeting = self.values.meeting(self.module, Site(path, start))
+        if meeting is None or base_of(collective) not in SHARED or instruction.opcode.endswith("_start"):
+            return self.own(key_of(instruction, path), instruction.shape, path)
+        group = self.values.program.group(collective, self.device)
+        before = [key_of(step.instruction, path[:n]) for n, step in enumerate(path)]
+        ways = [self.numbers.decides.get((self.device, key)) for key in before]
+        made = "met", base_of(collective), meeting, group, tuple(n for n in ways if n is not None)
+        return self._parts(self.numbers.of(made, (), range(_depth(path))), instruction.shape)
+
+    def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
+        self.numbers.decides[self.device, key_of(instruction, path)] = leaf
+
+    def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The state after as many trips as its condition says; what stays as it came in is not carried."""
+        condition, body = steps(instruction)
+        place, depth, numbers = key_of(instruction, path), _depth(path), self.numbers
+        first = flat(operands[0])
+        state = [self._carried((self.device, place, n), leaf) for n, leaf in enumerate(first)]
+        shaped = _shaped(state, operands[0])
+        holds = self.run(condition.computation, [shaped], (*path, condition))
+        after = flat(self.run(body.computation, [shaped], (*path, body)))
+        own = {now: (came, following) for came, now, following in zip(first, state, after, strict=True) if came != now}
+        self.decide(instruction, path, numbers.trips_of(holds, own, depth))
+        return _shaped(self._after(place, depth, holds, [*zip(first, state, after, strict=True)]), operands[0])
+
+    def _after(self, place: Key, depth: int, holds: int, state: Sequence[tuple[int, int, int]]) -> list[int]:
+        """What a loop leaves of each that came in, is so now, and goes on as: that, where no trip changes it."""
+        numbers, result = self.numbers, []
+        for n, (came, now, following) in enumerate(state):
+            at = self.device, place, n
+            if at in numbers.kinds or now != following:
+                kind = numbers.kinds[at].number if at in numbers.kinds else -1
+                numbers.carried[at] = (kind, depth, came, following)
+                result.append(self._ended("after", now, holds, depth))
+            else:
+                result.append(came)
+        return result
+
+    def _ended(self, head: Hashable, now: int, holds: int, depth: int) -> int:
+        """What there is after a loop of what differed from trip to trip inside."""
+        differs = (self.numbers.trips[now] | self.numbers.trips[holds]) - {depth}
+        return self.numbers.of((head, now, holds), (), differs)
+
+    def counted(self, scan: Instruction, operands: list[Reading]) -> int:
+        count, is_bound = slices_of(scan)
+        return self.numbers.of(("count", count), flat((*parted(scan, operands)[0],)) if is_bound else ())
+
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The outputs of all trips, and what the last hands on; slices of one input at one trip are the same."""
+        (body,) = steps(instruction)
+        place, depth, numbers = key_of(instruction, path), _depth(path), self.numbers
+        count, how = (
+            self.counted(instruction, operands),
+            (instruction.attributes.dimension, instruction.attributes.is_reverse),
+        )
+        self.decide(instruction, path, count)
+        inputs, carries = parted(instruction, operands)
+        slices = [numbers.of(("slice", *how, count), (each,), (depth,)) for each in inputs]
+        first = flat((*carries,))
+        state = [self._carried((self.device, place, n), leaf) for n, leaf in enumerate(first)]
+        root = self.run(body.computation, [*slices, *_shaped(state, (*carries,))], (*path, body))
+        outputs, following = results_of(instruction, root)
+        after = self._after(place, depth, count, [*zip(first, state, flat((*following,)), strict=True)])
+        stacked = [self._ended(("stacked", *how), each, count, depth) for each in outputs]
+        return whole(instruction, [*stacked, *_shaped(after, (*carries,))])
+
+    def _carried(self, at: Carried, came: int) -> int:
+        kind = self.numbers.kinds.get(at)
+        return came if kind is None else self.numbers.of(("carried", kind.number), (), kind.trips)
+
+    def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
+        """The result of all branches where that is one, else by what decides between them."""
+        index, taken = operands[0], [*steps(instruction)]
+        self.decide(instruction, path, index)
+        results = [self.run(s.computation, [o], (*path, s)) for s, o in zip(taken, operands[1:], strict=True)]
+        found = []
+        for leaves in zip(*map(flat, results), strict=True):
+            one = len({*leaves}) == 1
+            found.append(leaves[0] if one else self.numbers.of("of", (index, *leaves)))
+        return _shaped(found, results[0])
+
+
+def _shaped(leaves: Sequence[int], like: Reading) -> Reading:
+    """The leaves in the tuples of another reading."""
+    left = iter(leaves)
+
+    def shaped(each: Reading) -> Reading:
+        return tuple(map(shaped, each)) if isinstance(each, tuple) else next(left)
+
+    return shaped(like)

@@ -1,0 +1,201 @@
+"""What devices give each other while values are propagated: collectives of known operands, and who waits for them.
+
+The walks of all devices are coroutines. One that needs the result of a collective stands still until all members have
+brought their operands; where nobody can go on, what is waited for counts as unknown. A coming to a collective is told
+from others by how often the device was there before; where a device may be there any number of times, it always brings
+the same or the result is unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, deque
+from collections.abc import Generator, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from shape_inference import AnyShape, TupleShape
+
+from ...core.graph import Instruction, Module
+from ...properties.device_groups import is_member
+from ...properties.effects import collective_in
+from ...properties.sites import Site, collectives_of
+from ...running import Evaluator, Value, same
+from ..model.program import Program
+from ..structure.meetings import Identities
+from .lattice import Bounds, Leaf, bounded, is_value
+from .ranges import met_bounds
+
+MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
+ANY = "any"  # the turn of a device that may come any number of times
+
+
+class ExhaustedError(Exception):
+    """To find out more would take too long."""
+
+
+class AgainError(Exception):
+    """What a device brought was not all that it brings; `key` says where."""
+
+    def __init__(self, key: Hashable) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+@define(eq=False)
+class Coming:
+    """One meeting of a group: who has brought what, and what each gets; nothing is known of one that failed."""
+
+    start: Instruction
+    group: tuple[int, ...]
+    is_named: bool
+    brought: dict[int, tuple[Leaf, ...]] = field(factory=dict)
+    results: Mapping[int, Any] | None = None
+    failed: bool = False
+    bounds: Bounds | None = None
+    opens: dict[tuple[int, tuple[int, ...]], Leaf] = field(factory=dict)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.failed or self.results is not None
+
+
+@frozen(eq=False)
+class Promise:
+    """A part of what a device gets of a collective."""
+
+    coming: Coming
+    device: int
+    shape: AnyShape
+    at: tuple[int, ...] = ()
+
+    def leaf(self) -> Leaf:
+        """The value, or the one thing that nobody knows; once that is settled."""
+        if self.coming.results is None:
+            return self.coming.opens.setdefault((self.device, self.at), bounded(self.coming.bounds, self.shape))
+        found = self.coming.results[self.device]
+        for each in self.at:
+            found = found[each]
+        return found
+
+
+def promised(coming: Coming, device: int, shape: AnyShape, at: tuple[int, ...] = ()) -> Any:
+    """A promise for each array that a device gets."""
+    if isinstance(shape, TupleShape):
+        return tuple(promised(coming, device, each, (*at, n)) for n, each in enumerate(shape.elements))
+    return Promise(coming, device, shape, at)
+
+
+Walk: TypeAlias = Generator[Coming, None, Any]
+
+
+@define(eq=False, slots=False)
+class Exchange:
+    """All comings to collectives, and how much has been gone through."""
+
+    program: Program
+    identity: Identities
+    banned: frozenset[Hashable] | None  # None where every collective is unknown
+    evaluator: Evaluator = field(factory=Evaluator)
+    steps: int = 0
+    _comings: dict[Hashable, Coming] = field(factory=dict)
+    _turns: Counter[Hashable] = field(factory=Counter)
+    _any: dict[Hashable, tuple[Value, ...] | None] = field(factory=dict)
+    _settled: list[Coming] = field(factory=list)
+    _places: dict[Module, Counter[Hashable]] = field(factory=dict)
+
+    @functools.cached_property
+    def structure(self) -> Any:
+        from ...properties.structure import Structure
+
+        return Structure({})
+
+    def spend(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise ExhaustedError
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is no time for loops trip by trip."""
+        return self.steps > MOST_STEPS // 2
+
+    def bring(self, device: int, site: Site, operands: Sequence[Leaf] | None, is_repeated: bool) -> Coming:
+        """A device comes to a collective; without operands where one of them is not known."""
+        collective = collective_in(site.instruction)
+        assert collective is not None
+        module, group = self.program.class_of[device].module, self.program.group(collective, device)
+        key = self.identity.of(module, site), group
+        coming = self._coming(device, key, site.instruction, is_repeated)
+        if is_repeated and not self._is_same(device, key, operands) and coming.results is not None:
+            raise AgainError(key)
+        if operands is None or (is_repeated and self._any[device, key] is None) or self._is_ambiguous(module, key[0]):
+            self._settle(coming)
+        if not coming.is_settled:
+            assert operands is not None
+            coming.brought[device] = (*operands,)
+            if len(coming.brought) == len(group):
+                self._conclude(coming)
+        return coming
+
+    def _conclude(self, coming: Coming) -> None:
+        """All have come: what each gets, or between what that is."""
+        brought = {member: coming.brought[member] for member in coming.group}
+        if all(is_value(leaf) for leaves in brought.values() for leaf in leaves):
+            self._settle(coming, self.evaluator.met(coming.start, coming.group, coming.is_named, brought))
+        else:
+            coming.bounds = met_bounds(coming.start, brought.values())
+            self._settle(coming)
+
+    def _settle(self, coming: Coming, results: Mapping[int, Any] | None = None) -> None:
+        coming.results, coming.failed = results, results is None
+        self._settled.append(coming)
+
+    def _is_ambiguous(self, module: Module, identity: Hashable) -> bool:
+        """Whether several places of a program are this one collective, so that their order decides who meets."""
+        if module not in self._places:
+            self._places[module] = Counter(self.identity.of(module, site) for site in collectives_of(module.entry))
+        return self._places[module][identity] > 1
+
+    def _coming(self, device: int, key: Hashable, start: Instruction, is_repeated: bool) -> Coming:
+        """The meeting that this coming of the device belongs to."""
+        mine = device, key
+        if not is_repeated and mine in self._any:
+            raise AgainError(key)
+        turn: Hashable = ANY if is_repeated else self._turns[mine]
+        self._turns[mine] += not is_repeated
+        at = key, turn
+        if at not in self._comings:
+            group = key[1]  # type: ignore[index]
+            collective = collective_in(start)
+            assert collective is not None
+            named = is_member(collective, device, *self.program.grid)
+            self._comings[at] = Coming(start, group, named, failed=self.banned is None or key in self.banned)
+        return self._comings[at]
+
+    def _is_same(self, device: int, key: Hashable, operands: Sequence[Leaf] | None) -> bool:
+        """Whether a device that comes any number of times has always brought this."""
+        is_known = operands is not None and all(map(is_value, operands)) and not self._turns[device, key]
+        mine, brought = (device, key), (*operands,) if is_known and operands is not None else None
+        before = self._any.setdefault(mine, brought)
+        if before is not None and (brought is None or not all(map(same, before, brought))):
+            self._any[mine] = None
+            return False
+        return True
+
+    def run(self, walks: Mapping[int, Walk]) -> None:
+        """All walks to their end."""
+        ready, waiting = deque(walks.values()), dict[Coming, list[Walk]]()
+        while ready or waiting:
+            if not ready:
+                for coming in waiting:
+                    self._settle(coming)
+            else:
+                walk = ready.popleft()
+                missed = next((each for each in walk if not each.is_settled), None)
+                if missed is not None:
+                    waiting.setdefault(missed, []).append(walk)
+            for coming in self._settled:
+                ready.extend(waiting.pop(coming, ()))
+            self._settled.clear()

@@ -1,0 +1,60 @@
+"""What is known of the decisions of a device: of branches which may be taken, of loops how many trips they may run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference import Shape
+
+from ...core.graph import Instruction
+from .analysis import Key
+from .lattice import Leaf, bounds_of, possible
+
+MOST_WAYS = 64  # numbers of trips of one place that are kept apart
+
+
+@define(eq=False)
+class Facts:
+    """What is known of the decisions of a device, by place.
+
+    `decides` has all numbers (of a branch, or of trips) that it may be, `turns` the number each time that a run comes
+    there; None where that is not known.
+    """
+
+    decides: dict[Key, frozenset[int] | None] = field(factory=dict)
+    turns: dict[Key, list[int] | None] = field(factory=dict)
+
+    def add(self, place: Key, ways: frozenset[int] | None, is_repeated: bool) -> None:
+        known = self.decides.get(place, frozenset())
+        both = None if ways is None or known is None else known | ways
+        self.decides[place] = None if both is not None and len(both) > MOST_WAYS else both
+        turns = self.turns.setdefault(place, [])
+        if turns is not None and ways is not None and len(ways) == 1 and not is_repeated:
+            turns.extend(ways)
+        else:
+            self.turns[place] = None
+
+
+def branch_number(conditional: Instruction, index: Any, count: int) -> int:
+    """The branch that an index takes: of a pred the first where it is true, the last where it is out of range."""
+    if _is_pred(conditional):
+        return 0 if index else 1
+    return int(index) if 0 <= index < count else count - 1
+
+
+def _is_pred(conditional: Instruction) -> bool:
+    shape = conditional.operands[0].shape
+    return isinstance(shape, Shape) and shape.dtype.kind == "pred"
+
+
+def ways_of(conditional: Instruction, index: Leaf, count: int) -> frozenset[int]:
+    """The branches that may be taken."""
+    if possible(index):
+        return frozenset(branch_number(conditional, each, count) for each in possible(index))
+    bounds = bounds_of(index, conditional.operands[0].shape)
+    if bounds is None or _is_pred(conditional):
+        return frozenset(range(count))
+    inside = range(max(bounds[0], 0), min(bounds[1], count - 1) + 1)
+    return frozenset((*inside, *([count - 1] if bounds[0] < 0 or bounds[1] >= count else [])))

@@ -1,0 +1,128 @@
+"""Readings of whole values: a leaf of the lattice for each array of a tuple, and what loops and scans make of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from shape_inference import AnyShape, Shape, TupleShape
+from shape_inference.types import leaves
+
+from ...core.graph import Instruction
+from ..model.scans import parted
+from .analysis import Reading, spread
+from .exchange import Coming, Promise
+from .lattice import Leaf, Open, bounded, holds, is_value, join
+from .ranges import MOST_TRIED
+
+SHOWN = 64  # elements by which two operands are seen to be equal
+
+Walk: TypeAlias = Generator[Coming, None, Any]
+
+
+def settled(reading: Reading) -> Walk:
+    """The reading once all that it was promised is there, or is known not to come."""
+    if isinstance(reading, tuple):
+        found = []
+        for each in reading:
+            found.append((yield from settled(each)))
+        return (*found,)
+    if not isinstance(reading, Promise):
+        return reading
+    while not reading.coming.is_settled:
+        yield reading.coming
+    return reading.leaf()
+
+
+def fresh(shape: AnyShape) -> Reading:
+    """What nobody knows."""
+    if isinstance(shape, TupleShape):
+        return (*map(fresh, shape.elements),)
+    if isinstance(shape, Shape) and shape.dtype.kind == "pred":
+        return bounded((0, 1), shape)
+    return Open()
+
+
+def full(reading: Reading, shape: AnyShape) -> Reading:
+    """The reading with a leaf for each array, of which nothing is known where none was asked for."""
+    if not isinstance(shape, TupleShape):
+        return reading
+    if reading is None:
+        return spread(None, shape)
+    return (*map(full, reading, shape.elements),)
+
+
+def shaped(found: Sequence[Leaf], shape: AnyShape) -> Reading:
+    """The leaves in the tuples of a shape."""
+    left = iter(found)
+
+    def filled(each: AnyShape) -> Reading:
+        return (*map(filled, each.elements),) if isinstance(each, TupleShape) else next(left)
+
+    return filled(shape)
+
+
+def mark(leaf: Leaf) -> Hashable:
+    """What equal values share, and what is one thing."""
+    if is_value(leaf) and leaf.size <= SHOWN:
+        return leaf.dtype, leaf.shape, leaf.tobytes()
+    return id(leaf)
+
+
+def stays(now: Leaf, after: Leaf, shape: AnyShape, is_changed: bool) -> bool:
+    """Whether a trip leaves a part of the state as it is, or of what was changed within what it may be."""
+    if now is after or now is None:
+        return True
+    if is_changed or is_value(now):
+        return holds(now, after, shape)
+    return False
+
+
+def widened(now: Leaf, after: Leaf, shape: AnyShape) -> Leaf:
+    found = join(now, after, shape)
+    return fresh(shape) if found is None else found
+
+
+def another(leaf: Leaf) -> Leaf:
+    """As much of another value."""
+    return Open(leaf.bounds, leaf.among) if isinstance(leaf, Open) else leaf
+
+
+def joined_columns(rows: Sequence[Sequence[Leaf]], shape: AnyShape) -> Iterator[Leaf]:
+    """What holds of each leaf, that may be what any of the rows has."""
+    for column, of in zip(zip(*rows, strict=True), leaves(shape), strict=True):
+        yield functools.reduce(lambda a, b, of=of: join(a, b, of), column)  # type: ignore[misc]
+
+
+def ways_of_state(state: Sequence[Leaf]) -> list[list[Leaf]]:
+    """The states that a state stands for, where that are few: each thing of few possible values has one of them."""
+    options = {id(leaf): leaf.among for leaf in state if isinstance(leaf, Open) and leaf.among}
+    if not options or math.prod(map(len, options.values())) > MOST_TRIED:
+        return []
+    chosen = (dict(zip(options, values, strict=True)) for values in itertools.product(*options.values()))
+    return [[values.get(id(leaf), leaf) for leaf in state] for values in chosen]
+
+
+def sliced(leaf: Leaf, scan: Instruction, place: int) -> Leaf:
+    if is_value(leaf):
+        return np.take(leaf, place, scan.attributes.dimension)[()]
+    return Open(leaf.bounds) if isinstance(leaf, Open) else None
+
+
+def stacked(scan: Instruction, given: Sequence[Sequence[Leaf]]) -> list[Leaf]:
+    """The outputs of all trips, in the order of the slices; nothing is known of them where no trip was gone through."""
+    shapes = scan.shape.elements if isinstance(scan.shape, TupleShape) else (scan.shape,)
+    outputs = parted(scan, shapes)[0]
+    if not given:
+        return [*map(fresh, outputs)]
+    columns = zip(*(given[::-1] if scan.attributes.is_reverse else given), strict=True)
+    axis = scan.attributes.dimension
+    return [
+        np.stack(column, axis) if all(map(is_value, column)) else fresh(shape)
+        for column, shape in zip(columns, outputs, strict=True)
+    ]

@@ -1,0 +1,89 @@
+"""What each item of a level must come after by dependencies: a walk that carries the nearest items before a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from attrs import define, field
+
+from ...core.graph import Computation, Instruction
+from ...properties.effects import FEEDS, MEETS, Path, notable
+from ...properties.sites import sites
+from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+
+Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
+MANY = 6
+
+
+@define
+class Walk:
+    """A walk over the items of a level, as `skeleton` finds them."""
+
+    order: OrderOf
+    choose: Choose
+    before: list[Front] = field(factory=list)
+    joints: dict[Front, int] = field(factory=dict)
+    _last: dict[object, Front] = field(factory=dict)
+
+    def links(self, computation: Computation, path: Path) -> Iterator[Front]:
+        """What every item and then every joint comes after, joints numbered on from the items."""
+        self.enter(computation, path, ())
+        count = len(self.before)
+        for front in (*self.before, *self.joints):
+            yield front if all(n >= 0 for n in front) else tuple(n if n >= 0 else count - 1 - n for n in front)
+
+    def enter(self, computation: Computation, path: Path, outside: Front) -> None:
+        value: dict[Instruction, Front] = {}
+        looked_at = frozenset(notable(computation))
+        for instruction in self.order(computation):
+            fronts = {front for each in instruction.operands if (front := value.get(each))}
+            if instruction.control:
+                fronts |= {front for each in instruction.control if (front := value.get(each))}
+            front = self._joined({*fronts, outside}) if outside or len(fronts) > 1 else fronts.pop() if fronts else ()
+            if instruction in looked_at:
+                front = self._come_to(instruction, path, front)
+            if front:
+                value[instruction] = front
+
+    def _come_to(self, instruction: Instruction, path: Path, front: Front) -> Front:
+        """Enter the items of an instruction; what its users come after."""
+        first, step = len(self.before), entered(instruction, path, self.choose)
+        if step is not None:
+            self.enter(step.computation, (*path, step), front)
+            return self._joined((front, tuple(range(first, len(self.before)))))
+        if not waits(instruction, path, self.choose):
+            return front
+        for queue in _queues(instruction):
+            front = self._joined((front, self._last.get(queue, ())))
+            self._last[queue] = (first,)
+        self.before.append(front)
+        return (first,)
+
+    def _joined(self, fronts: Iterable[Front]) -> Front:
+        """All of these; where they are many, a joint that stands for them."""
+        some = [front for front in fronts if front]
+        if len(some) <= 1:
+            return some[0] if some else ()
+        found = tuple(sorted({each for front in some for each in front}))
+        if len(found) <= MANY:
+            return found
+        return (-1 - self.joints.setdefault(found, len(self.joints)),)
+
+
+def _queues(instruction: Instruction) -> tuple[object, ...]:
+    """What keeps its recorded order beyond dependencies: each feed, each half of a channel, in loops too.
+
+    So does a collective with itself, where what holds it is called again.
+    """
+    if instruction.opcode in FEEDS:
+        return (instruction.opcode,)
+    if instruction.opcode in ("send", "recv"):
+        return ((instruction.opcode, instruction.attributes.channel_id),)
+    if instruction.opcode in MEETS or instruction.opcode == "async_start":
+        return (instruction,)
+    if instruction.opcode in UNITS:
+        return tuple(
+            dict.fromkeys(queue for c in instruction.called for site in sites(c) for queue in _queues(site.instruction))
+        )
+    return ()

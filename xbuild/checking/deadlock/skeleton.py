@@ -1,0 +1,115 @@
+"""The communicating instructions of one program at one level, in order, with what each must come after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from attrs import frozen
+
+from ...core.graph import Computation
+from ...properties.effects import Path, notable
+from ...properties.sites import Site, sites_of
+from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+from .dependencies import Front, Walk
+
+
+@frozen(eq=False, slots=False)
+class Skeleton:
+    """The items of a level in recorded or given order: the places at which a device may have to wait."""
+
+    items: tuple[Site, ...]
+    given: bool
+    _link: Callable[[], Iterable[Front]]
+
+    @cached_property
+    def links(self) -> tuple[Front, ...]:
+        """The nearest items before each by its dependencies, by number; found only where the recorded order fails.
+
+        Where these are many they stand behind a joint, a point of no item that only comes after others. Joints are
+        numbered on from the items.
+        """
+        return tuple(self._link())
+
+    @cached_property
+    def before(self) -> tuple[tuple[int, ...], ...]:
+        """What each point comes after: its links, or in a given order the item before it."""
+        if self.given:
+            return tuple((n - 1,) if n else () for n in range(len(self.items)))
+        return self.links
+
+    @cached_property
+    def after(self) -> tuple[tuple[int, ...], ...]:
+        before = self.before
+        found: list[list[int]] = [[] for _ in before]
+        for number, earlier in enumerate(before):
+            for each in earlier:
+                found[each].append(number)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def units(self) -> tuple[int, ...]:
+        """The numbers of its loops and conditionals."""
+        return tuple([n for n, item in enumerate(self.items) if item.instruction.opcode in UNITS])
+
+    @cached_property
+    def has_calls(self) -> bool:
+        """Whether some of its items stand in a call that was entered, and others do not."""
+        return any(item.path != self.items[0].path for item in self.items)
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether the dependencies alone leave one order: each item is linked to the one before it."""
+        return all(n - 1 in self._linked(n) for n in range(1, len(self.items)))
+
+    def _linked(self, number: int) -> Iterator[int]:
+        """The items that a point is linked to, by joints, too."""
+        stack = [*self.links[number]]
+        while stack:
+            each = stack.pop()
+            if each < len(self.items):
+                yield each
+            else:
+                stack += self.links[each]
+
+    def depends(self, later: int, earlier: int) -> bool:
+        """Whether an item comes after another by dependencies alone."""
+        seen = {later}
+        stack = [later]
+        while stack:
+            fresh = {each for each in self._linked(stack.pop()) if each >= earlier} - seen
+            if earlier in fresh:
+                return True
+            seen |= fresh
+            stack += fresh
+        return False
+
+
+def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choose, *, given: bool) -> Skeleton:
+    """The items of a computation; calls, conditionals whose branch is known and loops of one trip are entered."""
+    return Skeleton(
+        tuple(_items(computation, path, order, choose)),
+        given,
+        lambda: Walk(order, choose).links(computation, path),
+    )
+
+
+def _items(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterable[Site]:
+    if not path and order(computation) is computation.instructions:
+        found = sites_of(computation)
+        if not any(site.path for site in found):
+            return found
+    return _entered(computation, path, order, choose)
+
+
+def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterator[Site]:
+    looked_at, found = notable(computation), order(computation)
+    if found is not computation.instructions:
+        members = frozenset(looked_at)
+        looked_at = tuple(i for i in found if i in members)
+    for instruction in looked_at:
+        step = entered(instruction, path, choose)
+        if step is not None:
+            yield from _entered(step.computation, (*path, step), order, choose)
+        elif waits(instruction, path, choose):
+            yield Site(path, instruction)

@@ -1,0 +1,37 @@
+"""What of a computation counts as standing around it: calls, and loops and conditionals of which it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ...core.graph import Computation, Instruction
+from ...properties.effects import LOOPS, Path, Step, acts, communicates, steps
+from .verdict import Order
+
+Choose: TypeAlias = Callable[[Instruction, Path], int | None]
+OrderOf: TypeAlias = Callable[[Computation], Order]
+
+UNITS = ("conditional", *LOOPS)
+_ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if any, which is silent; of one by its body
+
+
+def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
+    """The one computation that a run of it comes to, where that is known and communicates."""
+    if instruction.opcode not in _ENTERED or not any(map(communicates, instruction.called)):
+        return None
+    branch = choose(instruction, path) if instruction.opcode in UNITS else 0
+    if branch is None:
+        return None
+    every = [*[None] * (instruction.opcode == "scan"), *steps(instruction)]
+    step = every[branch]
+    return step if step is not None and communicates(step.computation) else None
+
+
+def waits(instruction: Instruction, path: Path, choose: Choose) -> bool:
+    """Whether a device may have to wait there: it acts, or is a loop or conditional of which nobody knows what runs."""
+    if acts(instruction):
+        return True
+    if instruction.opcode not in UNITS or not any(map(communicates, instruction.called)):
+        return False
+    return choose(instruction, path) is None

@@ -1,0 +1,37 @@
+"""A scan as the loop that it is: how many trips it runs, what it is given, and what its computation gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from shape_inference import Shape, TupleShape
+
+from ...core.graph import Instruction
+
+Given = TypeVar("Given")
+
+
+def parted(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+    """What it goes through slice by slice, and what the first trip carries."""
+    first = len(operands) - scan.attributes.num_carries
+    return [*operands[:first]], [*operands[first:]]
+
+
+def slices_of(scan: Instruction) -> tuple[int, bool]:
+    """How many slices it goes through, and whether that is only a bound."""
+    dimension = scan.attributes.dimension
+    shapes = [each.shape for each in parted(scan, scan.operands)[0] if isinstance(each.shape, Shape)]
+    if not shapes:
+        return scan.attributes.length or 0, False
+    return shapes[0].dims[dimension], any(each.dynamic and each.dynamic[dimension] for each in shapes)
+
+
+def results_of(scan: Instruction, root: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of one trip, and what it hands on."""
+    return parted(scan, [*root] if isinstance(scan.attributes.to_apply.root.shape, TupleShape) else [root])
+
+
+def whole(scan: Instruction, results: Sequence[Any]) -> Any:
+    """The results of the scan as its shape has them."""
+    return (*results,) if isinstance(scan.shape, TupleShape) else results[0]

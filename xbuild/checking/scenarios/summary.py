@@ -1,0 +1,116 @@
+"""The verdict on programs that come to more places than are told apart: each computation is looked at once.
+
+One program on all devices runs to its end where every loop and conditional around what communicates goes alike on all:
+each device then comes to the same collectives in the same order. Anything else is left to the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from attrs import define
+
+from ...core.graph import Computation, Instruction
+from ...properties.effects import TRANSFERS, Path, communicates
+from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
+from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
+from ..dataflow.replication import Uniformity, varies
+from ..deadlock.run import World
+from ..model.describe import finding
+from ..model.flattening import UNITS
+from ..model.program import Program, devices_text
+from ..model.verdict import Finding, Verdict
+from .external_waits import outside
+
+
+def is_summarised(program: Program) -> bool:
+    """Whether a program has more places than are told apart."""
+    return not all(is_followed(each.module.entry) for each in program.classes)
+
+
+def summarised(world: World) -> Verdict:
+    """ok where all devices go alike whatever the data, else depends."""
+    program = world.program
+    left = (*outside(world),) if _goes_alike(program) else (_too_many(program),)
+    entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
+    if left:
+        return Verdict("depends", "given" if program.given else "found", left, entries)
+    whose = f"{devices_text(program.devices)} run one program"
+    return Verdict(
+        "ok",
+        "every",
+        (),
+        entries,
+        summary=f"no schedule can deadlock: {whose}, in which every loop and conditional around collectives goes alike",
+    )
+
+
+def unfinished(program: Program, seconds: float) -> Verdict:
+    """What is to say where the time for the check was over."""
+    entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
+    found = finding(
+        "data_dependent",
+        f"the check was not finished within {seconds:g} seconds",
+        (program.devices, Site((), program.classes[0].module.entry.root)),
+        cause="NOT_ALL_TRIED",
+        cause_text="nothing was found by then that stops it; the run will show it",
+        repair_text=f"give it more time: max_seconds={max(1, round(seconds * 4))}",
+    )
+    return Verdict("depends", "given" if program.given else "found", (found,), entries)
+
+
+def _goes_alike(program: Program) -> bool:
+    if len(program.classes) > 1:
+        return False
+    entry = program.classes[0].module.entry
+    if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
+        return False
+    walk = _Summary(varies, program.devices, *program.grid)
+    try:
+        walk.run(entry, [spread(walk.nowhere, p.shape) for p in entry.parameters])
+    except TooMuchError:
+        return False
+    return all(walk.is_alike(unit) for unit in _units(entry))
+
+
+def _units(entry: Computation) -> Iterator[Instruction]:
+    """The loops and conditionals around what communicates."""
+    for computation in reached(entry):
+        for instruction in computation.instructions:
+            if instruction.opcode in UNITS and any(map(communicates, instruction.called)):
+                yield instruction
+
+
+@define(eq=False)
+class _Summary(Uniformity):
+    """The walk in which what decides is known by its instruction, for all the ways that lead there."""
+
+    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
+        return computation, tuple(parameters)
+
+    def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
+        super().decide(instruction, (), leaf)
+
+    def is_alike(self, unit: Instruction) -> bool:
+        """Whether all devices agree on what decides each time; of what the walk never comes to, nothing runs."""
+        found = self.decides.get((id(unit),))
+        return found is None or found.is_everywhere
+
+
+def _too_many(program: Program) -> Finding:
+    most = max(program.classes, key=lambda each: places_of(each.module.entry))
+    entry = most.module.entry
+    return finding(
+        "data_dependent",
+        f"more than could be followed: through the calls of {entry.name} there are {_count(places_of(entry))} places "
+        f"that communicate, and at most {MOST_PLACES:,} are told apart",
+        (most.devices, Site((), entry.root)),
+        cause="NOT_ALL_TRIED",
+        cause_text="nothing was found that stops it, and not every way through it was gone; the run will show it",
+        repair_text="let a loop repeat what calls of calls do now, or make what decides the same everywhere",
+    )
+
+
+def _count(number: int) -> str:
+    """`131,072`, `about 10^18`"""
+    return f"{number:,}" if number < 10**12 else f"about 10^{len(str(number)) - 1}"

@@ -1,0 +1,261 @@
+"""Which collective of one program is which of another, who takes part, and what may be wrong with that."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TypeAlias
+
+from attrs import frozen
+
+from shape_inference import compatible
+
+from ...core.graph import Computation, Instruction, Module
+from ...properties.device_groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
+from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
+from ...properties.sites import Site, collectives_of
+from ..model.describe import absent, finding, groups_text, named, nest_finding, payload
+from ..model.program import Class, Program, devices_text
+from ..model.verdict import Finding
+from .pairs import faults_of_pairs
+
+Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may come to a place
+
+
+SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
+
+
+@frozen(eq=False)
+class Identities:
+    """Collectives match by what they are, never by arrival.
+
+    In one program for all that is the instruction and its call path; across programs a channel id that each has once,
+    else the names.
+    """
+
+    unique: Mapping[Module, frozenset[int]]
+    spmd: bool
+
+    def of(self, module: Module, site: Site) -> Hashable:
+        if self.spmd:
+            return site.key
+        channel = channel_of(site.instruction)
+        if channel in self.unique[module]:
+            return channel
+        return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
+
+
+def identities(program: Program) -> Identities:
+    modules = list(dict.fromkeys(each.module for each in program.classes))
+    return Identities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
+
+
+def unique_channels(module: Module) -> frozenset[int]:
+    """The channel ids that name one collective of the module, or the same in branches of which a run takes one."""
+    places: dict[int, dict[Instruction, list[Site]]] = {}
+    for site in collectives_of(module.entry):
+        channel = channel_of(site.instruction)
+        if channel is not None:
+            places.setdefault(channel, {}).setdefault(site.instruction, []).append(site)
+    return frozenset(channel for channel, found in places.items() if len(found) == 1 or _is_one(found))
+
+
+def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
+    """Whether these collectives do the same, and no run of what is around them comes to two of them."""
+    first, *rest = found
+    if not all(_does_the_same(first, each) for each in rest):
+        return False
+    pairs = itertools.combinations(found.values(), 2)
+    return all(_exclude(a.path, b.path) for mine, others in pairs for a in mine for b in others)
+
+
+def _exclude(a: Path, b: Path) -> bool:
+    """Whether two paths part at one conditional, into different branches."""
+    for here, there in zip(a, b, strict=False):
+        if here.instruction is not there.instruction:
+            return False
+        if here.role != there.role:
+            return here.instruction.opcode == "conditional"
+    return False
+
+
+def _does_the_same(a: Instruction, b: Instruction) -> bool:
+    first, second = collective_in(a), collective_in(b)
+    assert first is not None
+    assert second is not None
+    return (
+        a.opcode == b.opcode
+        and first.opcode == second.opcode
+        and all(
+            getattr(first.attributes, key, None) == getattr(second.attributes, key, None)
+            for key in ("replica_groups", "source_target_pairs", "use_global_device_ids")
+        )
+        and compatible(payload(first), payload(second))
+        and same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second)))
+    )
+
+
+def channel_of(instruction: Instruction) -> int | None:
+    """The channel of the collective that an instruction is or starts."""
+    collective = collective_in(instruction)
+    return None if collective is None else getattr(collective.attributes, "channel_id", None)
+
+
+def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
+    """Every fault of the collectives: of each alone, and between programs at places that `runs` says may be come to."""
+    classes = program.freed().classes
+    found: list[Finding] = []
+    for each in classes:
+        for site in {site.instruction: site for site in collectives_of(each.module.entry)}.values():
+            found += _alone(program, each, site)
+    if not found and not program.spmd and any(_between(program, classes, identity, lambda *_: True)):
+        found += _between(program, classes, identity, runs)
+    return found
+
+
+def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
+    collective = collective_in(site.instruction)
+    assert collective is not None
+    count, how = count_of_ids(collective, *program.grid), strategy(collective, program.is_own)
+    pairs = getattr(collective.attributes, "source_target_pairs", None)
+    if pairs is not None:
+        what = "partition" if how == "cross_partition" else "device"
+        yield from faults_of_pairs(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
+        return
+    what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
+    lists = named_lists(getattr(collective.attributes, "replica_groups", ()), how, count)
+    covers = base_of(collective) in COVERING
+    problem = _problem(lists, count, what, covers) or _wrong_size(program, collective)
+    if problem:
+        yield finding(
+            "invalid_group", f"{named(site.instruction)}, {groups_text(collective)}: {problem}", (each.devices, site)
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
+    """What is wrong with lists of ids, out of `count` replicas, partitions or devices; `covers`: all must be there."""
+    ids = Counter(each for group in lists for each in group)
+    for number, group in enumerate(lists):
+        if not group:
+            return f"group {number} is empty"
+    for each, times in ids.items():
+        if not 0 <= each < count:
+            return f"{what} {each} is none of the {count}: 0..{count - 1}"
+        if times > 1:
+            return f"{what} {each} is named {times} times"
+    if lists and covers:
+        for each in range(count):
+            if each not in ids:
+                return f"{what} {each} is in no group"
+    return None
+
+
+def _wrong_size(program: Program, collective: Instruction) -> str | None:
+    """The size that an op demands of its groups: one for all, and what its attribute says."""
+    opcode, attributes = base_of(collective), collective.attributes
+    if opcode not in SIZED:
+        return None
+    sizes = program.grouping(collective).sizes
+    if len(sizes) > 1:
+        return f"groups of {sizes[0]} and of {sizes[-1]} devices, and {spelling(opcode)} wants one size"
+    attribute = "split_count" if opcode == "all_to_all" else "shard_count"
+    wanted = getattr(attributes, attribute, None)
+    if opcode == "all_to_all" and wanted is None:
+        attribute, wanted = "the number of operands", len(collective.operands)
+    if opcode == "ragged_all_to_all":
+        attribute, wanted = "dimension 0 of input_offsets", collective.operands[2].shape.dims[0]  # type: ignore[union-attr]
+    if wanted is not None and wanted != sizes[0]:
+        return f"the groups have {sizes[0]} devices, and {attribute} is {wanted}"
+    return None
+
+
+def _between(program: Program, classes: tuple[Class, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
+    """What programs say of one collective agrees, and every member of a group has it."""
+    found: dict[Hashable, list[tuple[Class, Site]]] = {}
+    for each in classes:
+        for site in collectives_of(each.module.entry):
+            if any(runs(device, site) for device in each.devices):
+                found.setdefault(identity.of(each.module, site), []).append((each, site))
+    for places in found.values():
+        first = places[0]
+        faults = [fault for other in places[1:] if (fault := _disagreement(program, first, other)) is not None]
+        yield from faults[:1] or _missing(program, places)
+
+
+def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]) -> Finding | None:
+    places = (a[0].devices, a[1]), (b[0].devices, b[1])
+    first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
+    assert first is not None
+    assert second is not None
+    kinds = [base_of(first), base_of(second)]
+    if kinds[0] != kinds[1]:
+        text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
+        return finding("channel_kind_mix", f"{_one(a, b)} of two kinds: {text}", *places)
+    if _loops(a[1].path) != _loops(b[1].path):
+        return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
+    if not _meet_alike(program, first, second):
+        told = f"{groups_text(first)} here, {groups_text(second)} there"
+        return finding("group_disagreement", f"{_one(a, b)}: {told}", *places)
+    if not compatible(payload(first), payload(second)):
+        return finding("shape_mismatch", f"{_one(a, b)}: {payload(first)} here, {payload(second)} there", *places)
+    if not same_reducer(*(getattr(each.attributes, "to_apply", None) for each in (first, second))):
+        return finding("reducer_mismatch", f"{_one(a, b)}, and they reduce by different computations", *places)
+    return None
+
+
+def _loops(path: Path) -> tuple[str, ...]:
+    """The loops around a collective, by kind: one in a branch may meet one outside, where that branch is taken."""
+    return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
+
+
+def _one(a: tuple[Class, Site], b: tuple[Class, Site]) -> str:
+    names = (getattr(collective_in(site.instruction), "name", "") for _, site in (a, b))
+    parts = (f"{name} of {devices_text(each.devices)}" for name, (each, _) in zip(names, (a, b), strict=True))
+    return f"{' and '.join(parts)} are one collective"
+
+
+def same_reducer(a: Computation | None, b: Computation | None) -> bool:
+    """Whether two computations do the same, whatever their names."""
+    return a is b or (a is not None and b is not None and _fingerprint(a) == _fingerprint(b))
+
+
+@remembered
+def _fingerprint(computation: Computation) -> str:
+    from ...properties.structure import fingerprint
+
+    return fingerprint(computation)
+
+
+def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
+    """Whether two collectives name the same groups or pairs, in any order."""
+    grid = program.grid
+    if hasattr(a.attributes, "source_target_pairs"):
+        return a.attributes == b.attributes or frozenset(pairs_of(a, *grid)) == frozenset(pairs_of(b, *grid))
+    first, second = program.groups(a), program.groups(b)
+    return first is second or frozenset(first) == frozenset(second)
+
+
+def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
+    """Members of a group whose program does not have the collective."""
+    have = {device for each, _ in places for device in each.devices}
+    seen: set[int] = set()  # groups by their first member, since they share nobody
+    for each, site in places:
+        collective = collective_in(site.instruction)
+        assert collective is not None
+        groups = {group[0]: group for device in each.devices if (group := program.group(collective, device))}
+        lacking = sorted({member for first in groups.keys() - seen for member in groups[first]} - have)
+        seen |= groups.keys()
+        if lacking:
+            yield finding(
+                "missing_participant",
+                f"{named(site.instruction)} of {devices_text(each.devices)} waits for {devices_text(lacking)}, "
+                "whose program has no such collective",
+                *((one.devices, place) for one, place in places),
+                rows=[absent(lacking, f"nothing that is {site.instruction.name}")],
+                cause_text="across programs a collective is known by a channel id that is unique, else by its name",
+                repair_text=f"add {site.instruction.name} to their program, or take them out of its groups",
+            )
+            return

@@ -1,0 +1,283 @@
+"""Which send goes to which recv: the two halves of each channel, device by device, and what may be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import define, field, frozen
+
+from shape_inference import compatible
+
+from ...core.graph import Instruction
+from ...properties.effects import collective_in, nest, spelling, travelling
+from ...properties.sites import Site, collectives_of, transfers_of
+from ..model.describe import absent, calls_text, finding, nest_finding, payload
+from ..model.program import Class, Program, devices_text
+from ..model.verdict import Finding
+from .pairs import faults_of_pairs
+
+OTHER = {"send": "recv", "recv": "send"}
+
+
+@frozen(eq=False)
+class Half:
+    """A send or recv of one program, and the devices that run it."""
+
+    devices: tuple[int, ...]
+    site: Site
+    on: frozenset[int]
+    travels: bool = False
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.site.instruction
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return self.site.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
+
+
+@define(eq=False)
+class Channel:
+    """The sends and recvs of one channel id, and for each device that takes part the device at the other end."""
+
+    number: int
+    halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
+    peers: dict[tuple[str, int], int] = field(factory=dict)
+
+    def half_on(self, role: str, device: int) -> Half | None:
+        for half in self.halves[role]:
+            if device in half.on:
+                return half
+        return None
+
+    @property
+    def is_host_transfer(self) -> bool:
+        return any(half.instruction.attributes.is_host_transfer for halves in self.halves.values() for half in halves)
+
+
+@frozen(eq=False)
+class Transfers:
+    """All channels of a program."""
+
+    channels: Mapping[int, Channel]
+
+    def peer(self, instruction: Instruction, device: int) -> int | None:
+        """The device that this send or recv meets when it runs there; None where it takes no part."""
+        return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
+
+
+def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
+    """The channels with their peers, and every fault of them."""
+    channels: dict[int, Channel] = {}
+    classes = program.freed().classes
+    for each in classes:
+        on, travel = frozenset(each.devices), travelling(each.module.entry)
+        for site in transfers_of(each.module.entry):
+            number, instruction = site.channel, site.instruction
+            if number not in channels:
+                channels[number] = Channel(number)
+            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel)
+            channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
+    found: list[Finding] = [*_mixed(classes, channels)]
+    for channel in channels.values():
+        if not _settled(channel):
+            found += _faults(program, channel)
+    return Transfers(channels), found
+
+
+def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
+    """A channel id belongs to a transfer or to collectives."""
+    for each in classes:
+        for site in collectives_of(each.module.entry):
+            instruction = site.instruction
+            collective = collective_in(instruction)
+            number = getattr(collective and collective.attributes, "channel_id", None)
+            if number is not None and number in channels:
+                halves = [half for halves in channels[number].halves.values() for half in halves]
+                yield finding(
+                    "channel_kind_mix",
+                    f"channel {number} is used by {spelling(instruction.opcode)} {instruction.name} "
+                    f"and by {spelling(halves[0].instruction.opcode)} {halves[0].instruction.name}",
+                    (each.devices, site),
+                    (halves[0].devices, halves[0].site),
+                    repair_text=f"give {instruction.name} a channel of its own",
+                )
+
+
+def _settled(channel: Channel) -> bool:
+    """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
+    sends, recvs = channel.halves["send"], channel.halves["recv"]
+    if len(sends) != 1 or len(recvs) != 1:
+        return False
+    send, recv = sends[0], recvs[0]
+    if send.pairs or recv.pairs or send.travels or recv.travels:
+        return False
+    if len(send.devices) != 1 or len(recv.devices) != 1 or send.devices == recv.devices:
+        return False
+    if any(_differing(channel.number, send, recv)):
+        return False
+    (source,), (target,) = send.devices, recv.devices
+    channel.peers = {("send", source): target, ("recv", target): source}
+    return True
+
+
+def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
+    for check in (_bad_pairs, _duplicated, _one_sided):
+        faults = [*check(program, channel)]
+        yield from faults
+        if faults:
+            return
+    faults = [*_joined(program, channel)]
+    yield from faults
+    if not faults:
+        yield from _disagreeing(channel)
+
+
+def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
+    """One send and one recv instruction on a device; without pairs, one in all programs."""
+    for role, halves in channel.halves.items():
+        distinct = list({half.instruction: half for half in halves}.values())
+        clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
+        if clash:
+            names = " and ".join(half.site.instruction.name for half in clash)
+            yield finding(
+                "duplicate_channel",
+                f"channel {channel.number} has {len(clash)} {role}s: {names}",
+                *((half.devices, half.site) for half in clash),
+                cause_text=f"a channel has one {role}, or nobody can tell which of them a {OTHER[role]} meets",
+                repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
+            )
+
+
+def _clash(a: Half, b: Half) -> bool:
+    """Whether a device has both, or nothing tells them apart; a pipelined transfer begins twice, once in its loop."""
+    is_pipelined = a.travels and b.travels and a.on == b.on
+    return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
+
+
+def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
+    """Both halves are there; only the host outside of the programs may have the other."""
+    if channel.is_host_transfer and not (channel.halves["send"] and channel.halves["recv"]):
+        return
+    for role, other in OTHER.items():
+        if channel.halves[role] and not channel.halves[other]:
+            halves = channel.halves[role]
+            rest = sorted(set(program.devices) - {d for half in halves for d in half.devices}) or list(program.devices)
+            calls = calls_text((device, half.instruction) for half in halves for device in half.devices)
+            verb = "has" if len(halves) == 1 else "have"
+            yield finding(
+                f"missing_{other}",
+                f"{calls} on channel {channel.number} {verb} no {other}",
+                *((half.devices, half.site) for half in halves),
+                rows=[absent(rest, f"no {other} on channel {channel.number}")],
+                cause_text=f"nobody takes what {halves[0].instruction.name} sends"
+                if role == "send"
+                else f"nobody sends to {halves[0].instruction.name}",
+                repair_text=f"add a {other} with its {other}-done on channel {channel.number}, or remove the {role}",
+            )
+
+
+def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
+    for half in (half for halves in channel.halves.values() for half in halves if half.pairs):
+        yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
+
+
+def _joined(program: Program, channel: Channel) -> Iterator[Finding]:
+    """Set the peers, and tell where the two halves do not name each other."""
+    seen: set[str] = set()
+    for role, place in (("send", 0), ("recv", 1)):
+        for half in channel.halves[role]:
+            ends = {pair[place]: pair[1 - place] for pair in half.pairs}
+            for device in half.devices:
+                peer = ends.get(device) if ends else _only_home(channel, OTHER[role])
+                if peer is None:
+                    continue
+                fault = _unfit(program, channel, half, role, device, peer)
+                if fault is None:
+                    channel.peers[role, device] = peer
+                elif fault.kind not in seen:
+                    seen.add(fault.kind)
+                    yield fault
+    for (role, device), peer in channel.peers.items():
+        back = channel.peers.get((OTHER[role], peer))
+        if back != device and channel.half_on(OTHER[role], peer) is not None and not seen:
+            yield _peers_differ(channel, role, device, peer, back)
+            return
+
+
+def _only_home(channel: Channel, role: str) -> int | None:
+    """The device of the only half of this kind, where no pairs say more."""
+    homes = [device for half in channel.halves[role] for device in half.devices]
+    return homes[0] if homes else None
+
+
+def _unfit(program: Program, channel: Channel, half: Half, role: str, device: int, peer: int) -> Finding | None:
+    other = channel.half_on(OTHER[role], peer)
+    to = "to" if role == "send" else "from"
+    if device == peer:
+        places = [(half.devices, half.site), *([(other.devices, other.site)] if other else [])]
+        names = " and ".join(site.instruction.name for _, site in places)
+        return finding(
+            "self_send",
+            f"on channel {channel.number} device {device} passes a value to itself: {names}",
+            *places,
+            cause_text="a send and the recv that it meets run on different devices",
+            repair_text=f"use the operand of {half.instruction.name} itself",
+        )
+    if other is not None:
+        return None
+    if channel.is_host_transfer and not channel.halves[OTHER[role]]:
+        return None
+    elsewhere = channel.halves[OTHER[role]][0]
+    return finding(
+        "peer_mismatch",
+        f"{half.instruction.name} of device {device} goes {to} device {peer} on channel {channel.number}, "
+        f"and its {OTHER[role]} {elsewhere.instruction.name} sits on {devices_text(elsewhere.devices)}",
+        ((device,), half.site),
+        (elsewhere.devices, elsewhere.site),
+        rows=[absent([peer], f"no {OTHER[role]} on channel {channel.number}")],
+        repair_text=f"name the same pair of devices in {half.instruction.name} and {elsewhere.instruction.name}",
+    )
+
+
+def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int | None) -> Finding:
+    mine, other = channel.half_on(role, device), channel.half_on(OTHER[role], peer)
+    assert mine is not None
+    assert other is not None
+    meets = "no device" if back is None else f"device {back}"
+    return finding(
+        "peer_mismatch",
+        f"on channel {channel.number} {mine.instruction.name} of device {device} meets device {peer}, "
+        f"and {other.instruction.name} of device {peer} meets {meets}",
+        ((device,), mine.site),
+        ((peer,), other.site),
+        repair_text=f"give {mine.instruction.name} and {other.instruction.name} the same source_target_pairs",
+    )
+
+
+def _disagreeing(channel: Channel) -> Iterator[Finding]:
+    """The two halves pass one shape, say the same of the host, and stand at the same depth."""
+    for send in channel.halves["send"]:
+        for recv in channel.halves["recv"]:
+            if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):
+                yield from _differing(channel.number, send, recv)
+                return
+
+
+def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
+    places = (send.devices, send.site), (recv.devices, recv.site)
+    first, second = send.site.instruction, recv.site.instruction
+    if not compatible(payload(first), payload(second)):
+        yield finding(
+            "shape_mismatch",
+            f"on channel {number} {first.name} sends {payload(first)} and {second.name} wants {payload(second)}",
+            *places,
+        )
+    if first.attributes.is_host_transfer != second.attributes.is_host_transfer:
+        one, two = first.attributes.is_host_transfer, second.attributes.is_host_transfer
+        text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
+        yield finding("host_flag_mismatch", text, *places)
+    here, there = send.site.path, recv.site.path
+    if here != there and nest(here) != nest(there) and not (send.travels or recv.travels):
+        yield nest_finding(f"channel {number}", *places)

@@ -1,0 +1,1 @@
+"""Programs as objects: instructions, computations, modules, and the builder that records them."""

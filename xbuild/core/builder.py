@@ -1,0 +1,280 @@
+"""Recording: each call of an op infers its shape and adds one instruction."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from attrs import Factory, define, field
+
+from shape_inference import AnyShape, ShapeError, XbuildError, infer
+
+from .context import context
+from .copying import Unchanged, Uncopied
+from .diagnostics import BuildError, caller, explain
+from .graph import Computation, Draft, Instruction
+from .identifiers import check_name
+from .operators import Operators
+from .protocols import Protocols
+from .regions import trace_regions
+from .showable import Showable
+
+if TYPE_CHECKING:
+    from .op import Schema
+
+_instruction_of, _shape_of = attrgetter("instruction"), attrgetter("shape")
+
+
+@define(eq=False, repr=False)
+class _Handle:
+    """The fields of a value, which cannot be set again once it is one."""
+
+    instruction: Instruction
+    builder: Builder
+
+
+class Value(Operators, Protocols, Showable, Unchanged, _Handle):
+    """A handle on an instruction under construction; operators on it record ops."""
+
+    __slots__ = ()
+
+    def __new__(cls, instruction: Instruction, builder: Builder) -> Value:
+        handle: Any = _Handle(instruction, builder)
+        handle.__class__ = cls
+        return handle  # type: ignore[no-any-return]
+
+    def __init__(self, *fields: Any) -> None: ...
+
+    @property
+    def shape(self) -> AnyShape:
+        return self.instruction.shape
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.shape}"
+
+
+Values: TypeAlias = Sequence[Value]
+
+
+@define(eq=False)
+class _Names:
+    """The names of a module under construction, each with the last number that made it unique, and its one counter."""
+
+    taken: dict[str, int] = Factory(dict)
+    count: int = 0
+
+    def fresh(self, spelling: str) -> str:
+        while True:
+            self.count += 1
+            name = f"{spelling}.{self.count}"
+            if name not in self.taken:
+                self.taken[name] = 0
+                return name
+
+    def unique(self, name: str) -> str:
+        wanted = name
+        while name in self.taken:
+            self.taken[wanted] += 1
+            name = f"{wanted}.{self.taken[wanted]}"
+        self.taken[name] = 0
+        return name
+
+
+def _unbuilt(kind: str, message: str) -> BuildError:
+    """A refusal of `build`, which no op dresses: its kind is in its text."""
+    error = BuildError(kind, f"{message} [{kind}]")
+    error.message = message
+    return error
+
+
+@define(eq=False, repr=False)
+class Builder(Uncopied):
+    """Records ops into one computation, each checked when it is called.
+
+    >>> import xbuild as xb
+    >>> builder = xb.Builder("double")
+    >>> x = xb.parameter(builder, number=0, shape=xb.f32[3], name="x")
+    >>> builder.build(x + x).program_shape
+    (f32[3]) -> f32[3]
+
+    Source: xla_builder.h, XlaBuilder.
+    """
+
+    name: str
+    parent: Builder | None = None
+    computation: Computation | None = field(default=None, init=False)
+    traced: dict[Any, Computation] = field(factory=dict, init=False)
+    _instructions: list[Instruction] = field(factory=list, init=False)
+    _parameters: set[int] = field(factory=set, init=False)
+    _names: _Names = field(factory=_Names, init=False)
+    _computation_names: _Names = field(factory=_Names, init=False)
+
+    def __repr__(self) -> str:
+        return f"Builder({self.name!r})"
+
+    def __attrs_post_init__(self) -> None:
+        check_name(self.name, BuildError)
+        if self.parent:
+            self.traced = self.parent.traced
+            self._names, self._computation_names = self.parent._names, self.parent._computation_names
+        else:
+            self._computation_names.unique(self.name)
+
+    def sub_builder(self, name: str) -> Builder:
+        """A builder for a called computation, whose instructions count on with this one's."""
+        return Builder(self._computation_names.unique(name), self)
+
+    def record(
+        self,
+        schema: Schema,
+        operands: tuple[Value, ...],
+        segments: tuple[int, ...] | None,
+        attributes: dict[str, Any],
+        name: str | None,
+    ) -> Value:
+        """Add one instruction; what the function of every op calls.
+
+        Raises ShapeError where the op refuses, BuildError where the builder does.
+        """
+        where = caller()
+        try:
+            self._admit(schema, operands, segments)
+            if name:
+                check_name(name, BuildError)
+            if schema.regions:
+                attributes = self._traced(schema, operands, segments, attributes)
+            record: Any = schema.record(attributes) if attributes or schema.names else None
+            if schema.opcode == "parameter":
+                self._count_parameter(record.number)
+            sources = tuple(map(_instruction_of, operands))
+            shape = infer_shape(schema, tuple(map(_shape_of, sources)), segments, record)
+        except XbuildError as error:
+            raise explain(error, schema, operands, segments, attributes, where) from None
+        control, annotations = context()
+        named = self._names.unique(name) if name else self._names.fresh(schema.spelling)
+        instruction: Any = Draft(schema.opcode, named, shape, sources, segments, record, where, control, annotations)
+        instruction.__class__ = Instruction  # a draft that becomes one takes a third of the time of a frozen class
+        self._instructions.append(instruction)
+        value: Any = _Handle(instruction, self)
+        value.__class__ = Value
+        return value  # type: ignore[no-any-return]
+
+    def build(self, root: Value | None = None) -> Computation:
+        """The computation of all that was recorded; the root is the last instruction where none is named.
+
+        Raises BuildError: nothing recorded, a root of another builder, a gap in the parameter numbers, a second build.
+        """
+        if self.computation is not None:
+            raise _unbuilt(
+                "builder_finished", f"builder {self.name!r} was built already; its computation is builder.computation"
+            )
+        if not self._instructions:
+            raise _unbuilt("missing_parameter", f"builder {self.name!r} has no instructions")
+        if root is not None and (not isinstance(root, Value) or root.builder is not self):
+            raise _unbuilt("foreign_value", f"build: the root {root!r} is no value of builder {self.name!r}")
+        computation = Computation(
+            self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1]
+        )
+        numbers = [p.attributes.number for p in computation.parameters]
+        if numbers != list(range(len(numbers))):
+            raise _unbuilt(
+                "missing_parameter",
+                f"builder {self.name!r} has the parameter numbers {numbers}; 0..{len(numbers) - 1} are wanted",
+            )
+        self.computation = computation
+        return computation
+
+    def _admit(self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None) -> None:
+        if self.computation is not None:
+            raise BuildError("builder_finished", f"builder {self.name!r} was built; no op can be added to it")
+        for operand in operands:
+            if type(operand) is not Value or operand.builder is not self:
+                self._reject(schema, operand)
+        if segments is None and len(operands) != len(schema.operands):
+            raise ShapeError(
+                "arity_mismatch",
+                f"{len(operands)} operands, and {len(schema.operands)} are wanted: "
+                f"{', '.join(schema.operands) or 'none'}",
+            )
+
+    def _reject(self, schema: Schema, operand: Any) -> NoReturn:
+        if not isinstance(operand, Value) and not schema.operands and schema.names:
+            named = ", ".join(f"{each}=" for each in (*schema.readers, "name"))
+            raise BuildError(
+                "invalid_operand", f"{operand!r} is no operand, and there are none; by keyword are wanted: {named}"
+            )
+        if not isinstance(operand, Value):
+            raise BuildError(
+                "invalid_operand",
+                f"operand {operand!r} is no value of a builder",
+                "xb.constant(builder, literal=...) makes one",
+            )
+        this = "another of that name" if operand.builder.name == self.name else f"builder {self.name!r}"
+        raise BuildError(
+            "foreign_value",
+            f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
+            "a region sees its own parameters only: pass the value as an operand",
+        )
+
+    def _traced(
+        self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, attributes: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The attributes with the functions among its regions traced into computations."""
+        for role in schema.regions:
+            if type(attributes.get(role)) is not Computation:
+                break
+        else:
+            return attributes
+        schema.expect(attributes)
+        shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
+        return {**attributes, **trace_regions(self, schema, shapes, attributes)}
+
+    def _count_parameter(self, number: int) -> None:
+        if number in self._parameters:
+            raise BuildError("duplicate_parameter", f"builder {self.name!r} has a parameter {number} already")
+        self._parameters.add(number)
+
+
+def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
+    """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
+    values: tuple[Any, ...] = ()
+    if record is not None:
+        values = tuple(vars(record).values())
+        if schema.regions:
+            values = tuple(map(_signature, values))
+    try:
+        return _inferred(schema, shapes, segments, values)
+    except TypeError:  # a literal cannot be a key
+        return _inferred.__wrapped__(schema, shapes, segments, values)
+
+
+@functools.lru_cache(maxsize=16384)
+def _inferred(
+    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, values: tuple[Any, ...]
+) -> AnyShape:
+    """Rules are pure, so what one has said is remembered; a refusal is not."""
+    attributes = dict(zip(schema.readers, values, strict=True))
+    return infer[schema.opcode](*schema.gather(shapes, segments), **attributes)  # type: ignore[no-any-return]
+
+
+def _signature(attribute: Any) -> Any:
+    """An attribute as shape inference reads it: a region by its signature."""
+    if type(attribute) is Computation:
+        return attribute.signature
+    return tuple(map(_signature, attribute)) if type(attribute) is tuple else attribute
+
+
+def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:
+    """The builder that an op records into: its operands', or the one that is named where it has none."""
+    for operand in operands:
+        if type(operand) is Value:
+            return operand.builder
+    if isinstance(builder, Builder):
+        return builder
+    raise BuildError("no_builder", f"{schema.spelling}: no operand tells the builder; pass it first, or as builder=")

@@ -1,0 +1,145 @@
+"""One place dresses every refusal of an op: its operands, its attributes, the user's line."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import shape_inference
+from shape_inference import TupleShape, XbuildError
+
+from .graph import Computation, Instruction, RecordedSource, resolve, short_path
+from .source_lines import recorded_line
+
+if TYPE_CHECKING:
+    from .builder import Value
+    from .op import Schema
+
+_PACKAGES = tuple(
+    os.path.join(os.path.abspath(path), "")
+    for path in (os.path.dirname(os.path.dirname(__file__)), *shape_inference.__path__)
+)
+
+
+MOST_OF_A_TUPLE = 1000
+
+
+class BuildError(XbuildError):
+    """A builder is used wrongly: a value of another builder, an op after build, a second build; raised at the call."""
+
+
+class ValueUseError(BuildError, TypeError):
+    """A value is used as if it was computed already, or beside what is no operand; raised at the user's line."""
+
+
+def explain(
+    error: XbuildError,
+    schema: Schema,
+    operands: tuple[Value | Instruction, ...],
+    segments: tuple[int, ...] | None,
+    attributes: dict[str, Any],
+    where: tuple[CodeType, int] | None,
+) -> XbuildError:
+    """The same error with the op in its first line and everything that the user gave below it.
+
+    An error from inside a region that the op traces is explained already, and stays as it is.
+    """
+    if error.explained:
+        return error
+    given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
+    rows = [*_operand_rows(schema, operands, segments), *given]
+    head = f"{schema.spelling}: {error.message} [{error.kind}]"
+    dressed = type(error)(error.kind, dressed_text(head, rows, where, error.hints), error.hints)
+    dressed.message, dressed.explained = error.message, True
+    return dressed
+
+
+def dressed_text(
+    head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
+) -> str:
+    """A first line, what was given below it by labels, the user's line, the hints."""
+    rows = list(rows)
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    lines += _source_rows(resolve(*where) if where else None)
+    return "\n".join([*lines, *(f"  hint: {hint}" for hint in hints)])
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple) and not value)
+
+
+def describe(value: Any) -> str:
+    """An attribute as the user knows it; a computation by name and signature."""
+    if isinstance(value, Computation):
+        return f"%{value.name}: {value.program_shape}"
+    if isinstance(value, tuple | list) and _holds_regions(value):
+        return ", ".join(f"[{describe(each)}]" if isinstance(each, tuple | list) else describe(each) for each in value)
+    if _is_function(value):
+        return f"function {value.__qualname__}"
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and hasattr(value, "__qualname__")
+
+
+def _holds_regions(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_holds_regions, value))
+    return isinstance(value, Computation) or _is_function(value)
+
+
+def _operand_rows(
+    schema: Schema, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
+) -> Iterator[tuple[str, str]]:
+    labels = operand_labels(schema, len(operands), segments)
+    for label, operand in zip(labels, operands, strict=True):
+        shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
+        yield label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
+
+
+def _short(shape: Any) -> str:
+    """A shape as text; a tuple of very many only by their number."""
+    if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
+        return f"a tuple of {shape.count:,} arrays and tokens"
+    return str(shape)
+
+
+def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
+    """The name of each operand in the flat tuple: its parameter, numbered where that takes several."""
+    if segments is None:
+        extra = [f"operand {n}" for n in range(len(schema.operands), count)]
+        return [*schema.operands[:count], *extra]
+    return [
+        label if size == 1 else f"{label}[{n}]"
+        for label, size in zip(schema.operands, segments, strict=True)
+        for n in range(size)
+    ]
+
+
+def _source_rows(source: RecordedSource | None) -> list[str]:
+    if source is None:
+        return []
+    line = recorded_line(source)
+    return [f"  at {short_path(source.file)}:{source.line} in {source.function}", *([f"     {line}"] if line else [])]
+
+
+@functools.cache
+def _is_ours(file: str) -> bool:
+    return file.startswith((*_PACKAGES, "<attrs generated "))
+
+
+def caller() -> tuple[CodeType, int] | None:
+    """The user's frame: the first outside this package and that of shapes."""
+    frame = sys._getframe(2)
+    while _is_ours(frame.f_code.co_filename):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti

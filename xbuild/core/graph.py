@@ -1,0 +1,280 @@
+"""The program: instructions that point at their operands, the computations that hold them, the modules that run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import CodeType, MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from shape_inference import AnyShape, ProgramShape
+from shape_inference.escaping import in_line
+
+from .copying import Unchanged
+from .hooks import Hook
+from .identifiers import check_name
+from .showable import Showable
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+text_of: Hook[..., str] = Hook("writes HLO text")
+"""The HLO text of an instruction, a computation or a module, in a style."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@frozen
+class Source:
+    """A place in the user's program: a name to tell, and no file that is opened."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return in_line(f"{short_path(self.file)}:{self.line} in {self.function}")
+
+
+@frozen
+class RecordedSource(Source):
+    """A line of code that this process runs, found from the code itself: the one kind of which the file is opened."""
+
+
+@frozen
+class TextSource(Source):
+    """A line of HLO text that a computation was read from; it is told in reports, and not printed as metadata."""
+
+
+@frozen
+class MetadataSource(TextSource):
+    """A line that HLO text names in metadata or stack frames, of a file that may be any."""
+
+
+@frozen
+class KeptSource(Source):
+    """A line that a trace names, with its text as it was kept."""
+
+    text: str = ""
+
+
+def short_path(path: str) -> str:
+    """The path from here where that is shorter."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return relative if len(relative) < len(path) else path
+
+
+def resolve(code: CodeType, offset: int) -> RecordedSource:
+    """The line of an offset in running code."""
+    line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    return RecordedSource(code.co_filename, line or code.co_firstlineno, code.co_name)
+
+
+@define(eq=False, repr=False)
+class Draft(Unchanged):
+    """The fields of an instruction, as a builder fills them: what is recorded becomes an Instruction then."""
+
+    opcode: str
+    name: str
+    shape: AnyShape
+    operands: tuple[Instruction, ...] = ()
+    segments: tuple[int, ...] | None = None
+    attributes: Any = None
+    where: tuple[CodeType, int] | Source | None = None
+    control: tuple[Instruction, ...] = ()
+    annotations: Mapping[str, Any] = NOTHING
+
+
+@frozen(eq=False, repr=False)
+class Instruction(Draft):
+    """One op at one place of a program; equal by identity.
+
+    `segments` are the sizes of the op's operand lists in the flat tuple `operands`, None where every list is one value.
+    `annotations` (sharding, frontend_attributes, metadata, backend_config) mean nothing here and are printed back.
+    """
+
+    @property
+    def source(self) -> Source | None:
+        """The user's line that recorded it (found when asked, since recording must be fast)."""
+        return resolve(*self.where) if isinstance(self.where, tuple) else self.where
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The operands as the op's rules take them: a value, None, or a tuple, for each operand list."""
+        from .op import OPS
+
+        return OPS[self.opcode].gather(self.operands, self.segments)
+
+    def attribute_values(self) -> dict[str, Any]:
+        return {} if self.attributes is None else vars(self.attributes)
+
+    @property
+    def called(self) -> tuple[Computation, ...]:
+        """The computations that its attributes name, in order."""
+        if self.attributes is None or not self.attributes.calling:
+            return ()
+        return tuple(region for _, region in self.regions())
+
+    def regions(self) -> Iterator[tuple[str, Computation]]:
+        """The computations that it calls, each with its role: the attribute, numbered where that is a list."""
+        for key in self.attributes.calling if self.attributes is not None else ():
+            value = getattr(self.attributes, key)
+            if isinstance(value, Computation):
+                yield key, value
+            else:
+                yield from ((f"{key}[{n}]", each) for n, each in enumerate(value))
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+
+def _instructions(given: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    return tuple(given)
+
+
+def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
+    return tuple(given)
+
+
+@frozen(eq=False, repr=False, slots=False)
+class Computation(Showable, Unchanged):
+    """Instructions in their recorded order and the root among them; may be made raw, for `check` to refuse."""
+
+    name: str
+    instructions: tuple[Instruction, ...] = field(converter=_instructions)
+    root: Instruction
+
+    @cached_property
+    def parameters(self) -> tuple[Instruction, ...]:
+        """The parameters by number."""
+        found = (i for i in self.instructions if i.opcode == "parameter")
+        return tuple(sorted(found, key=lambda i: i.attributes.number))
+
+    @cached_property
+    def program_shape(self) -> ProgramShape:
+        return ProgramShape((p.shape for p in self.parameters), self.root.shape)
+
+    @cached_property
+    def signature(self) -> ProgramShape:
+        """The program shape without layouts, which is what shape inference reads."""
+        return self.program_shape.plain()
+
+    def __getitem__(self, name: str) -> Instruction:
+        """The instruction of this name."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Instruction]:
+        return {i.name: i for i in self.instructions}
+
+    def graph(self) -> nx.DiGraph[Instruction]:
+        """The instructions as a networkx graph: an edge from each operand or control predecessor to its user."""
+        import networkx as nx
+
+        graph: nx.DiGraph[Instruction] = nx.DiGraph(name=self.name)
+        graph.add_nodes_from(self.instructions)
+        for user in self.instructions:
+            graph.add_edges_from(((p, user) for p in user.control), kind="control")
+            graph.add_edges_from(((o, user) for o in user.operands), kind="operand")
+        return graph
+
+    def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
+        """This computation and all that it calls, callees first, each once, without what is known."""
+        seen: dict[Computation, None] = {}
+        begun: set[Computation] = set()
+        stack: list[tuple[Computation, bool]] = [(self, False)]
+        while stack:
+            computation, done = stack.pop()
+            if done:
+                seen[computation] = None
+            elif computation not in begun and computation not in known:
+                begun.add(computation)
+                stack.append((computation, True))
+                calls = [i for i in computation.instructions if i.attributes is not None and i.attributes.calling]
+                called = [c for i in calls for c in i.called]
+                stack.extend((c, False) for c in reversed(called) if c not in seen)
+        return tuple(seen)
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    __str__ = __repr__
+
+
+@frozen(eq=False, repr=False, slots=False)
+class Module(Showable, Unchanged):
+    """One program for every device (SPMD): device = replica * num_partitions + partition.
+
+    `annotations`, as HLO spells them in a module's header, mean nothing here and are printed back.
+    Raises ValueError where a count is not positive or the entry is none of the computations.
+    """
+
+    name: str
+    entry: Computation
+    computations: tuple[Computation, ...] = field(converter=_computations, default=())
+    num_replicas: int = field(default=1, kw_only=True)
+    num_partitions: int = field(default=1, kw_only=True)
+    is_scheduled: bool = field(default=False, kw_only=True)
+    annotations: Mapping[str, Any] = field(default=NOTHING, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        check_name(self.name)
+        if not isinstance(self.entry, Computation):
+            raise TypeError(
+                f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)"
+            )
+        for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
+            if value < 1:
+                raise ValueError(f"module {self.name}: {count}={value}, and at least 1 is wanted")
+        if not self.computations:
+            object.__setattr__(self, "computations", self.entry.reachable())
+        elif self.entry not in self.computations:
+            raise ValueError(f"module {self.name}: its entry %{self.entry.name} is none of its computations")
+
+    @property
+    def num_devices(self) -> int:
+        return self.num_replicas * self.num_partitions
+
+    def to_hlo(
+        self,
+        *,
+        style: str = "short",
+        percent: bool | None = None,
+        layouts: bool | None = None,
+        metadata: bool | None = None,
+        entry_layout: bool | None = None,
+    ) -> str:
+        """The module as HLO text, in a style (short, percent, full), which the flags change.
+
+        `percent` writes names with `%` and computations with their signatures, `layouts` the default layout where a
+        shape has none, `metadata` scopes and source lines, `entry_layout` the entry's signature in the header.
+        """
+        return text_of(self, style, percent=percent, layouts=layouts, metadata=metadata, entry_layout=entry_layout)
+
+    def __repr__(self) -> str:
+        return self.to_hlo()
+
+    __str__ = __repr__
+
+
+def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
+    return dict(given)
+
+
+@frozen(eq=False, repr=False, slots=False)
+class ModuleGroup(Showable, Unchanged):
+    """One program for each device (MPMD); Send and Recv pair across them by channel id."""
+
+    modules: Mapping[int, Module] = field(converter=_modules)
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.modules)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"// device {device}\n{module}" for device, module in self.modules.items())

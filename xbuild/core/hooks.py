@@ -1,0 +1,29 @@
+"""Hooks: functions that a lower package calls and a higher package supplies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
+
+from attrs import define
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@define(eq=False)
+class Hook(Generic[P, R]):
+    """A function that is supplied later; `purpose` says what it does, for the error where nobody has supplied it."""
+
+    purpose: str
+    function: Callable[P, R] | None = None
+
+    def supply(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Use this function from now on; a decorator."""
+        self.function = function
+        return function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.function is None:
+            raise RuntimeError(f"no function has been supplied that {self.purpose}")
+        return self.function(*args, **kwargs)

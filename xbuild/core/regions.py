@@ -1,0 +1,123 @@
+"""Python functions as computations: a region is traced once, with the shapes that its op demands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from shape_inference import AnyShape, PrimitiveType, TupleShape, refuse, region_parameters
+
+from .context import apart
+from .diagnostics import BuildError
+from .graph import Computation
+from .identifiers import is_identifier
+
+if TYPE_CHECKING:
+    from .builder import Builder, Value
+    from .op import Schema
+
+
+def trace(builder: Builder, function: Callable[..., Any], shapes: Sequence[AnyShape]) -> Computation:
+    """Record `function` into `builder` with one parameter for each shape, and build it.
+
+    A tuple or list that it returns becomes a tuple value.
+    """
+    _check_arity(function, shapes)
+    with apart():
+        parameters = [_recorded(builder, "parameter", number=n, shape=shape) for n, shape in enumerate(shapes)]
+        return builder.build(_as_value(builder, function, function(*parameters)))
+
+
+def _recorded(builder: Builder, opcode: str, *operands: Any, **attributes: Any) -> Value:
+    from .op import OPS
+
+    schema = OPS[opcode]
+    return builder.record(schema, *schema.flatten(operands), attributes, None)
+
+
+def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> None:
+    try:
+        inspect.signature(function).bind(*shapes)
+    except TypeError:
+        number = f"{len(shapes)} parameter{'s' * (len(shapes) != 1)}: {', '.join(map(repr, shapes)) or 'none'}"
+        refuse(
+            "arity_mismatch",
+            f"function {_name(function)}{inspect.signature(function)} is to take {number}",
+            *_as_one_tuple(function, shapes),
+        )
+    except ValueError:  # a function of C that does not tell
+        return
+
+
+def _as_one_tuple(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> list[str]:
+    """The hint for a function with a parameter for each element of a tuple that comes as one value."""
+    names = [*inspect.signature(function).parameters]
+    if len(shapes) == 1 and isinstance(shapes[0], TupleShape) and len(names) == len(shapes[0]):
+        return [f"the tuple comes as one value, which unpacks: {', '.join(names)} = state"]
+    return []
+
+
+def _as_value(builder: Builder, function: Callable[..., Any], result: Any) -> Value:
+    if isinstance(result, tuple | list):
+        return _recorded(builder, "tuple", tuple(_as_value(builder, function, each) for each in result))
+    from .builder import Value
+
+    if not isinstance(result, Value):
+        raise BuildError(
+            "not_a_computation",
+            f"function {_name(function)} returned {result!r}, and a value (or a tuple of values) is wanted",
+            "xb.constant(builder, literal=...) makes a value of a number",
+        )
+    return result
+
+
+def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., Any]], Computation]:
+    """A decorator: trace a Python function once into a computation with parameters of these shapes.
+
+    >>> import xbuild as xb
+    >>> @xb.computation(xb.f32[3], xb.f32[3])
+    ... def axpy(x, y):
+    ...     return 2.0 * x + y
+    >>> axpy.program_shape
+    (f32[3], f32[3]) -> f32[3]
+    """
+    wanted = [shape[()] if isinstance(shape, PrimitiveType) else shape for shape in shapes]
+    from .builder import Builder
+
+    return lambda function: trace(Builder(_name(function)), function, wanted)
+
+
+def trace_regions(
+    builder: Builder, schema: Schema, shapes: tuple[Any, ...], attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """The regions among an op's attributes as computations, functions traced with the shapes that the op demands."""
+    demanded = region_parameters[schema.opcode](*shapes, **attributes)
+    found: dict[str, Any] = {}
+    for role in schema.regions:
+        region = attributes[role]
+        if isinstance(region, tuple | list):
+            pairs = zip_longest(region, demanded[role][: len(region)], fillvalue=())
+            found[role] = tuple(_traced(builder, each, wanted) for each, wanted in pairs)
+        else:
+            found[role] = _traced(builder, region, demanded[role])
+    return found
+
+
+def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Computation:
+    if isinstance(region, Computation):
+        return region
+    if not callable(region):
+        raise BuildError("not_a_computation", f"region {region!r} is neither a Computation nor a function")
+    if getattr(region, "__module__", "").partition(".")[0] != "xbuild":
+        return trace(builder.sub_builder(_name(region)), region, shapes)
+    key = region, tuple(shapes)  # the op functions of this package always trace the same
+    if key not in builder.traced:
+        builder.traced[key] = trace(builder.sub_builder(_name(region)), region, shapes)
+    return builder.traced[key]
+
+
+def _name(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "region").strip("_<>")
+    return name if is_identifier(name) else "region"

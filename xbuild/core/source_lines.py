@@ -1,0 +1,54 @@
+"""The text of the line that an instruction is from; the one place that opens files of the user's program."""
+
+from __future__ import annotations
+
+import linecache
+from functools import lru_cache
+from pathlib import Path
+
+from .graph import Instruction, KeptSource, MetadataSource, RecordedSource, Source, TextSource, text_of
+
+LARGEST = 1 << 24
+"""Of how many bytes a file is at most that is looked into under a root."""
+
+
+def line_of(instruction: Instruction, root: Path | None = None) -> str:
+    """The line that recorded an instruction, without blanks around; nothing where that is not to be known.
+
+    The file is opened where this process runs its code. What a trace has kept is told as it was kept, and of HLO text
+    the instruction itself. A file that text or a trace names is opened only under `root`, where the user gives one.
+    """
+    source = instruction.source
+    if isinstance(source, RecordedSource):
+        return recorded_line(source)
+    if isinstance(source, KeptSource) and source.text:
+        return source.text
+    if isinstance(source, TextSource) and not isinstance(source, MetadataSource):
+        return _itself(instruction)
+    return "" if root is None or source is None else _under(root, source)
+
+
+def recorded_line(source: RecordedSource) -> str:
+    """The line of code that this process runs."""
+    return linecache.getline(source.file, source.line).strip()
+
+
+def _itself(instruction: Instruction) -> str:
+    return "" if instruction.opcode == "constant" else text_of(instruction)
+
+
+def _under(root: Path, source: Source) -> str:
+    """A line of a file under a root, whatever links lead to; nothing of any other."""
+    try:
+        top = root.resolve(strict=True)
+        place = (top / source.file).resolve(strict=True)
+        inside = place.is_relative_to(top) and place.is_file() and place.stat().st_size <= LARGEST
+        lines = _lines(place) if inside else ()
+    except (OSError, ValueError, RuntimeError):
+        return ""
+    return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
+
+
+@lru_cache(maxsize=64)
+def _lines(path: Path) -> tuple[str, ...]:
+    return tuple(path.read_text(encoding="utf-8", errors="replace").split("\n"))

@@ -1,0 +1,131 @@
+"""Steps of matrix algorithms on one batch of matrices: products, masks, columns, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from shape_inference import Dims, PrimitiveType, f64, s32
+from shape_inference.dims import array
+
+from .. import ops
+from ..core.builder import Value
+from ..derived.contraction import dot_general
+from ..derived.control_flow import while_
+from ..derived.elementwise import conj as conjugate
+from ..derived.elementwise import select
+from ..derived.reduction import reduce
+from ..derived.shaping import broadcast_in_dim, reshape, transpose
+from ..derived.slicing import dynamic_slice
+from ..derived.support.operands import as_value
+
+
+def dims_of(x: Value) -> Dims:
+    return array("operand", x.shape).dims
+
+
+def dtype_of(x: Value) -> PrimitiveType:
+    return array("operand", x.shape).dtype
+
+
+def is_complex(x: Value) -> bool:
+    return dtype_of(x).kind == "complex"
+
+
+def epsilon(x: Value) -> float:
+    """The distance from 1 to the next number of the type of the value, or of its parts."""
+    return 2.0**-52 if dtype_of(x).bits // (2 if is_complex(x) else 1) == f64.bits else 2.0**-23
+
+
+def conj(x: Value) -> Value:
+    return conjugate(x) if is_complex(x) else x
+
+
+def adjoint(x: Value) -> Value:
+    return conj(transpose(x, (0, 2, 1)))
+
+
+def product(a: Value, b: Value) -> Value:
+    return dot_general(a, b, (2,), (1,), (0,), (0,), precision="highest")
+
+
+def like(x: Value, model: Value) -> Value:
+    """A real value in the type of the model."""
+    dtype = dtype_of(model)
+    return x if dtype_of(x) is dtype else ops.convert(x, new_element_type=dtype)
+
+
+def along(x: Value, dims: Dims, *places: int) -> Value:
+    """A value of lower rank in these extents, its dimensions at these places."""
+    return broadcast_in_dim(x, dims, places)
+
+
+def places(x: Value, dimension: int) -> Value:
+    """For each element its place along a dimension, as s32."""
+    return ops.iota(x.builder, shape=s32[dims_of(x)], iota_dimension=dimension)
+
+
+def column(x: Value, j: Value) -> Value:
+    """Column j of each matrix."""
+    batch, rows, _ = dims_of(x)
+    return reshape(dynamic_slice(x, (0, 0, j), (batch, rows, 1)), (batch, rows))
+
+
+def row(x: Value, j: Value) -> Value:
+    batch, _, columns = dims_of(x)
+    return reshape(dynamic_slice(x, (0, j, 0), (batch, 1, columns)), (batch, columns))
+
+
+def entry(x: Value, j: Value) -> Value:
+    """Element j of each vector."""
+    batch, _ = dims_of(x)
+    return reshape(dynamic_slice(x, (0, j), (batch, 1)), (batch,))
+
+
+def total(x: Value, *dimensions: int) -> Value:
+    return reduce(x, 0, ops.add, dimensions)
+
+
+def squares(x: Value) -> Value:
+    """The square of each element's size, real."""
+    return ops.real(x) * ops.real(x) + ops.imag(x) * ops.imag(x) if is_complex(x) else x * x
+
+
+def identity(model: Value, rows: int, columns: int) -> Value:
+    """Ones on the diagonal, in the batch and the type of the model."""
+    shape = dtype_of(model)[dims_of(model)[0], rows, columns]
+    ones = broadcast_in_dim(as_value(model.builder, 1, shape.dtype), shape.dims, ())
+    return select(ops.compare(places(ones, 1), places(ones, 2), direction="EQ"), ones, 0)
+
+
+def no_rotation(a: Value, columns: int) -> Value:
+    """The identity, for each matrix that is of numbers; NaN for another."""
+    start = identity(a, columns, columns)
+    return start + along(total(a * 0, 1, 2), dims_of(start), 0)
+
+
+def scale_of(x: Value) -> Value:
+    """For each matrix a power of two near half of its largest element; 1 where that is zero, NaN where it is none."""
+    half = reduce(abs(x), 0, ops.maximum, (1, 2)) * 0.5
+    bits = 11 if epsilon(x) < 1e-10 else 8
+    power = ops.reduce_precision(half, exponent_bits=bits, mantissa_bits=0)
+    return select(ops.compare(power, half * 0, direction="EQ"), 1.0, power)
+
+
+def divided(x: Value, scale: Value) -> Value:
+    return x / along(like(scale, x), dims_of(x), 0)
+
+
+def loop(
+    trips: int, body: Callable[..., Sequence[Value]], state: Sequence[Value], fixed: Sequence[Value] = ()
+) -> list[Value]:
+    """`state` after `body(j, *state, *fixed)` for j = 0, 1, ... below `trips`."""
+    count = as_value(state[0].builder, 0, s32)
+
+    def step(values: Value) -> list[Any]:
+        j, *rest = values
+        return [j + 1, *body(j, *rest), *rest[len(state) :]]
+
+    if not trips:
+        return list(state)
+    return list(while_((count, *state, *fixed), lambda values: values[0] < trips, step))[1 : len(state) + 1]

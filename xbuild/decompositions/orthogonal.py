@@ -1,0 +1,172 @@
+"""QR by Householder reflections, packed and in full."""
+
+from __future__ import annotations
+
+from shape_inference import refuse
+
+from .. import ops
+from ..core.builder import Value
+from ..derived.elementwise import eq, select
+from ..derived.shaping import pad
+from ..derived.slicing import slice as sliced
+from ..derived.support.arguments import shape_of
+from ..derived.support.dressing import dressed
+from ..derived.support.operands import as_value
+from .form import matrix, recorded
+from .matrices import (
+    along,
+    column,
+    conj,
+    dims_of,
+    divided,
+    dtype_of,
+    entry,
+    identity,
+    like,
+    loop,
+    places,
+    product,
+    scale_of,
+    squares,
+    total,
+)
+
+
+@dressed
+def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Value:
+    """The tuple (q, r) with a = q r, the columns of q orthonormal and r upper triangular.
+
+    Formula: min(m, n) reflections of Householder, as LAPACK's geqrf makes them: r's diagonal may be negative.
+    Shapes: floats or complex [..., m, n]; [..., m, m] and [..., m, n], or without `full_matrices` [..., m, k] and
+    [..., k, n] with k = min(m, n). Narrower floats than f32 are computed in f32 and rounded once.
+    Accuracy: q r - a within 8 (m + n) eps of a's largest element, q's columns orthonormal within as much.
+    Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> q, r = evaluate(xb.computation(xb.f64[2, 2])(xb.qr), [[3.0, 1.0], [4.0, 2.0]])
+    >>> r.round(12)
+    array([[-5. , -2.2],
+           [ 0. ,  0.4]])
+
+    Source: XlaBuilder's math library, QR; Golub and Van Loan, Matrix Computations, 5.2.
+    """
+    return recorded(_qr, {"a": (a, 2)}, name, full_matrices=bool(full_matrices))
+
+
+@dressed
+def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
+    """The tuple (packed, taus): r in the upper triangle, the reflections below it and in taus, as LAPACK's geqrf.
+
+    Reflection j is I - taus[j] v v^H, with v zero above j, 1 there, and column j of `packed` below.
+    Shapes: floats or complex [..., m, n]; the same, and [..., min(m, n)].
+    Accuracy: as xb.qr.
+    Raises: as xb.qr.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> packed, taus = evaluate(xb.computation(xb.f32[2, 2])(xb.qr_decomposition), [[3.0, 0.0], [4.0, 5.0]])
+    >>> taus
+    array([1.6, 0. ], dtype=float32)
+
+    Source: XlaBuilder's math library, QrDecomposition; LAPACK, geqrf.
+    """
+    return recorded(packed_qr, {"a": (a, 2)}, name)
+
+
+@dressed
+def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
+    """The first columns of the product of the reflections that are packed in `a` and `taus`, as LAPACK's orgqr.
+
+    Shapes: floats or complex [..., m, n] with m >= n, and [..., k] with k <= n; [..., m, n].
+    Accuracy: as xb.qr.
+    Raises: as xb.qr; element_type_mismatch; dimension_mismatch for other extents.
+
+    >>> import xbuild as xb
+    >>> from interpreter import evaluate
+    >>> @xb.computation(xb.f32[2, 1])
+    ... def direction(x):
+    ...     packed, taus = xb.qr_decomposition(x)
+    ...     return xb.product_of_elementary_householder_reflectors(packed, taus)
+    >>> evaluate(direction, [[3.0], [4.0]])
+    array([[-0.6],
+           [-0.8]], dtype=float32)
+
+    Source: XlaBuilder's math library, ProductOfElementaryHouseholderReflectors; LAPACK, orgqr.
+    """
+    rows, columns = matrix("a", a).dims[-2:]
+    count = getattr(shape_of(taus), "dims", (0,))[-1]
+    if rows < columns or count > columns:
+        refuse(
+            "dimension_mismatch",
+            f"a is {a.shape}, taus is {taus.shape}: {count} reflections, {columns} columns and {rows} rows; "
+            "no more reflections than columns, no more columns than rows are wanted",
+        )
+    return recorded(_assembled, {"a": (a, 2), "taus": (taus, 1)}, name)
+
+
+def _qr(a: Value, *, full_matrices: bool) -> tuple[Value, Value]:
+    batch, rows, columns = dims_of(a)
+    least = min(rows, columns)
+    packed, taus = packed_qr(a)
+    width = rows if full_matrices else least
+    vectors = sliced(packed, (0, 0, 0), (batch, rows, least))
+    q = _assembled(pad(vectors, 0, ((0, 0), (0, 0), (0, width - least))), taus)
+    upper = select(places(packed, 1) <= places(packed, 2), packed, 0)
+    return q, sliced(upper, (0, 0, 0), (batch, width, columns))
+
+
+def packed_qr(a: Value) -> tuple[Value, Value]:
+    batch, rows, columns = dims_of(a)
+    scale = scale_of(a)
+    count = min(rows, columns)
+    taus = along(as_value(a.builder, 0, dtype_of(a)), (batch, count))
+    packed, taus = loop(count, _reflect, [divided(a, scale), taus])
+    grown = packed * along(like(scale, packed), dims_of(packed), 0)
+    return select(places(packed, 1) <= places(packed, 2), grown, packed), taus
+
+
+def _reflect(j: Value, a: Value, taus: Value) -> tuple[Value, Value]:
+    """Zero column j below its diagonal, and keep the reflection that does it there."""
+    x = column(a, j)
+    at = places(x, 1)
+    tau, beta, v = _reflection(x, at, j)
+    change = _change(a, conj(tau), v)
+    kept = select(eq(at, j), along(beta, dims_of(v), 0), select(at > j, v, x))
+    here, right = eq(places(a, 2), j), places(a, 2) > j
+    a = select(here, along(kept, dims_of(a), 0, 1), select(right, a - change, a))
+    return a, select(eq(places(taus, 1), j), along(tau, dims_of(taus), 0), taus)
+
+
+def _reflection(x: Value, at: Value, j: Value) -> tuple[Value, Value, Value]:
+    """tau, beta and v with (I - conj(tau) v v^H) x = beta in row j, zero below."""
+    alpha, below = entry(x, j), select(at > j, x, 0)
+    rest = total(squares(below), 1)
+    length = ops.sqrt(squares(alpha) + rest)
+    beta = like(select(ops.real(alpha) < 0, length, -length), x)
+    flat = eq(rest, 0) & eq(ops.imag(alpha), 0)
+    tau = select(flat, 0, (beta - alpha) / beta)
+    factor = select(flat, 1, alpha - beta)
+    v = select(eq(at, j), 1, below / along(factor, dims_of(x), 0))
+    return tau, select(flat, alpha, beta), v
+
+
+def _change(a: Value, tau: Value, v: Value) -> Value:
+    """tau v v^H a."""
+    batch, rows, columns = dims_of(a)
+    rest = ops.reshape(product(along(conj(v), (batch, 1, rows), 0, 2), a), new_sizes=(batch, columns))
+    return along(tau, dims_of(a), 0) * along(v, dims_of(a), 0, 1) * along(rest, dims_of(a), 0, 2)
+
+
+def _assembled(a: Value, taus: Value) -> Value:
+    _, rows, columns = dims_of(a)
+    count = dims_of(taus)[1]
+
+    def step(n: Value, q: Value, a: Value, taus: Value) -> list[Value]:
+        j = count - 1 - n
+        x = column(a, j)
+        at = places(x, 1)
+        v = select(at > j, x, select(eq(at, j), along(as_value(a.builder, 1, dtype_of(a)), dims_of(x)), 0))
+        return [q - _change(q, entry(taus, j), v)]
+
+    return loop(count, step, [identity(a, rows, columns)], [a, taus])[0]

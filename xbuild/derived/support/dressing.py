@@ -1,0 +1,64 @@
+"""What a comfortable form refuses by itself reads as an op's refusal does: its name, its arguments, the user's line."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from shape_inference import XbuildError
+
+from ...core.builder import Value
+from ...core.diagnostics import caller, explain
+from ...core.op import Schema
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def dressed(form: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A comfortable form that dresses its own refusals; those of the ops that it records are dressed already."""
+
+    @functools.wraps(form)
+    def checked(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        try:
+            return form(*arguments, **keywords)
+        except XbuildError as error:
+            if error.explained:
+                raise
+            raise _explained(form, error, arguments, keywords) from None
+
+    return checked
+
+
+def _explained(
+    form: Callable[..., Any], error: XbuildError, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> XbuildError:
+    given = inspect.signature(form).bind(*arguments, **keywords).arguments
+    operands = {name: _values(argument) for name, argument in given.items() if _holds_values(argument)}
+    opcode = form.__name__.strip("_")
+    schema = Schema(
+        opcode,
+        spelling=opcode.replace("_", "-"),
+        operands=tuple(operands),
+        kinds=(),
+        is_flat=False,
+        attributes=None,
+        names=frozenset(),
+        needed=frozenset(),
+        regions=(),
+        takes_builder=False,
+        declaration=form,
+    )
+    flat = tuple(value for values in operands.values() for value in values)
+    attributes = {name: argument for name, argument in given.items() if name not in operands and argument is not None}
+    return explain(error, schema, flat, tuple(map(len, operands.values())), attributes, caller())
+
+
+def _holds_values(argument: Any) -> bool:
+    return any(isinstance(each, Value) for each in _values(argument))
+
+
+def _values(argument: Any) -> tuple[Any, ...]:
+    return tuple(argument) if isinstance(argument, tuple | list) else (argument,)

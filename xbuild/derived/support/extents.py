@@ -1,0 +1,73 @@
+"""Values brought to other extents: placed and stretched, made to fit another value, or filled up to their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Dims, Shape, s32
+from shape_inference.broadcasting import broadcasting
+from shape_inference.ops.shaping import check_broadcast_in_dim
+
+from ... import ops
+from ...core.attributes import reader
+from ...core.builder import Value
+from .arguments import as_values, shape_of
+from .operands import as_value
+
+_read = reader("broadcast_dimensions", Dims)
+
+
+def into(operand: Value, sizes: Dims, dimensions: Dims, name: str | None = None) -> Value:
+    """XlaBuilder's BroadcastInDim: a reshape, where an extent of 1 must stretch, and a broadcast."""
+    found = check_broadcast_in_dim(shape_of(operand), sizes, dimensions)
+    kept = [i for i, (dim, size) in enumerate(zip(dimensions, found.dims, strict=True)) if size == sizes[dim]]
+    if len(kept) < found.rank:
+        operand = ops.reshape(operand, new_sizes=tuple(found.dims[i] for i in kept))
+    return ops.broadcast(operand, sizes=sizes, dimensions=tuple(dimensions[i] for i in kept), name=name)
+
+
+def aligned(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None) -> tuple[Value, Value]:
+    """Both operands as values of the same extents, what that takes recorded; what is no array is left to the op."""
+    left, right = as_values((lhs, rhs))
+    a, b = left.shape, right.shape
+    if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
+        return left, right
+    given = None if broadcast_dimensions is None else _read(broadcast_dimensions)
+    sizes, of_lhs, of_rhs = broadcasting(a, b, given)
+    return _stretched(left, sizes, of_lhs, right, of_rhs), _stretched(right, sizes, of_rhs, left, of_lhs)
+
+
+def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:
+    """The value in these extents; where it stretches along a dynamic dimension of the other, as long as that is."""
+    shape, model = value.shape, other.shape
+    assert isinstance(shape, Shape)
+    assert isinstance(model, Shape)
+    if shape.dims == sizes:
+        return value
+    own = {place for place, size in zip(places, shape.dims, strict=True) if size == sizes[place]}
+    value = into(value, sizes, places) if places else ops.broadcast(value, sizes=sizes, dimensions=())
+    for dim in range(model.rank if model.dynamic else 0):
+        if model.dynamic[dim] and others[dim] not in own:
+            value = ops.set_dimension_size(value, ops.get_dimension_size(other, dimension=dim), dimension=others[dim])
+    return value
+
+
+def like(value: Value, model: Value | None, given: Any) -> Value:
+    """What was a scalar number in the extents of the model."""
+    if isinstance(given, Value) or model is None or not isinstance(model.shape, Shape) or np.ndim(given):
+        return value
+    return _stretched(value, model.shape.dims, (), model, tuple(range(model.shape.rank)))
+
+
+def filled_up(operand: Value, shape: Shape, dimension: int, name: str | None = None) -> Value:
+    """The whole bound along a dimension, with zeros where the elements end; other dimensions stay as dynamic."""
+    whole = ops.broadcast(as_value(operand.builder, 0, shape.dtype), sizes=shape.dims, dimensions=())
+    for dim, is_dynamic in enumerate(shape.dynamic):
+        if is_dynamic and dim != dimension:
+            size = ops.get_dimension_size(operand, dimension=dim)
+            whole = ops.set_dimension_size(whole, size, dimension=dim)
+    starts = [as_value(operand.builder, 0, s32)] * shape.rank
+    return ops.dynamic_update_slice(whole, operand, starts, name=name)

@@ -1,0 +1,157 @@
+"""Functions of JAX as modules: lowered by JAX, cut by XLA into the program of one device, and read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import Shape, TupleShape, XbuildError
+
+from ..core.graph import Module
+from ..text.reading.frames import origin, read_frames
+from ..text.reading.reader import parse_hlo
+from ..text.spelling.faults import HloParseError
+from . import temporary
+
+# The compiled program is thrown away: the less XLA does for it, the better.
+_DUMPED = {
+    "xla_dump_hlo_pass_re": "spmd-partitioning",
+    "xla_dump_large_constants": True,
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+_FRAME = re.compile(r"\bstack_frame_id=(\d+)")
+
+
+def from_jax(function: Callable[..., Any], *arguments: Any, num_replicas: int = 1, **named: Any) -> Module:
+    """The module that JAX makes of a function, for arguments like these.
+
+    The function is any that JAX can trace, or what `jax.jit` or `jax.pmap` made of one (static arguments are theirs),
+    or already lowered by `.trace(...)` or `.lower(...)`, and then without arguments. Of an argument only shape and
+    element type count: a `xb.f32[2,3]` stands for an array. The parameters of the module are the leaves of the
+    arguments in JAX's order.
+
+    A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) gives the program of one of them, as
+    XLA partitions it: its parameters and results are the shards, `num_partitions` the devices of the mesh.
+    `num_replicas` runs all of it so many times side by side. Reports name the user's Python lines.
+
+    Raises XbuildError (missing_extra) where JAX is not installed, HloParseError with the line of Python where the
+    lowered text holds what xbuild does not have, TypeError where `function` is none of these, and what JAX raises.
+
+    >>> import jax
+    >>> from xbuild import f32
+    >>> print(from_jax(lambda x, y: jax.numpy.tanh(x) * y, f32[3], f32[3]).entry)
+    ENTRY main.1 {
+      x.1 = f32[3]{0} parameter(0)
+      tanh.1 = f32[3]{0} tanh(x.1)
+      y.1 = f32[3]{0} parameter(1)
+      ROOT mul.1 = f32[3]{0} multiply(tanh.1, y.1)
+    }
+
+    Source: JAX, Ahead-of-time lowering and compilation.
+    """
+    lowered = _lowered(function, arguments, named)
+    text = _partitioned_text(lowered) if _partitions(lowered) > 1 else lowered.as_text(dialect="hlo", debug_info=True)
+    module = _read(text)
+    return evolve(module, num_replicas=num_replicas) if num_replicas != 1 else module
+
+
+def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    try:
+        import jax
+        from jax.extend import source_info_util
+    except ImportError as error:
+        raise XbuildError(
+            "missing_extra",
+            f"from_jax needs JAX, which cannot be imported ({error}): pip install 'xbuild-hlo[xla]' [missing_extra]",
+        ) from error
+    if isinstance(function, jax.stages.Lowered | jax.stages.Traced):
+        if arguments or named:
+            raise TypeError("arguments are given with a function that is traced with its own already")
+        return function if isinstance(function, jax.stages.Lowered) else function.lower()
+    if isinstance(function, jax.stages.Compiled) or not callable(function):
+        raise TypeError(f"a function is wanted, jitted or lowered or as it is, and {type(function).__name__} is given")
+    if not hasattr(function, "lower"):
+        function = jax.jit(function, keep_unused=True)
+    source_info_util.register_exclusion(__file__)  # a line of the user's is what metadata are to name
+    arguments, named = jax.tree.map(_like, (arguments, named), is_leaf=_is_shape)
+    return function.lower(*arguments, **named)
+
+
+def _is_shape(argument: Any) -> bool:
+    return isinstance(argument, Shape | TupleShape)
+
+
+def _like(argument: Any) -> Any:
+    """What JAX takes for a shape of ours; anything else is its own."""
+    import jax
+
+    if isinstance(argument, TupleShape):
+        return tuple(map(_like, argument.elements))
+    if not isinstance(argument, Shape):
+        return argument
+    dtype = argument.dtype.dtype
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise XbuildError(
+            "element_type_mismatch",
+            f"{argument} is given, and JAX would make {jax.dtypes.canonicalize_dtype(dtype)} of {argument.dtype}: "
+            "jax.config.update('jax_enable_x64', True) lets it have 64 bits [element_type_mismatch]",
+        )
+    return jax.ShapeDtypeStruct(argument.dims, dtype)
+
+
+def _partitions(lowered: Any) -> int:
+    attributes = lowered.compiler_ir("stablehlo").operation.attributes
+    return attributes["mhlo.num_partitions"].value if "mhlo.num_partitions" in attributes else 1
+
+
+def _partitioned_text(lowered: Any) -> str:
+    """The program of one device: what XLA has right after its partitioner, which only its dumps tell."""
+    with temporary.folder() as folder, _uncached():
+        failure = None
+        try:
+            lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
+        except Exception as error:  # of a later pass, it may be
+            failure = error
+        found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
+        if found:
+            return found[-1].read_text(encoding="utf-8")
+    if failure is not None:
+        raise failure
+    raise XbuildError(
+        "engine_unsupported", "this build of XLA does not tell the program of one device [engine_unsupported]"
+    )
+
+
+@contextmanager
+def _uncached() -> Iterator[None]:
+    """Nothing is written to JAX's cache of compiled programs; and nothing with these options is found there."""
+    import jax
+
+    name = "jax_persistent_cache_min_compile_time_secs"
+    before = getattr(jax.config, name)
+    jax.config.update(name, float("inf"))
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def _read(text: str) -> Module:
+    try:
+        return parse_hlo(text, "<lowered by JAX>", origins=True)
+    except HloParseError as error:
+        raise _located(error, text) from None
+
+
+def _located(error: HloParseError, text: str) -> HloParseError:
+    """The error with the Python line of each fault that has one."""
+    lines, frames = text.splitlines(), read_frames(text)
+    places = [_FRAME.search(lines[fault.line - 1]) for fault in error.faults if fault.line <= len(lines)]
+    sources = [origin(frames, {"stack_frame_id": int(place[1])}) for place in places if place]
+    told = dict.fromkeys(f"  from {source}" for source in sources if source)
+    return HloParseError(error.faults, "\n".join([str(error), *told]))

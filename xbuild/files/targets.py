@@ -1,0 +1,198 @@
+"""From what a command line names to a program: `FILE.py:NAME`, a file of HLO text, or a folder of one per device."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from shape_inference.escaping import Harmless
+
+from ..core.graph import Computation, Module, ModuleGroup, short_path
+from .npz import ArchiveError, kind_of, read_text
+
+MOST_TEXT = 4 << 30
+"""Bytes of HLO text that are read; a sparse file may claim any size."""
+
+Program: TypeAlias = Computation | Module | ModuleGroup
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
+_KINDS = (Computation, Module, ModuleGroup)
+_ROOT = Path(__file__).resolve().parents[2]
+_OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
+
+
+class TargetError(Harmless):
+    """The target names no program; the message says what it could name."""
+
+
+class UserError(Harmless):
+    """The user's own file raised; the message is its traceback, in the user's lines alone."""
+
+
+def load(target: str) -> Program:
+    """The program that a target names; TargetError where it names none, UserError where its file raises."""
+    if target and Path(target).is_dir():
+        return _read_folder(Path(target))
+    if target.endswith((".hlo", ".txt")):
+        return _read_hlo(Path(target))
+    path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
+    if not path.endswith(".py"):
+        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted")
+    module = _run(_existing(Path(path)))
+    if not colon:
+        names = _candidates(module)
+        raise TargetError(f"{target!r} is a file of programs: {target}:NAME is wanted{_it_has(names)}")
+    return _program(module, path, name)
+
+
+def file_of(target: str) -> str:
+    """The file or folder that a target names."""
+    path, colon, _ = target.rpartition(":")
+    return path if colon and path.endswith(".py") else target
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        if path.exists():
+            raise TargetError(f"{str(path)!r} is {kind_of(path)}, and a file is wanted")
+        siblings = [each.name for each in path.parent.glob(f"*{path.suffix}")] if path.parent.is_dir() else []
+        raise TargetError(f"there is no file {str(path)!r}{_did_you_mean(path.name, siblings)}")
+    return path
+
+
+def _read_hlo(path: Path) -> Module:
+    from ..text.reading.reader import parse_hlo
+
+    try:
+        text = read_text(_existing(path), MOST_TEXT)
+    except ArchiveError as error:
+        raise TargetError(str(error)) from None
+    return parse_hlo(text, short_path(str(path)))
+
+
+def _read_folder(path: Path) -> ModuleGroup:
+    """device0.hlo, device1.hlo, ...: the program of each device."""
+    found = sorted((int(named[1]), each) for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name)))
+    if not found or [device for device, _ in found] != [*range(len(found))]:
+        have = ", ".join(each.name for _, each in found) or "none of these"
+        raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
+    return ModuleGroup({device: _read_hlo(each) for device, each in found})
+
+
+def _run(path: Path) -> ModuleType:
+    """The file as a module, with its folder importable, as `python FILE` has it, or in the package it imports from."""
+    if (path.parent / "__init__.py").is_file() and _imports_relatively(path):
+        return _run_in_package(path.resolve())
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    loader = spec.loader
+    assert loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules.setdefault(path.stem, module)
+    _guarded(lambda: loader.exec_module(module), str(path))
+    return module
+
+
+def _imports_relatively(path: Path) -> bool:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+
+
+def _run_in_package(path: Path) -> ModuleType:
+    """The file as `python -m` has it from the folder that its outermost package is in."""
+    folder, names = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    sys.path.insert(0, str(folder))
+    found: ModuleType = _guarded(lambda: importlib.import_module(".".join(names)), str(path))
+    return found
+
+
+def _guarded(runs: Callable[[], Any], what: str) -> Any:
+    """What the user's own code gives; UserError where it raises, or ends the process."""
+    try:
+        return runs()
+    except Exception as error:
+        raise UserError(own_traceback(error)) from None
+    except SystemExit as end:
+        raise UserError(
+            f"{what} calls sys.exit({'' if end.code is None else repr(end.code)}) and gives no program"
+        ) from None
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback of an error without the lines of these packages and of the import system."""
+    told = traceback.TracebackException.from_exception(error)
+    told.stack = traceback.StackSummary.from_list(frame for frame in told.stack if _is_users(frame.filename))
+    told.__cause__ = told.__context__ = None
+    return "".join(told.format()).rstrip()
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith(("<frozen importlib", *_OURS))
+
+
+def _program(module: ModuleType, path: str, name: str) -> Program:
+    if name not in vars(module):
+        names = _candidates(module)
+        raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
+    found = vars(module)[name]
+    if not isinstance(found, _KINDS) and callable(found):
+        found = _called(found, name)
+    if not isinstance(found, _KINDS):
+        raise TargetError(f"{path}:{name} is {_described(found)}; a Computation, Module or ModuleGroup is wanted")
+    return found
+
+
+def _called(function: Callable[..., Any], name: str) -> Any:
+    wanted = _needed(function)
+    if wanted:
+        raise TargetError(f"{name} takes {', '.join(wanted)}; a function of no arguments is wanted")
+    return _guarded(function, name)
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in free]
+
+
+def _candidates(module: ModuleType) -> list[str]:
+    return [each for each, value in vars(module).items() if not each.startswith("_") and _is_candidate(value, module)]
+
+
+def _it_has(names: list[str]) -> str:
+    return f"; it has {', '.join(names)}" if names else "; it has no computation, module or group"
+
+
+def _is_candidate(value: Any, module: ModuleType) -> bool:
+    if isinstance(value, _KINDS):
+        return True
+    return inspect.isfunction(value) and value.__module__ == module.__name__ and not _needed(value)
+
+
+def _did_you_mean(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _described(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:60]}{'…' * (len(text) > 60)}, of type {type(value).__name__}"

@@ -1,0 +1,43 @@
+"""The functions that `xbuild.core` and `xbuild.traces` call and packages above supply: text, pictures and step pages.
+
+Each package is imported at the first call, so that building a program loads no printer and no pictures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xbuild
+
+from .core import graph, showable
+from .core.forms import forms
+from .core.graph import Computation, Instruction
+from .traces import data
+
+forms.namespace = xbuild
+
+
+@graph.text_of.supply
+def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
+    from .text.spelling.style import chosen_style
+    from .text.writing import printer
+
+    if isinstance(thing, Instruction):
+        return printer.instruction_text(thing)
+    if isinstance(thing, Computation):
+        return printer.computation_text(thing)
+    return printer.module_text(thing, chosen_style(style, **flags))
+
+
+@showable.drawing.supply
+def _drawing(thing: Any) -> Any:
+    from .pictures import viz
+
+    return viz(thing)
+
+
+@data.framed.supply
+def _framed(trace: data.Trace) -> str:
+    from .pages import framed
+
+    return framed(trace)

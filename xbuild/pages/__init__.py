@@ -1,0 +1,70 @@
+"""The step page: one file without a network that replays a run, or shows where a program is stuck."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from shape_inference.escaping import filled, in_html, in_json, policy
+
+from ..files.results import replacing
+from ..traces import Trace
+
+__all__ = ["framed", "page_text", "write_page"]
+
+_SCRIPTS = (
+    "decoding.js", "sizes.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js", "around.js",
+    "culling.js", "graph.js", "app.js",
+)  # fmt: skip
+
+
+def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None) -> str:
+    """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
+
+    Of a trace that was read, and of metadata in HLO text, lines are told as they were kept; the files that these name
+    are opened under `source_root` alone.
+
+    >>> import xbuild as xb
+    >>> from interpreter import trace
+    >>> run = trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
+    >>> page_text(run).splitlines()[0]
+    '<!doctype html>'
+    """
+    from .data import page_data
+
+    data = page_data(trace, None if source_root is None else Path(source_root))
+    script = "\n".join(map(asset, _SCRIPTS))
+    parts = {
+        "policy": policy(script),
+        "title": in_html(data["title"]),
+        "style": asset("page.css"),
+        "graph": data.pop("graph"),
+        "data": in_json(data),
+        "script": script,
+    }
+    return filled(asset("page.html"), parts)
+
+
+def write_page(
+    trace: Trace, path: str | os.PathLike[str], *, source_root: str | os.PathLike[str] | None = None
+) -> Path:
+    """Write the page to a file; it is there whole, or as it was before."""
+    target = Path(path)
+    with replacing(target) as file:
+        file.write(page_text(trace, source_root=source_root).encode())
+    return target
+
+
+def framed(trace: Trace, height: int = 720) -> str:
+    """The page in a frame of so many pixels, as a notebook shows it."""
+    text = in_html(page_text(trace))
+    style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
+    return f'<iframe title="{in_html(repr(trace))}" style="{style}" srcdoc="{text}"></iframe>'
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside the page."""
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")

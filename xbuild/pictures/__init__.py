@@ -1,0 +1,174 @@
+"""Programs as pictures: a plain picture first, lowered to svg, html, graphviz's text, png, pdf, Mermaid, or text."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
+
+from attrs import frozen
+
+from .model.errors import MOST as MOST
+from .model.errors import ViewError as ViewError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    from ..checking import Verdict
+    from ..core.builder import Value
+    from ..core.graph import Computation, Instruction, Module, ModuleGroup
+    from .lanes import Lanes
+    from .model.picture import Picture
+
+    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict
+    Data: TypeAlias = Mapping[Instruction, float | str] | Mapping[str, float | str] | Mapping[Value, float | str]
+
+FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
+THEMES = ("auto", "light", "dark")
+_ENDINGS = {"mmd": "mermaid", "gv": "dot"}
+_MERMAID = 120  # boxes; its readers refuse very long texts
+
+
+@frozen
+class Drawing:
+    """A picture that notebooks show; `str()` of it is the text for a terminal."""
+
+    picture: Picture | Lanes
+    seconds: float = 5.0
+    theme: str = "auto"
+
+    def render(self, form: str) -> str | bytes:
+        """The picture as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
+        from ..process.gc_pause import no_collection
+        from .formats.lowering import lower, lower_lanes
+        from .lanes import Lanes
+
+        if isinstance(self.picture, Lanes):
+            return lower_lanes(self.picture, form, self.theme)
+        with no_collection():
+            return lower(self.picture, form, self.theme, self.seconds)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the program is not shown, and why."""
+        return self.picture.notes
+
+    def _repr_svg_(self) -> str:
+        return str(self.render("svg"))
+
+    def _repr_html_(self) -> str:
+        from .formats.framing import beside, framed
+
+        report = getattr(self.picture, "report", "")
+        return beside(self._repr_svg_(), report, self.theme) if report else framed(self._repr_svg_())
+
+    def __str__(self) -> str:
+        return str(self.render("txt"))
+
+    __repr__ = __str__
+
+
+class Options(TypedDict, total=False):
+    """What `viz` takes by keyword."""
+
+    theme: str
+    seconds: float
+    around: str | None
+    radius: int
+    paths: tuple[str, str] | None
+    only: str | None
+    fold: tuple[str, ...]
+    max_nodes: int | None
+    data: Data | None
+    data_name: str
+
+
+@overload
+def viz(program: Program, path_or_format: None = None, **options: Unpack[Options]) -> Drawing: ...
+
+
+@overload
+def viz(program: Program, path_or_format: str | os.PathLike[str], **options: Unpack[Options]) -> str | bytes | Path: ...
+
+
+def viz(
+    program: Program,
+    path_or_format: str | os.PathLike[str] | None = None,
+    *,
+    theme: str = "auto",
+    seconds: float = 5.0,
+    around: str | None = None,
+    radius: int = 2,
+    paths: tuple[str, str] | None = None,
+    only: str | None = None,
+    fold: tuple[str, ...] = (),
+    max_nodes: int | None = None,
+    data: Data | None = None,
+    data_name: str = "data",
+) -> Drawing | str | bytes | Path:
+    """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
+
+    Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
+    about in), png and pdf (these two want graphviz, or pygraphviz 2, and stop after `seconds`), dot, mermaid, txt.
+    What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
+    all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
+    the picture says so.
+    `data` are numbers or texts by instruction, or by its name (`body/add.3` where several have it): each box has its
+    own as a badge, and a colour between the lowest and the highest, under `data_name` in the legend. A folded box has
+    the sum of what is in it, and the colour of the highest.
+    Raises: ValueError where a format, theme or name is not there; DrawingError where png or pdf have no engine, or it
+    takes too long.
+
+    >>> import xbuild as xb
+    >>> @xb.computation(xb.f32[2])
+    ... def double(x):
+    ...     return xb.ops.add(x, x)
+    >>> print(xb.viz(double, "txt"), end="")
+    double
+    ├─ P parameter.1  parameter 0  f32[2]
+    └─ E add.2        add(parameter.1, parameter.1)  f32[2]  ◂ ROOT
+
+    The bytes of each result; `Counter(event.instruction for event in trace)` is how often each ran.
+
+    >>> sizes = {each: 4 * each.shape.size for each in double.instructions}
+    >>> print(xb.viz(double, "txt", data=sizes, data_name="bytes"), end="")
+    bytes: 8 to 8
+    double
+    ├─ P parameter.1  parameter 0  f32[2]  [8]
+    └─ E add.2        add(parameter.1, parameter.1)  f32[2]  [8]  ◂ ROOT
+    """
+    from .showing import shown
+    from .views.views import View
+
+    form = None if path_or_format is None else form_of(path_or_format)
+    if theme not in THEMES:
+        raise ValueError(f"theme={theme!r}: {', '.join(THEMES)} are what there is")
+    most = most_boxes(form) if max_nodes is None else max_nodes
+    view = View(around, radius, paths, only, tuple(fold), most, unfolds=form == "html")
+    drawing = Drawing(shown(program, view, data, data_name), seconds, theme)
+    if path_or_format is None or form is None:
+        return drawing
+    content = drawing.render(form)
+    if path_or_format in FORMS:
+        return content
+    path = Path(path_or_format)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def most_boxes(form: str | None) -> int:
+    """How many boxes a picture in this format has where nothing is said."""
+    return _MERMAID if form == "mermaid" else MOST
+
+
+def form_of(path_or_format: str | os.PathLike[str]) -> str:
+    """The format that a path ends in, or that is named; raises ValueError where it is none."""
+    if path_or_format in FORMS:
+        return str(path_or_format)
+    path = Path(path_or_format)
+    ending = path.suffix.removeprefix(".").lower()
+    form = _ENDINGS.get(ending, ending)
+    if form not in FORMS:
+        raise ValueError(f"{str(path)!r} is no picture; wanted is one of {', '.join(FORMS)}, or a path that ends so")
+    return form

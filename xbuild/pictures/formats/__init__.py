@@ -1,0 +1,1 @@
+"""A picture in each format: svg pages, graphviz, Mermaid, text."""

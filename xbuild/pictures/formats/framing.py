@@ -1,0 +1,40 @@
+"""A picture in a page that is not its own, as notebooks show it: with bars to scroll, and a report beside it."""
+
+from __future__ import annotations
+
+from shape_inference.escaping import in_html
+
+from ..model.themes import Theme, theme_of
+from ..svg.style import FONT
+
+
+def framed(svg: str) -> str:
+    """A picture that may be larger than the room for it."""
+    return f'<div style="overflow:auto;max-height:85vh">{svg}</div>'
+
+
+def beside(svg: str, report: str, theme: str) -> str:
+    """A picture and the report that it is of, side by side where there is room for both."""
+    return (
+        f'<div class="xb-report {theme}"><style>{_style(theme)}</style>'
+        f'<div class="xb-picture">{svg}</div><pre>{in_html(report)}</pre></div>'
+    )
+
+
+def _style(theme: str) -> str:
+    name = f".xb-report.{theme}"
+    rules = (
+        f"{name}{{display:flex;flex-wrap:wrap;align-items:flex-start;gap:12px}}",
+        f"{name} .xb-picture{{flex:2 1 480px;min-width:0;overflow:auto;max-height:85vh}}",
+        f"{name} pre{{flex:1 1 320px;min-width:0;box-sizing:border-box;margin:0;padding:12px;overflow:auto;",
+        f"max-height:85vh;border:1px solid;border-radius:6px;font:12px/1.5 {FONT};white-space:pre-wrap;"
+        "overflow-wrap:anywhere}",
+    )
+    light, dark = (_colours(name, theme_of(each)) for each in ("light", "dark"))
+    if theme == "auto":
+        return f"{''.join(rules)}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return "".join(rules) + (dark if theme == "dark" else light)
+
+
+def _colours(name: str, theme: Theme) -> str:
+    return f"{name} pre{{background:{theme.frames[0]};color:{theme.ink};border-color:{theme.frame}}}"

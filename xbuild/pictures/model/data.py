@@ -1,0 +1,196 @@
+"""Numbers and texts laid over the boxes of a picture: their words, their sum where boxes are folded, their colours."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from shape_inference.escaping import in_line
+
+from ...core.builder import Value
+from ...core.graph import Computation, Instruction, Module, ModuleGroup
+from .errors import ViewError
+
+Datum: TypeAlias = "int | float | str"
+STEPS = 9
+_LETTERS = 28
+_RATIO = 1000  # of the highest to the lowest; above it, a scale is logarithmic
+_PALE, _DEEP = "#ffffff", "#111111"
+
+# From low to high, by lightness alone; the lighter half on a light ground is the darker half on a dark one.
+_LIGHT = (
+    "#ffffe5", "#fff7bc", "#fee391", "#fec44f", "#fe9929", "#ec7014", "#c24802", "#993404", "#662506",
+)  # fmt: skip
+_DARK = (
+    "#2b1a10", "#4a2a12", "#6e3a10", "#8f4c0f", "#c87214", "#e38b24", "#f5b04c", "#fcd27f", "#fff0bf",
+)  # fmt: skip
+_INKS = {"light": (_DEEP,) * 6 + (_PALE,) * 3, "dark": (_PALE,) * 4 + (_DEEP,) * 5}
+
+
+@frozen
+class Mark:
+    """What is laid over a box: one value, or those of all that is folded into it."""
+
+    values: tuple[Datum, ...]
+
+    @property
+    def numbers(self) -> list[int | float]:
+        return [each for each in self.values if not isinstance(each, str)]
+
+    @property
+    def highest(self) -> float | None:
+        """The number that gives the box its colour; None where there is none that is finite."""
+        return max(filter(math.isfinite, map(_real, self.numbers)), default=None)
+
+    @property
+    def words(self) -> str:
+        """The value; of several, the sum of the numbers and what texts there are."""
+        if len(self.values) == 1:
+            return _cut(_word(self.values[0]))
+        texts = list(dict.fromkeys(each for each in self.values if isinstance(each, str)))
+        told = [f"sum {_word(_sum(self.numbers))}"] if self.numbers else []
+        return ", ".join([*told, *(map(_cut, texts) if len(texts) < 3 else (f"{len(texts):,} texts",))])
+
+    @property
+    def said(self) -> str:
+        """The same with all its digits."""
+        if len(self.values) > 1:
+            return (
+                f"{self.words} of {len(self.values):,}, the highest {_word(self.highest)}"
+                if self.numbers
+                else self.words
+            )
+        return str(self.values[0])
+
+
+@frozen
+class Scale:
+    """What the numbers of a picture are called, and how they become colours; `low` is None where all are texts."""
+
+    name: str
+    low: float | None
+    high: float | None
+    is_log: bool = False
+
+    def step(self, mark: Mark | None) -> int | None:
+        """The number of the colour, from 0; None where a box has none."""
+        number = None if mark is None else mark.highest
+        if number is None or self.low is None or self.high is None:
+            return None
+        if self.high == self.low:
+            return STEPS // 2
+        # Halves, so that no difference overflows.
+        low, high, at = (math.log(each) if self.is_log else each / 2 for each in (self.low, self.high, number))
+        return min(max(int((at - low) / (high - low) * STEPS), 0), STEPS - 1)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The lowest and the highest."""
+        return _word(self.low), _word(self.high)
+
+    @property
+    def said(self) -> str:
+        """The scale as a line of text."""
+        return self.name if self.low is None else f"{self.name}: {self.words[0]} to {self.words[1]}{self.way}"
+
+    @property
+    def way(self) -> str:
+        return ", logarithmic" if self.is_log else ""
+
+
+def scale_of(name: str, values: Iterable[Datum]) -> Scale:
+    """The scale that these values need."""
+    numbers = [*filter(math.isfinite, (_real(each) for each in values if not isinstance(each, str)))]
+    if not numbers:
+        return Scale(name, None, None)
+    low, high = min(numbers), max(numbers)
+    return Scale(name, low, high, low > 0 and high / low > _RATIO)
+
+
+def colours(step: int, theme: str) -> tuple[str, str]:
+    """Fill and ink of a step."""
+    return (_DARK if theme == "dark" else _LIGHT)[step], _INKS["dark" if theme == "dark" else "light"][step]
+
+
+def together(marks: Iterable[Mark | None]) -> Mark | None:
+    """What several boxes have, as one."""
+    values = tuple(value for mark in marks if mark is not None for value in mark.values)
+    return Mark(values) if values else None
+
+
+def by_instruction(program: Computation | Module | ModuleGroup, data: Mapping[Any, Any]) -> dict[Instruction, Mark]:
+    """The data by instruction; raises ViewError where a name is none of the program's, or of several instructions."""
+    known: dict[str, dict[Instruction, str]] = {}
+    for path, instruction in _paths(program):
+        computation = path.rpartition("/")[0].rpartition("/")[2]
+        for name in dict.fromkeys((instruction.name, f"{computation}/{instruction.name}", path)):
+            known.setdefault(name, {}).setdefault(instruction, path)
+    everything = {each for found in known.values() for each in found}
+    marks: dict[Instruction, Mark] = {}
+    for key, value in data.items():
+        instruction = key.instruction if isinstance(key, Value) else key
+        if not isinstance(instruction, Instruction):
+            instruction = _named(instruction, known)
+        if instruction not in everything:
+            raise ViewError(f"data for {instruction.name!r}, which is no instruction of this program")
+        if instruction in marks:
+            raise ViewError(f"data for {instruction.name!r} are given twice")
+        marks[instruction] = Mark((_checked(instruction.name, value),))
+    return marks
+
+
+def _paths(program: Computation | Module | ModuleGroup) -> Iterator[tuple[str, Instruction]]:
+    if isinstance(program, ModuleGroup):
+        for device, module in program.modules.items():
+            yield from ((f"d{device}/{path}", instruction) for path, instruction in _paths(module))
+        return
+    entry = program.entry if isinstance(program, Module) else program
+    for computation in program.computations if isinstance(program, Module) else entry.reachable():
+        yield from ((f"{computation.name}/{each.name}", each) for each in computation.instructions)
+
+
+def _named(name: Any, known: Mapping[str, Mapping[Instruction, str]]) -> Instruction:
+    found = known.get(name, {}) if isinstance(name, str) else {}
+    if len(found) == 1:
+        return next(iter(found))
+    if found:
+        ways = ", ".join(repr(path) for path in [*found.values()][:3])
+        raise ViewError(f"{name!r} is the name of {len(found)} instructions; one is meant, as in {ways}")
+    close = difflib.get_close_matches(str(name), [each for each in known if "/" in str(name) or "/" not in each], 3)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise ViewError(f"data for {name!r}, which is no instruction of this program{hint}")
+
+
+def _checked(name: str, value: Any) -> Datum:
+    value = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+    if isinstance(value, Real | str) and not isinstance(value, bool):
+        return in_line(" ".join(value.splitlines())) if isinstance(value, str) else value  # type: ignore[return-value]
+    raise ViewError(f"data for {name!r}: a number or a text is wanted, not {value!r}")
+
+
+def _real(number: int | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def _sum(numbers: list[int | float]) -> int | float:
+    return sum(numbers) if all(isinstance(each, int) for each in numbers) else math.fsum(map(_real, numbers))
+
+
+def _word(value: Datum | None) -> str:
+    if value is None or isinstance(value, str):
+        return " ".join((value or "").split())
+    if isinstance(value, int) or (math.isfinite(value) and value == int(value) and abs(value) < 1e15):
+        return f"{int(value):,}" if abs(value) < 10**15 else f"{_real(value):.6g}"
+    return f"{float(value):,.6g}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"

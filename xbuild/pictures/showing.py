@@ -1,0 +1,64 @@
+"""From whatever can be shown to its picture: a program, a value under construction, a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference.escaping import in_line
+
+from ..checking import Verdict
+from ..core.builder import Value
+from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..process.gc_pause import no_collection
+from . import ViewError
+from .lanes import Lanes
+from .model.data import Datum, by_instruction, scale_of
+from .model.drawing import draw
+from .model.picture import Picture
+from .views.views import View
+
+
+def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data") -> Picture | Lanes:
+    """The picture of a program or of what a value is made from, as a view has it; of a verdict its lanes."""
+    if isinstance(thing, Verdict):
+        if data is not None:
+            raise ViewError("data are laid over the boxes of a program; a verdict has none")
+        from .lanes.verdict import lanes_of
+
+        return lanes_of(thing)
+    if isinstance(thing, Value):
+        thing = _made_from(thing)
+    if not isinstance(thing, Computation | Module | ModuleGroup):
+        raise TypeError(
+            f"viz: {type(thing).__name__} has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"
+        )
+    with no_collection():
+        return view.of(draw(thing) if data is None else _laid(thing, data, data_name))
+
+
+def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum], name: str) -> Picture:
+    """The picture of a program with data over its boxes, and how many of them have no box."""
+    marks, name = by_instruction(program, data), in_line(" ".join(name.split()))
+    picture = draw(program, marks)
+    shown = {id(box.mark): box.mark for box in picture.all_boxes() if box.mark is not None}
+    left = len(marks) - len(shown)
+    note = f"{name}: {left:,} more {'is' if left == 1 else 'are'} of what has no box of its own, as small constants"
+    scale = scale_of(name, (value for mark in shown.values() for value in mark.values))
+    return evolve(picture, scale=scale, notes=(*picture.notes, note) if left else picture.notes)
+
+
+def _made_from(value: Value) -> Computation:
+    """A value and all that it depends on, in the recorded order."""
+    found: dict[Instruction, None] = {}
+    stack = [value.instruction]
+    while stack:
+        instruction = stack[-1]
+        waiting = [each for each in (*instruction.operands, *instruction.control) if each not in found]
+        if instruction in found or not waiting:
+            found[stack.pop()] = None
+        else:
+            stack += reversed(waiting)
+    return Computation(value.name, tuple(found), value.instruction)

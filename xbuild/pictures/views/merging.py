@@ -1,0 +1,282 @@
+"""Boxes of a picture folded: a computation into its callers, the ops of a scope into one box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from attrs import evolve
+
+from ..model.data import Mark, together
+from ..model.kinds import CHANNEL, COLLECTIVE, FOLDED, LEAF, PARAMETER
+from ..model.picture import Box, Cluster, Edge, Picture, Words
+from .splitting import split
+from .unfolding import Parts
+
+_LISTED = 12  # names on hover
+_LEAVES = 8  # that have the same users and stay boxes of their own
+_APART = 4  # lines from what is folded to one box that tell its operands
+_OPAQUE = 8  # a picture of less than this part of what it may have hides too much
+
+
+def fold_computation(picture: Picture, name: str) -> Picture | None:
+    """The picture with a called computation folded into its callers; None where there is none of this name."""
+    inner = [each for each, depth in frames(picture) if depth and name in (each.name, each.id)]
+    return _without(picture, {each.id for each in inner}) if inner else None
+
+
+def fold_computations(picture: Picture, most: int) -> Picture:
+    """Called computations folded, innermost first, until there are no more boxes than so many."""
+    boxes: dict[int, int] = {}
+    for cluster, depth in frames(picture):
+        boxes[depth] = boxes.get(depth, 0) + len(cluster.boxes)
+    return without_below(picture, deepest(boxes, most))
+
+
+def without_below(picture: Picture, most: int) -> Picture:
+    """The picture with all frames folded that stand in more than so many others."""
+    gone = {cluster.id for cluster, depth in frames(picture) if depth > most}
+    return _without(picture, gone) if gone else picture
+
+
+def deepest(counts: Mapping[int, int], most: int) -> int:
+    """How deep frames may be, where all down to there have so many of these, by their depth; at least the outermost."""
+    total, depth = counts[0], 0
+    while depth + 1 in counts and total + counts[depth + 1] <= most:
+        depth += 1
+        total += counts[depth]
+    return depth
+
+
+def frames(picture: Picture) -> Iterator[tuple[Cluster, int]]:
+    """All frames, with how deep each stands in others."""
+    stack = [(cluster, 0) for cluster in reversed(picture.clusters)]
+    while stack:
+        cluster, depth = stack.pop()
+        yield cluster, depth
+        stack += [(inner, depth + 1) for inner in reversed(cluster.clusters)]
+
+
+def _without(picture: Picture, gone: set[str]) -> Picture:
+    """Frames removed; what they are said to hold goes to the boxes of their callers."""
+    into: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    clusters: dict[str, tuple[Cluster, ...]] = {}
+    for cluster in _outermost(picture, gone):
+        clusters[cluster.caller] = (*clusters.get(cluster.caller, ()), cluster)
+        inside = [box.id for box in cluster.all_boxes()]
+        into |= dict.fromkeys(inside, cluster.caller)
+        counts |= dict.fromkeys((box.id for box in cluster.boxes), len(inside))
+    told: dict[str, list[str]] = {}
+    for edge in picture.edges:
+        if edge.what == "call" and edge.tail in counts and edge.head not in into:
+            told.setdefault(edge.head, []).append(f"{edge.tooltip}: +{counts[edge.tail]:,} hidden")
+    parts = Parts(picture, into, {}, clusters)
+
+    def caller(box: Box) -> Box:
+        holds = (*box.holds, *((partial(parts.of, box.id),) if box.id in clusters else ()))
+        inner = (each.mark for cluster in clusters.get(box.id, ()) for each in cluster.all_boxes())
+        return evolve(box, added=(*box.added, *told.get(box.id, ())), holds=holds, mark=together((box.mark, *inner)))
+
+    def trimmed(cluster: Cluster) -> Cluster:
+        boxes = (caller(box) if box.id in told or box.id in clusters else box for box in cluster.boxes)
+        inner = (trimmed(each) for each in cluster.clusters if each.id not in gone)
+        return evolve(cluster, boxes=tuple(boxes), clusters=tuple(inner))
+
+    kept = [edge for edge in picture.edges if not (edge.what == "call" and edge.tail in into)]
+    return evolve(picture, clusters=tuple(map(trimmed, picture.clusters)), edges=tuple(_redirected(kept, into)))
+
+
+def inside(picture: Picture) -> dict[str, list[Edge]]:
+    """The lines within each frame."""
+    home = {box.id: cluster.id for cluster, _ in frames(picture) for box in cluster.boxes}
+    found: dict[str, list[Edge]] = {}
+    for edge in picture.edges:
+        if edge.what != "channel" and home[edge.tail] == home[edge.head]:
+            found.setdefault(home[edge.tail], []).append(edge)
+    return found
+
+
+def _outermost(picture: Picture, gone: set[str]) -> Iterator[Cluster]:
+    """Those of these frames that stand in none of them."""
+    stack = [*reversed(picture.clusters)]
+    while stack:
+        cluster = stack.pop()
+        if cluster.id in gone:
+            yield cluster
+        else:
+            stack += reversed(cluster.clusters)
+
+
+def _redirected(edges: Sequence[Edge], into: Mapping[str, str]) -> Iterator[Edge]:
+    """Lines between what boxes have become, each once, with the number of those that it stands for."""
+    found: dict[tuple[str, ...], Edge] = {}
+    counts: dict[tuple[str, ...], int] = {}
+    ends = [(_last(into, edge.tail), _last(into, edge.head)) for edge in edges]
+    often = Counter(ends)
+    for edge, (tail, head) in zip(edges, ends, strict=True):
+        if tail != head:
+            apart = tail == edge.tail or often[tail, head] <= _APART
+            at_tail, at_head = edge.at_tail * (tail == edge.tail), edge.at_head * (head == edge.head and apart)
+            key = tail, head, edge.what, at_tail, at_head
+            is_same = tail == edge.tail and head == edge.head
+            found.setdefault(key, edge if is_same else Edge(tail, head, edge.what, at_tail, at_head, edge.hover))
+            counts[key] = counts.get(key, 0) + 1
+    for edge, count in zip(found.values(), counts.values(), strict=True):
+        yield edge if count == 1 else evolve(edge, hover=f"{count:,} lines; the first: {edge.tooltip}")
+
+
+def _last(into: Mapping[str, str], box: str) -> str:
+    while box in into:
+        box = into[box]
+    return box
+
+
+def fold_scope(picture: Picture, name: str) -> Picture | None:
+    """The ops of every scope of this name (a whole path, or a part between slashes) in one box; None without any."""
+
+    def of(box: Box) -> str:
+        at = f"/{box.scope}/".find(f"/{name}/")
+        return box.scope[: at + len(name)] if at >= 0 else ""
+
+    found = _grouped(picture, of)
+    return merged(picture, found) if found else None
+
+
+def fold_scopes(picture: Picture, most: int) -> Picture:
+    """Ops in one box for each scope, as deep as leaves no more than so many boxes, or as near to it as shows enough."""
+    deepest = max((box.scope.count("/") for box in picture.all_boxes()), default=0)
+    first = next((depth for depth in range(deepest, 0, -1) if _least(picture, depth) <= most), 0)
+    best = picture
+    for depth in range(first, -1, -1):
+        folded = _scopes_folded(picture, depth)
+        if folded.size < most // _OPAQUE:
+            # That hides nearly all: rather too many boxes.
+            deeper = _scopes_folded(picture, depth + 1) if depth == first < deepest else best
+            return deeper if deeper.size >= most // _OPAQUE else best
+        if folded.size < best.size:
+            best = folded
+        if folded.size <= most:
+            break
+    return best
+
+
+def _scopes_folded(picture: Picture, depth: int) -> Picture:
+    groups = _grouped(picture, partial(_prefix, depth))
+    folded = merged(picture, _with_own_leaves(picture, groups))
+    note = f"scopes are folded below {depth + 1} name{'s' * (depth > 0)}"
+    return evolve(folded, notes=(*picture.notes, note)) if folded.size < picture.size else picture
+
+
+def _prefix(depth: int, box: Box) -> str:
+    return "/".join(box.scope.split("/")[: depth + 1])
+
+
+def _least(picture: Picture, depth: int) -> int:
+    """No fewer boxes than this are left by folding the scopes of so many names."""
+    scopes, single = set(), 0
+    for cluster, _ in frames(picture):
+        for box in cluster.boxes:
+            if box.scope:
+                scopes.add((cluster.id, _prefix(depth, box)))
+            else:
+                single += box.kind not in (PARAMETER, LEAF)
+    return len(scopes) + single
+
+
+def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Box]]:
+    """The boxes of each frame by scope, in groups that no line leaves and enters again."""
+    found: dict[str, list[Box]] = {}
+    for cluster, _ in frames(picture):
+        groups: dict[str, list[Box]] = {}
+        for box in cluster.boxes:
+            if name := scope(box):
+                groups.setdefault(name, []).append(box)
+        found |= {f"{cluster.id}/{name}": boxes for name, boxes in groups.items() if len(boxes) > 1}
+    return split(found, picture.edges)
+
+
+def _with_own_leaves(picture: Picture, groups: dict[str, list[Box]]) -> dict[str, list[Box]]:
+    """Parameters and constants without a scope go with the one group that uses them; many that the same use, in one."""
+    group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
+    users: dict[str, set[str]] = {}
+    for edge in picture.edges:
+        users.setdefault(edge.tail, set()).add(group_of.get(edge.head, ""))
+    found = {key: [*boxes] for key, boxes in groups.items()}
+    alike: dict[tuple[str, frozenset[str]], list[Box]] = {}
+    for cluster, _ in frames(picture):
+        for box in cluster.boxes:
+            if box.kind in (PARAMETER, LEAF) and box.id not in group_of and not box.is_root:
+                alike.setdefault((cluster.id, frozenset(users.get(box.id, ()))), []).append(box)
+    for (frame, keys), boxes in alike.items():
+        if len(keys) == 1 and "" not in keys:
+            (key,) = keys
+            found[key] = [*boxes, *found[key]]
+        elif len(keys) > 1 and len(boxes) > _LEAVES:
+            first, last = boxes[0].name, boxes[-1].name
+            found[f"{frame}/{first}//{first} … {last}"] = boxes
+    return found
+
+
+def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
+    """Each group of boxes as one, with the frames of what they call."""
+    into = {box.id: key for key, boxes in groups.items() for box in boxes}
+    counts = {key: len(boxes) for key, boxes in groups.items()}
+    called: dict[str, tuple[Cluster, ...]] = {}
+    own = {*into}
+    marks = {key: [box.mark for box in boxes] for key, boxes in groups.items()}
+    for cluster, _ in frames(picture):
+        if cluster.caller in into:
+            key = into[cluster.caller]
+            into |= {box.id: key for box in cluster.boxes}
+            counts[key] += len(cluster.boxes)
+            marks[key] += [box.mark for box in cluster.boxes]
+            if cluster.caller in own:
+                called[key] = (*called.get(key, ()), cluster)
+    parts = Parts(picture, into, {key: tuple(boxes) for key, boxes in groups.items()}, called)
+
+    def folded(cluster: Cluster) -> Cluster:
+        boxes: dict[str, Box] = {}
+        for box in cluster.boxes:
+            key = into.get(box.id, box.id)
+            if key not in boxes:
+                boxes[key] = _one(key, groups[key], counts[key], parts, together(marks[key])) if key in groups else box
+        inner = (folded(each) for each in cluster.clusters if each.caller not in into)
+        return evolve(cluster, boxes=tuple(boxes.values()), clusters=tuple(inner))
+
+    clusters = tuple(map(folded, picture.clusters))
+    return evolve(picture, clusters=clusters, edges=tuple(_redirected(picture.edges, into)))
+
+
+def _one(key: str, boxes: list[Box], count: int, parts: Parts, mark: Mark | None) -> Box:
+    """The box that stands for several."""
+    name = key.rpartition("//")[2] if "//" in key else _common(boxes)
+    ops = f"{count:,} ops"
+    folded = frozenset(each for box in boxes for each in (box.name, *box.folded))
+    root = any(box.is_root for box in boxes)
+    together = sum(box.kind in (COLLECTIVE, CHANNEL) for box in boxes)
+    details = ((ops,) if name else ()) + ((f"{together:,} between devices",) if together else ())
+    words = Words(details=details)
+    holds = (partial(parts.of, key),)
+    return Box(
+        key, name or ops, "", words, FOLDED, (), partial(_listed, boxes), root, name, folded, holds=holds, mark=mark
+    )
+
+
+def _listed(boxes: list[Box]) -> str:
+    """The first of several boxes, by name."""
+    names = [f"{box.name}  {box.shape}" for box in boxes[:_LISTED]]
+    more = [f"and {len(boxes) - _LISTED:,} more"] if len(boxes) > _LISTED else []
+    return "\n".join([*names, *more])
+
+
+def _common(boxes: list[Box]) -> str:
+    """The scope that all boxes have, as far as they agree."""
+    paths = [box.scope.split("/") for box in boxes]
+    agreed = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        agreed.append(names[0])
+    return "/".join(agreed)

@@ -1,0 +1,56 @@
+"""A picture in sheets: the whole, and for each folded box what stands in its place when it is unfolded."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from attrs import evolve, frozen
+
+from ..model.picture import Box, Picture
+from .paging import paged
+from .unfolding import unfolded
+from .views import smaller
+
+MOST = 300  # boxes of a sheet
+_ALL = 12_000  # boxes of all sheets but the first: what a page carries stays within a few megabytes
+_SOME = 4_000  # of programs that are larger by far: the page comes within seconds
+_LINES = 2 * _ALL  # of a program that is larger by far
+
+
+@frozen
+class Sheet:
+    """A part of a program, laid out by itself: `box` is what it unfolds, `depth` how many frames are around it."""
+
+    picture: Picture
+    box: str
+    depth: int
+
+
+def sheets(picture: Picture) -> Iterator[Sheet]:
+    """What boxes unfold to, outer ones first, as far as there is room for all."""
+    room = _ALL if len(picture.lines) <= _LINES else _SOME
+    seen = {box.id for box in picture.all_boxes()}
+    waiting = deque(_closed(picture, 0))
+    while waiting:
+        box, depth = waiting.popleft()
+        part = evolve(paged(smaller(unfolded(box), MOST, 1)), scale=picture.scale)
+        ids = {each.id for each in part.all_boxes()}
+        if part.size > room:
+            break
+        # One box says no more than what it unfolds; a computation that several boxes call is drawn once.
+        if len(ids) < 2 or ids & seen:
+            continue
+        room -= part.size
+        seen |= ids
+        yield Sheet(part, box.id, depth)
+        waiting += _closed(part, depth)
+
+
+def _closed(picture: Picture, depth: int) -> Iterator[tuple[Box, int]]:
+    """The boxes that hold others, with how many frames stand around each."""
+    stack = [(cluster, depth + 1) for cluster in picture.clusters]
+    while stack:
+        cluster, around = stack.pop()
+        yield from ((box, around) for box in cluster.boxes if box.holds)
+        stack += ((inner, around + 1) for inner in cluster.clusters)

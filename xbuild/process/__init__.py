@@ -1,0 +1,1 @@
+"""The process that xbuild runs in: depth of calls, garbage collection, deadlines, memory."""

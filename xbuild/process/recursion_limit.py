@@ -1,0 +1,62 @@
+"""How deep computations call each other, and room on the stack for the walks that follow them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from ..core.diagnostics import BuildError
+from ..core.graph import Computation, Instruction
+
+DEEPEST = 500
+SHALLOW = 16  # levels for which there is always room
+_FRAMES = 40  # of the walk that takes most, for each level
+
+
+def depth(computation: Computation) -> int:
+    """How many calls lie between a computation and the innermost that it calls; found once.
+
+    Raises BuildError where a computation calls itself, in whatever way.
+    """
+    known = vars(computation)
+    if "_depth" not in known:
+        found: dict[Computation, int] = {}
+        for each in computation.reachable():
+            calling = (i for i in each.instructions if i.attributes is not None and i.attributes.calling)
+            calls = [(i, called) for i in calling for called in i.called]
+            for instruction, called in calls:
+                if called not in found:
+                    _refuse_recursion(each, instruction, called)
+            found[each] = max((found[called] + 1 for _, called in calls), default=0)
+        known["_depth"] = found[computation]
+    return known["_depth"]  # type: ignore[no-any-return]
+
+
+def _refuse_recursion(computation: Computation, instruction: Instruction, called: Computation) -> NoReturn:
+    between = "itself" if called is computation else f"{called.name}, which calls it in turn"
+    raise BuildError(
+        "cycle",
+        f"computation {computation.name} calls {between} at {instruction.name}, and so would run without end",
+        ("a loop that ends is xb.while_",),
+    )
+
+
+@contextmanager
+def room(entries: Iterable[Computation]) -> Iterator[None]:
+    """Walks may follow every call in these. Raises BuildError where they are nested deeper than DEEPEST."""
+    deepest = max(map(depth, entries), default=0)
+    if deepest > DEEPEST:
+        raise BuildError(
+            "nested_too_deep",
+            f"computations call each other {deepest} deep, and at most {DEEPEST} levels are followed",
+            ("inline what is called only once: xb.edit(module), editor.inline(name)",),
+        )
+    before = sys.getrecursionlimit()
+    if deepest > SHALLOW:
+        sys.setrecursionlimit(before + deepest * _FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,130 @@
+"""Which devices meet in a collective, and which pairs a permutation or a transfer joins, as numbers of devices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from attrs import field, frozen
+
+from ..core.graph import Instruction
+
+Group: TypeAlias = tuple[int, ...]
+Groups: TypeAlias = tuple[Group, ...]
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+
+_REDUCING = ("all_reduce", "all_gather", "reduce_scatter", "collective_reduce")
+
+
+def strategy(instruction: Instruction, is_own: bool = False) -> str:
+    """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
+
+    `is_own`: each device has a program of its own, and is the replica that an id names, with a channel, too.
+
+    Source: StableHLO, all_reduce and collective_permute (process groups); so does XLA:CPU.
+    """
+    attributes = instruction.attributes
+    if (getattr(attributes, "channel_id", None) or 0) <= 0:
+        return "cross_replica"
+    if instruction.opcode.removesuffix("_start") in _REDUCING:
+        return "flattened_ids" if getattr(attributes, "use_global_device_ids", False) else "cross_replica_and_partition"
+    return "cross_replica" if is_own else "cross_partition"
+
+
+def named_lists(lists: Groups, how: str, count: int) -> Groups:
+    """The groups that count: where there is but one partition, XLA passes over those that name only others."""
+    is_alone = how == "cross_partition" and count == 1
+    return tuple(ids for ids in lists if 0 in ids) or lists if is_alone else lists
+
+
+def named_pairs(pairs: Pairs, how: str, count: int) -> Pairs:
+    """The pairs that count: where there is but one partition, XLA passes over those with another as their target."""
+    return tuple(pair for pair in pairs if pair[1] == 0) if how == "cross_partition" and count == 1 else pairs
+
+
+def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int, is_own: bool = False) -> int:
+    """How many ids there are to name: replicas, partitions, or devices."""
+    return _count(strategy(instruction, is_own), num_replicas, num_partitions)
+
+
+def _count(how: str, replicas: int, partitions: int) -> int:
+    return {"cross_partition": partitions, "flattened_ids": replicas * partitions}.get(how, replicas)
+
+
+@frozen(eq=False)
+class Grouping:
+    """Who meets in a collective: the groups, that of each device, and how large they are."""
+
+    groups: Groups
+    of: Mapping[int, Group] = field(init=False)
+    sizes: tuple[int, ...] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "of", {device: group for group in self.groups for device in group})
+        object.__setattr__(self, "sizes", tuple(sorted({len(group) for group in self.groups})))
+
+
+@functools.lru_cache(maxsize=4096)
+def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Grouping:
+    """The groups of a collective, each in its order; no groups given means one of all, and so does a permutation.
+
+    Device = replica * num_partitions + partition. Ids are trusted to be in range: `check` looks at them. Collectives
+    that name the same groups share one answer.
+    """
+    lists = getattr(instruction.attributes, "replica_groups", ())
+    return _grouping(lists, strategy(instruction, is_own), num_replicas, num_partitions)
+
+
+@functools.lru_cache(maxsize=1024)
+def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
+    every = (
+        named_lists(lists, how, _count(how, replicas, partitions))
+        if lists
+        else (tuple(range(_count(how, replicas, partitions))),)
+    )
+    return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
+
+
+def groups_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Groups:
+    """The groups of a collective."""
+    return grouping(instruction, num_replicas, num_partitions, is_own).groups
+
+
+def _groups_of_list(ids: Group, how: str, replicas: int, partitions: int) -> list[Group]:
+    if how == "cross_replica":
+        return [tuple(r * partitions + p for r in ids) for p in range(partitions)]
+    if how == "cross_partition":
+        return [tuple(r * partitions + p for p in ids) for r in range(replicas)]
+    if how == "cross_replica_and_partition":
+        return [tuple(r * partitions + p for r in ids for p in range(partitions))]
+    return [ids]
+
+
+def group_of(
+    instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1, is_own: bool = False
+) -> Group:
+    """The group in which a device meets others in this collective; the device alone where no group names it."""
+    return grouping(instruction, num_replicas, num_partitions, is_own).of.get(device, (device,))
+
+
+def is_member(
+    instruction: Instruction, device: int, num_replicas: int, num_partitions: int = 1, is_own: bool = False
+) -> bool:
+    """Whether a group of this collective names the device."""
+    return device in grouping(instruction, num_replicas, num_partitions, is_own).of
+
+
+@functools.lru_cache(maxsize=4096)
+def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 1, is_own: bool = False) -> Pairs:
+    """The source and target devices: of a permutation by its strategy; send and recv name devices themselves."""
+    pairs: Pairs = instruction.attributes.source_target_pairs
+    if instruction.opcode in ("send", "recv"):
+        return pairs
+    how = strategy(instruction, is_own)
+    halves = [
+        group
+        for pair in named_pairs(pairs, how, _count(how, num_replicas, num_partitions))
+        for group in _groups_of_list(pair, how, num_replicas, num_partitions)
+    ]
+    return tuple((source, target) for source, target in halves)

@@ -1,0 +1,83 @@
+"""How a formula of values becomes a comfortable form: operands aligned, checked, and the formula called by name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from shape_inference import PRIMITIVES, PrimitiveType, Shape, bf16, f16, f32, f64, refuse
+from shape_inference.dims import array, element_type, same_type
+
+from .. import ops
+from ..core.builder import Value
+from ..derived.support.arguments import as_values, shape_of
+from ..derived.support.dressing import dressed
+from ..derived.support.extents import aligned
+
+FLOATS = frozenset(each for each in PRIMITIVES.values() if each.is_float)
+IEEE = frozenset({bf16, f16, f32, f64})
+
+
+def special(formula: Callable[..., Value]) -> Callable[..., Value]:
+    """A formula in f32 and f64 as a form for all floats: narrower types are computed in f32 and rounded once.
+
+    Records a call of a computation with the formula's name, traced once for each shape. Operands broadcast as those
+    of xb.add. Refused with element_type_unsupported: what is no float; with element_type_mismatch: two types.
+    """
+
+    @functools.wraps(formula)
+    def region(*operands: Value) -> Value:
+        dtype = _dtype(operands[0])
+        wide = f32 if dtype.bits < 32 else dtype
+        result = formula(*(_in_type(operand, wide) for operand in operands))
+        return _in_type(result, dtype)
+
+    return _form(formula, region, FLOATS, "a float")
+
+
+def on_bits(formula: Callable[..., Value]) -> Callable[..., Value]:
+    """A formula of the bits of floats as a form for the types that have them in IEEE's order; else as `special`."""
+    return _form(formula, formula, IEEE, "one of bf16, f16, f32, f64")
+
+
+def _form(
+    formula: Callable[..., Value], region: Callable[..., Value], allowed: frozenset[PrimitiveType], words: str
+) -> Callable[..., Value]:
+    signature = inspect.signature(formula)
+    wanted = tuple(signature.parameters)
+
+    @dressed
+    @functools.wraps(formula)
+    def form(*given: Any, name: str | None = None, **named: Any) -> Value:
+        values = _operands(signature.bind(*given, **named).args)
+        for operand, value in zip(wanted, values, strict=True):
+            element_type(operand, array(operand, shape_of(value)), allowed, words)
+        first = array(wanted[0], values[0].shape)
+        for operand, value in zip(wanted[1:], values[1:], strict=True):
+            same_type(wanted[0], first, operand, array(operand, value.shape))
+        return ops.call(values, to_apply=region, name=name)
+
+    last = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
+    form.__signature__ = signature.replace(parameters=[*signature.parameters.values(), last])  # type: ignore[attr-defined]
+    return form
+
+
+def _operands(given: tuple[Any, ...]) -> list[Value]:
+    """The operands as values of the same extents."""
+    values = as_values(given)
+    model = values[0]
+    for value in values[1:]:
+        model = aligned(model, value, None)[0]
+    return [aligned(value, model, None)[0] for value in values]
+
+
+def _dtype(value: Value) -> PrimitiveType:
+    if not isinstance(value.shape, Shape):
+        refuse("not_array", f"operand is {value.shape}, which is no array")
+    return value.shape.dtype
+
+
+def _in_type(value: Value, dtype: PrimitiveType) -> Value:
+    return value if _dtype(value) is dtype else ops.convert(value, new_element_type=dtype)

@@ -1,0 +1,1 @@
+"""How the attributes of each op are spelled in HLO text and read back."""

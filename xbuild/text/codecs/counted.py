@@ -1,0 +1,50 @@
+"""Whether the ids of a collective are those of the replicas and partitions that the text's own header states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shape_inference import XbuildError
+
+from ...core.graph import Instruction
+from ...core.op import Schema
+from ...properties.device_groups import count_of_ids, strategy
+from ...properties.effects import COVERING, MEETS, base_of
+
+if TYPE_CHECKING:
+    from ..reading.body import Body
+
+_IDS = {"cross_partition": "partition", "flattened_ids": "device"}
+
+
+def check_ids(body: Body, instruction: Instruction, schema: Schema, place: int) -> None:
+    """Refuse groups and pairs that XLA's verifier refuses of a program of so many replicas and partitions.
+
+    Where the header states no counts, they are given at the run, and nothing is known here; where there is but one id,
+    XLA takes it that the counts are still to come.
+    """
+    header = body.reader.header
+    if schema.opcode not in MEETS or not header.states_counts:
+        return
+    count = count_of_ids(instruction, header.num_replicas, header.num_partitions)
+    problem = _problem(instruction, count, _IDS.get(strategy(instruction), "replica"))
+    if count > 1 and problem:
+        stated = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
+        error = XbuildError(
+            "invalid_group", f"{problem}, and by the header there are {count}, 0..{count - 1}: {stated}"
+        )
+        values = instruction.attribute_values()
+        raise body.refused(error, schema, instruction.operands, instruction.segments, values, place)
+
+
+def _problem(instruction: Instruction, count: int, what: str) -> str | None:
+    pairs = getattr(instruction.attributes, "source_target_pairs", None)
+    lists = instruction.attributes.replica_groups if pairs is None else pairs
+    named = {each for ids in lists for each in ids}
+    beyond = next((each for each in sorted(named) if each >= count), None)
+    if beyond is not None:
+        return f"{'source_target_pairs name' if pairs is not None else 'replica_groups name'} {what} {beyond}"
+    if pairs is None and lists and base_of(instruction) in COVERING and len(named) < count:
+        missing = next(each for each in range(count) if each not in named)
+        return f"{what} {missing} is in no group of replica_groups"
+    return None

@@ -1,0 +1,200 @@
+"""Async ops that wrap one op are spelled by its name, with its attributes: `all-to-all-start`, `negate-done`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from shape_inference import AnyShape, TupleShape, XbuildError, compatible, refuse
+
+from ...core.builder import infer_shape
+from ...core.graph import Computation, Instruction
+from ...core.op import OPS, Schema
+from ...properties.async_pairs import origin, wrapped_in
+from ..spelling.expansion import expansion
+from ..spelling.notes import BY_GROUPS, KEPT
+from ..spelling.parsed import Said
+from ..spelling.segments import segments_of
+from ..spelling.spelling import Joined
+from ..spelling.words import REGION, STRING
+from ..spelling.writer import Writer
+from .counted import check_ids
+
+if TYPE_CHECKING:
+    from ..reading.body import Body
+
+THREAD = "async_execution_thread"
+IN_SUGAR = {THREAD: STRING.read}
+ASYNC = ("async_start", "async_update", "async_done")
+_ENDS = {"-start": "async_start", "-update": "async_update", "-done": "async_done"}
+_SPELLED = {schema.spelling: schema for schema in OPS.values() if schema.opcode not in ("constant", "parameter")}
+
+
+def sugared(half: Instruction) -> Instruction | None:
+    """The op that an async start, update or done is spelled by; None where it is spelled as what it is.
+
+    That is where the op's name would mean another op, such as all-reduce-start, or not say all.
+    """
+    start = half if half.opcode == "async_start" else origin(half)
+    wrapped = wrapped_in(start) if start is not None and start.opcode == "async_start" else None
+    if wrapped is None or start is None or wrapped.opcode == "constant" or _is_own(wrapped.opcode):
+        return None
+    in_order = wrapped.operands == start.attributes.calls.parameters
+    return wrapped if in_order and expansion(wrapped) == (wrapped,) else None
+
+
+def _is_own(opcode: str) -> bool:
+    """Whether the op has a start or a done that is an op itself."""
+    return f"{opcode}_start" in OPS or f"{opcode}_done" in OPS
+
+
+def spelled_opcode(instruction: Instruction) -> str:
+    """The opcode as HLO text has it here."""
+    spelling = instruction.opcode.replace("_", "-")
+    wrapped = sugared(instruction) if instruction.opcode in ASYNC else None
+    return spelling if wrapped is None else spelling.replace("async", wrapped.opcode.replace("_", "-"))
+
+
+def unprinted(computations: tuple[Computation, ...]) -> frozenset[Computation]:
+    """The computations that stand in the line of what starts them, and nowhere else."""
+    started = {i for i in _starts(computations) if sugared(i) is not None}
+    hidden = {start.attributes.calls for start in started}
+    if hidden:
+        hidden -= {called for c in computations for i in c.instructions if i not in started for called in i.called}
+    return frozenset(hidden)
+
+
+def _starts(computations: tuple[Computation, ...]) -> Iterator[Instruction]:
+    return (i for c in computations for i in c.instructions if i.opcode == "async_start")
+
+
+def threads(computations: tuple[Computation, ...]) -> Mapping[Computation, str]:
+    """The thread that each computation runs on, where that is not the main one."""
+    found: dict[Computation, str] = {}
+    for start in _starts(computations):
+        if start.attributes.async_execution_thread != "main":
+            for called in start.attributes.calls.reachable():
+                found[called] = start.attributes.async_execution_thread
+    return found
+
+
+def _calls(writer: Writer, start: Instruction) -> str:
+    from .table import spellings
+
+    wrapped = sugared(start)
+    if wrapped is None:
+        return f", calls={writer.called(start.attributes.calls)}"
+    own = [spelling.text(writer, wrapped) for spelling in spellings(wrapped.opcode)] if wrapped.attributes else []
+    kept = (key for key in KEPT.get(wrapped.opcode, ()) if key in wrapped.annotations and key not in BY_GROUPS)
+    return "".join([*own, *(f", {key}={wrapped.annotations[key]}" for key in kept)])
+
+
+CALLS = Joined(
+    ("calls",),
+    _calls,
+    lambda said: {key: said.written[key] for key in ("calls",) if key in said.written},
+    {"calls": REGION.read},
+    by_operands=True,
+)
+
+
+def named_op(spelling: str, shape: AnyShape | None) -> tuple[Schema, Schema | None] | None:
+    """The op of this name and, of an async op that is spelled by what it wraps, that one."""
+    own = OPS.get(spelling.replace("-", "_")) if spelling in _SPELLED or spelling in ("constant", "parameter") else None
+    for end, opcode in _ENDS.items():
+        base = _SPELLED.get(spelling.removesuffix(end)) if spelling.endswith(end) else None
+        if base is not None and (own is None or (opcode == "async_start" and _is_of_async(own, shape))):
+            return OPS[opcode], base
+    return None if own is None else (own, None)
+
+
+def _is_of_async(own: Schema, shape: AnyShape | None) -> bool:
+    """Whether a start of this shape, whose name is an op's own, is still an async-start: it has a tuple of operands."""
+    first = shape.elements[0] if isinstance(shape, TupleShape) and shape.elements else None
+    return isinstance(first, TupleShape) and (own.opcode != "all_gather_start" or len(first) == 1)
+
+
+def settled(body: Body, schema: Schema, wrapped: Schema | None, said: Said, place: int) -> Schema:
+    """The op, once its operand is known: what completes an async-start is async, whatever it is called."""
+    start = said.operands[0] if said.operands else None
+    while start is not None and start.opcode == "async_update":
+        start = start.operands[0]
+    is_async = start is not None and start.opcode == "async_start"
+    if is_async and schema.opcode.endswith("_done"):
+        wrapped = OPS.get(schema.opcode.removesuffix("_done")) if wrapped is None else wrapped
+        schema = OPS["async_done"]
+    if schema.opcode not in ("async_update", "async_done"):
+        return schema
+    if start is None or not is_async:
+        what = f"{start.name!r} is none" if start is not None else "there is none"
+        body.reader.fail("missing_start", f"{schema.spelling} wants what an async-start gave, and {what}", place=place)
+    begun = wrapped_in(start)
+    if wrapped is not None and (begun is None or begun.opcode != wrapped.opcode):
+        name = "several ops" if begun is None else begun.opcode.replace("_", "-")
+        body.reader.fail(
+            "done_kind_mismatch", f"{start.name!r} started {name}, and {wrapped.spelling} is named here", place=place
+        )
+    return schema
+
+
+def unfolded(body: Body, wrapped: Schema, said: Said, shape: AnyShape | None, place: int) -> Said:
+    """What the text says of an async-start, with the computation that its op, operands and attributes stand for."""
+    if not isinstance(shape, TupleShape) or len(shape) < 2:
+        body.reader.fail(
+            "shape_mismatch",
+            f"what is started is ((operands), result, contexts...), and {shape} is written",
+            place=place,
+        )
+    kept = (*KEPT.get(wrapped.opcode, ()),)
+    thread = {key: said.written.pop(key) for key in (THREAD,) if key in said.written}
+    inner = evolve(said, shape=shape.elements[1].plain(), notes={k: said.notes.pop(k) for k in kept if k in said.notes})
+    calls = _computation(body, wrapped, inner, shape.elements[1], place)
+    return evolve(said, written={"calls": calls, **thread})
+
+
+def _computation(body: Body, wrapped: Schema, said: Said, declared: AnyShape, place: int) -> Computation:
+    from .attribute_reader import record_of
+
+    values: dict[str, Any] = {}
+    segments = None
+    parameters = [*_parameters(body, said)]
+    try:
+        segments = segments_of(wrapped, len(parameters))
+        record = record_of(wrapped, said, values)
+        shape = infer_shape(wrapped, tuple(p.shape.plain() for p in parameters), segments, record)
+        if not compatible(shape, declared):
+            refuse("shape_mismatch", f"the result is {shape}, and {declared} is written")
+    except XbuildError as error:
+        raise body.refused(error, wrapped, said.operands, segments, values, place) from None
+    root = Instruction(
+        wrapped.opcode,
+        wrapped.spelling,
+        declared,
+        tuple(parameters),
+        segments,
+        record,
+        body.where,
+        (),
+        said.annotations,
+    )
+    check_ids(body, root, wrapped, place)
+    computation = Computation(f"wrapped_{wrapped.opcode}", (*parameters, root), root)
+    body.reader.add(computation)
+    return computation
+
+
+def _parameters(body: Body, said: Said) -> Iterator[Instruction]:
+    record = OPS["parameter"].attributes
+    assert record is not None
+    for number, operand in enumerate(said.operands):
+        attributes = record(number=number, shape=body.plain[operand.name])
+        yield Instruction("parameter", f"param_{number}", operand.shape, attributes=attributes, where=body.where)
+
+
+def check_alone(body: Body, calls: Computation) -> None:
+    """A computation is called by one async-start."""
+    if calls in body.reader.started:
+        refuse("invalid_attribute", f"calls={calls.name} is called by another async-start already; each has its own")
+    body.reader.started.add(calls)

@@ -1,0 +1,1 @@
+"""HLO text in: modules, computations, instructions."""

@@ -1,0 +1,287 @@
+"""The instructions of one computation: a line whose like is known by one regular expression, others in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
+
+from ...core.builder import infer_shape
+from ...core.diagnostics import explain
+from ...core.graph import NOTHING, Computation, Instruction, TextSource
+from ...core.op import Schema
+from ...properties.effects import MEETS
+from ..codecs.attribute_reader import by_operands, read_attributes, record_of
+from ..codecs.counted import check_ids
+from ..codecs.sugar import ASYNC, IN_SUGAR, check_alone, named_op, settled, unfolded
+from ..spelling.faults import Fault, Poisoned
+from ..spelling.literal_reader import read_literal
+from ..spelling.literals import SpelledLiteral
+from ..spelling.opcodes import OPENS, unknown
+from ..spelling.parsed import Said, stands_for
+from ..spelling.scanner import NAME
+from ..spelling.segments import check_precision, segments_of
+from .lines import Known, line_at, take
+
+if TYPE_CHECKING:
+    from .reader import Reader
+
+# XLA infers the shape of a result that is not written, but not of these.
+NEEDS_SHAPE = frozenset({
+    "all_gather", "all_gather_done", "all_gather_start", "all_reduce", "all_reduce_done", "all_reduce_start",
+    "all_to_all", *ASYNC, "bitcast", "bitcast_convert", "collective_broadcast", "collective_permute",
+    "collective_permute_done", "collective_permute_start", "constant", "convert", "copy_done", "copy_start",
+    "custom_call", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed",
+    "parameter", "ragged_all_to_all", "recv",
+    "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
+    "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
+})  # fmt: skip
+
+_UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
+
+
+class Body:
+    """One computation under reading; a name whose instruction was at fault stands for None."""
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self.reader, self.name = reader, name
+        self.names: dict[str, Instruction | None] = {}
+        self.plain: dict[str, AnyShape] = {}
+        self.root: Instruction | None = None
+        self.instructions: list[Instruction] = []
+        self.is_poisoned = False
+        self.reading: str | None = None
+        self.numbers: set[int] = set()
+        self.where = TextSource("", 0, name)
+        self.known: Known | None = None
+        self.bits: set[str] = set()  # values of random bits, of other types than are written
+
+    def poison(self) -> None:
+        """What is being read is at fault: who uses it is not blamed."""
+        self.is_poisoned = True
+        if self.reading is not None:
+            self.names.setdefault(self.reading, None)
+
+    def computation(self, begin: int) -> Computation:
+        if not self.instructions:
+            self.reader.fail("syntax", f"computation {self.name!r} has no instructions", place=begin)
+        if self.numbers and len(self.numbers) != max(self.numbers) + 1:
+            missing = next(n for n in range(len(self.numbers) + 1) if n not in self.numbers)
+            self.reader.fail(
+                "missing_parameter",
+                f"{self.name!r} has no parameter {missing}, and one of a higher number",
+                place=begin,
+            )
+        return Computation(self.name, tuple(self.instructions), self.root or self.instructions[-1])
+
+    def read(self) -> None:
+        """The next instruction."""
+        reader = self.reader
+        place, self.reading, self.known = reader.place, None, None
+        line = line_at(reader.text, place)
+        known = reader.known.get(line.key) if line else None
+        if line and known and take(self, line, known):
+            reader.place = line.end
+            return
+        self._read_in_full(place)
+        if line and self.known and line.metadata is not None and line.ends(reader.text, reader.place):
+            reader.known[line.key] = self.known
+
+    def _read_in_full(self, place: int) -> None:
+        reader = self.reader
+        self.where = TextSource(reader.file or "<hlo>", reader.line(place), self.name)
+        is_root = reader.take_word("ROOT")
+        place = reader.skip()
+        name = self._defined()
+        self.reading = name
+        instruction = self._instruction(name, self._shape())
+        if is_root and self.root is not None:
+            reader.fail("syntax", f"{self.root.name!r} is the ROOT of {self.name!r} already; there is one", place=place)
+        if is_root:
+            self.root = instruction
+
+    def _defined(self) -> str:
+        """The name before ` = `, which must be new."""
+        reader = self.reader
+        place = reader.skip()
+        name = reader.name("the name of an instruction")
+        if reader.text.startswith("=", reader.place):
+            reader.fail(
+                "syntax",
+                f"a blank is wanted between {name!r} and '='; {name}= is the name of an attribute",
+                place=place,
+            )
+        reader.expect("=", f" after {name!r}")
+        if name in self.names:
+            first = self.names[name]
+            line = f" in line {first.source.line}" if first is not None and first.source else ""
+            reader.fail("duplicate_name", f"there is an instruction {name!r} already{line}", place=place)
+        return name
+
+    def _shape(self) -> AnyShape | None:
+        """The shape, if one stands here."""
+        reader = self.reader
+        match = NAME.match(reader.text, reader.skip())
+        if match and match[0] in ("opaque", "b") and reader.text[match.end() : match.end() + 1] in ("[", "("):
+            reader.fail("syntax", f"xbuild has no values of type {match[0]}")
+        if reader.sees("(") or (match and (match[0] in PRIMITIVES or match[0] == "token")):
+            return reader.shape()
+        return None
+
+    def _instruction(self, name: str | None, shape: AnyShape | None) -> Instruction:
+        """From the opcode on; without a name it is an operand of another, and has no attributes."""
+        reader = self.reader
+        place = reader.skip()
+        schema, wrapped = self._schema(place, shape)
+        if shape is None and schema.opcode in NEEDS_SHAPE:
+            reader.fail(
+                "missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place
+            )
+        said = Said(shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions))
+        reader.expect("(", f" after {schema.spelling}")
+        literal = ""
+        if schema.opcode == "constant":
+            said.inside, literal = read_literal(reader, shape)
+        elif schema.opcode == "parameter":
+            said.inside = self._number()
+        else:
+            said.operands = self._operands()
+        reader.expect(")", f" at the end of the operands of {schema.spelling}")
+        schema = settled(self, schema, wrapped, said, place)
+        starts = wrapped if schema.opcode == "async_start" else None
+        if name is not None:
+            read_attributes(reader, starts or schema, said, self.named, IN_SUGAR if starts else NOTHING)
+        if starts is not None:
+            said = unfolded(self, starts, said, shape, place)
+        return self._finish(name, schema, said, shape, place, literal)
+
+    def _schema(self, place: int, shape: AnyShape | None) -> tuple[Schema, Schema | None]:
+        """The op that stands here and, where an async one is spelled by what it wraps, that one."""
+        reader = self.reader
+        match = reader.scan(NAME)
+        if not match:
+            reader.expected("an opcode")
+        return named_op(match[0], shape) or unknown(reader, match[0], place)
+
+    def _number(self) -> int:
+        reader = self.reader
+        place = reader.skip()
+        number = reader.integer()
+        if number in self.numbers:
+            reader.fail("duplicate_parameter", f"{self.name!r} has a parameter {number} already", place=place)
+        if not 0 <= number < 2**31:
+            reader.fail("invalid_attribute", f"{number} is no number of a parameter; they count from 0", place=place)
+        self.numbers.add(number)
+        return number
+
+    def _operands(self) -> tuple[Instruction, ...]:
+        """Up to the closing bracket; a comma may stand before it."""
+        found: list[Instruction] = []
+        while not self.reader.sees(")"):
+            found.append(self._operand())
+            if not self.reader.take(","):
+                break
+        return tuple(found)
+
+    def _operand(self) -> Instruction:
+        reader = self.reader
+        shape = self._shape()
+        place = reader.skip()
+        match = NAME.match(reader.text, place)
+        if match and match[0] not in self.names and OPENS.match(reader.text, match.end()):
+            with reader.deeper():
+                return self._instruction(None, shape)
+        found = self.named()
+        if shape is not None and not stands_for(shape, found, self.bits):
+            message = f"operand {found.name!r} is {found.shape}, and {shape} is written"
+            reader.fail("shape_mismatch", message, place=place)
+        return found
+
+    def named(self) -> Instruction:
+        """The instruction of the name that stands here."""
+        reader = self.reader
+        place = reader.skip()
+        name = reader.name("an operand")
+        if name not in self.names:
+            names = [] if reader.is_terse else list(self.names)[-2000:]
+            reader.fail(
+                "undefined_name",
+                f"no instruction before this is called {name!r}",
+                *reader.near(name, names),
+                place=place,
+            )
+        found = self.names[name]
+        if found is None:
+            raise Poisoned
+        return found
+
+    def _finish(
+        self, name: str | None, schema: Schema, said: Said, declared: AnyShape | None, place: int, literal: str
+    ) -> Instruction:
+        values: dict[str, Any] = {}
+        segments = None
+        try:
+            segments = segments_of(schema, len(said.operands))
+            record = record_of(schema, said, values)
+            if schema.opcode == "async_start":
+                check_alone(self, record.calls)
+            shapes = tuple([self.plain[o.name] for o in said.operands])
+            if shapes:
+                check_precision(schema, shapes)
+            shape = infer_shape(schema, shapes, segments, record)
+            if schema.opcode == "set_dimension_size":
+                shape = said.sized(shape)
+            if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
+                said.check_are_bits(schema.opcode, shape, self.bits)
+                name, declared = name or self._made_up(schema.spelling), None
+                self.bits.add(name)
+        except XbuildError as error:
+            raise self.refused(error, schema, said.operands, segments, values, place) from None
+        if literal:
+            said.notes["literal"] = SpelledLiteral(record.literal, literal)
+        if name is not None:
+            self.known = self._like(schema, said, record, declared)
+        name = self._made_up(schema.spelling) if name is None else name
+        where = self.reader.origin(said.notes.get("metadata")) or self.where
+        instruction = Instruction(
+            schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, where,
+            said.control, said.annotations,
+        )  # fmt: skip
+        if schema.opcode in MEETS:
+            check_ids(self, instruction, schema, place)
+        return self.add(instruction, shape)
+
+    def _like(self, schema: Schema, said: Said, record: Any, declared: AnyShape | None) -> Known | None:
+        """What other lines of these words have in common with this one, unless they differ by more than names."""
+        if declared is None or said.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
+            return None
+        notes = {key: value for key, value in said.notes.items() if key != "metadata"}
+        assert said.shape is not None
+        return Known(schema, record, declared, said.shape, notes or NOTHING)
+
+    def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
+        self.names[instruction.name] = instruction
+        self.plain[instruction.name] = shape.plain()
+        self.instructions.append(instruction)
+        return instruction
+
+    def _made_up(self, spelling: str) -> str:
+        """A name for an operand that has none, which no other of the text has."""
+        number = 1
+        while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:
+            number += 1
+        return f"{spelling}.{number}"
+
+    def refused(
+        self,
+        error: XbuildError,
+        schema: Schema,
+        operands: tuple[Instruction, ...],
+        segments: tuple[int, ...] | None,
+        values: dict[str, Any],
+        place: int,
+    ) -> Fault:
+        """A refusal of the op as a fault of the text, with the operands and attributes below it."""
+        dressed = str(explain(error, schema, operands, segments, values, None)).splitlines()
+        rows = [row for row in dressed[1:] if not row.startswith("  hint: ")]
+        return Fault(error.kind, f"{schema.spelling}: {error.message}", place, error.hints, rows)

@@ -1,0 +1,24 @@
+"""Which opcodes HLO text may have, and what is said of a word that is none."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from shape_inference import PRIMITIVES
+
+from ...core.op import OPS
+from .scanner import Scanner
+
+SPELLED = {schema.spelling: schema for schema in OPS.values()}
+OPENS = re.compile(r"[ \t\r\n]*+\(")
+
+
+def unknown(scanner: Scanner, opcode: str, place: int) -> NoReturn:
+    """Refuse a word that stands where an opcode is wanted."""
+    hints = scanner.near(opcode, SPELLED)
+    if opcode.lower() in PRIMITIVES:
+        hints = (f"element types are written in lower case: {opcode.lower()}",)
+    elif not OPENS.match(scanner.text, scanner.place):
+        scanner.fail("syntax", f"an opcode and '(' are wanted, and {opcode[:40]!r} stands here", *hints, place=place)
+    scanner.fail("unknown_opcode", f"xbuild has no op {opcode[:60]!r}", *hints, place=place)

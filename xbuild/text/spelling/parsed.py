@@ -1,0 +1,93 @@
+"""What the text says of one instruction, before it is one: from this its attributes are made."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from attrs import Factory, define
+
+from shape_inference import AnyShape, Shape, TupleShape, compatible, refuse
+from shape_inference.types import of_one_width
+
+from ...core.graph import NOTHING, Instruction
+
+
+@define
+class Said:
+    """`shape` is what is written, without layout; `inside` what the brackets hold where that is no operands."""
+
+    shape: AnyShape | None
+    operands: tuple[Instruction, ...] = ()
+    inside: Any = None
+    written: dict[str, Any] = Factory(dict)
+    notes: dict[str, Any] = Factory(dict)
+    control: tuple[Instruction, ...] = ()
+    counts: tuple[int, int] = (1, 1)
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return self.notes or NOTHING
+
+    def result(self) -> AnyShape:
+        if self.shape is None:
+            refuse("missing_shape", "the shape of the result has to be written")
+        return self.shape
+
+    def array(self) -> Shape:
+        """The result, which the op says is an array."""
+        shape = self.result()
+        if not isinstance(shape, Shape):
+            refuse("shape_mismatch", f"the result is an array, and {shape} is written")
+        return shape
+
+    def element(self, index: int, count: int) -> AnyShape:
+        """An element of the result, which the op says is a tuple of so many."""
+        shape = self.result()
+        if not isinstance(shape, TupleShape) or len(shape) != count:
+            refuse("shape_mismatch", f"the result is a tuple of {count}, and {shape} is written")
+        return shape.elements[index]
+
+    def sized(self, inferred: AnyShape) -> AnyShape:
+        """Of a dimension that is set to the constant that is all of it, XLA writes the plain size for the bound."""
+        size = self.operands[1]
+        if not isinstance(inferred, Shape) or not isinstance(self.shape, Shape) or size.opcode != "constant":
+            return inferred
+        dim = self.written["dimensions"]
+        if size.attributes.literal != inferred.dims[dim]:
+            return inferred
+        bounds = (*inferred.dynamic[:dim], False, *inferred.dynamic[dim + 1 :])
+        plain = Shape(inferred.dtype, inferred.dims, bounds if any(bounds) else ())
+        return plain if compatible(plain, self.shape) else inferred
+
+    def check_are_bits(self, opcode: str, inferred: AnyShape, bits: Container[str]) -> None:
+        """Refuse another type than is inferred, but for random bits and what is computed of them."""
+        is_of_bits = opcode == "rng_bit_generator" or any(each.name in bits for each in self.operands)
+        if self.shape is None or not is_of_bits or not of_one_width(inferred, self.shape):
+            refuse("shape_mismatch", f"the result is {inferred}, and {self.shape} is written")
+
+    def operand(self) -> Shape | None:
+        """The first operand where it is an array."""
+        shape = self.operands[0].shape if self.operands else None
+        return shape if isinstance(shape, Shape) else None
+
+    def members(self) -> int:
+        """How many devices meet in each group: as the first says, or all."""
+        groups, channel = self.written.get("replica_groups"), self.written.get("channel_id")
+        replicas, partitions = self.counts
+        named = len(groups.groups[0]) if groups is not None and groups.groups else None
+        if self.written.get("use_global_device_ids"):
+            return named or replicas * partitions
+        return (named or replicas) * (1 if channel is None else partitions)
+
+    def exchanged(self) -> int:
+        """The same for all-to-all, whose ids are partitions where there is a channel."""
+        groups = self.written.get("replica_groups")
+        if groups is not None and groups.groups:
+            return len(groups.groups[0])
+        return self.counts[self.written.get("channel_id") is not None]
+
+
+def stands_for(shape: AnyShape, operand: Instruction, bits: Container[str]) -> bool:
+    """Whether the shape that is written before an operand is its own; of random bits another type may be written."""
+    return compatible(shape, operand.shape) or (operand.name in bits and of_one_width(shape, operand.shape))

@@ -1,0 +1,74 @@
+"""What a spelling of attributes is: how they are written, and how they are made from what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from ...core.graph import NOTHING, Instruction
+from .parsed import Said
+from .words import Read, Word
+from .writer import Writer
+
+ALWAYS: Any = object()  # equals no value
+
+Found: TypeAlias = dict[str, Any]
+
+
+@frozen
+class Attribute:
+    """An attribute as `key=value`, left out where it is None or the default; `missing` is what its lack means."""
+
+    name: str
+    key: str
+    word: Word
+    default: Any = ALWAYS
+    missing: Any = ALWAYS
+
+    @property
+    def by_operands(self) -> bool:
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def keys(self) -> Mapping[str, Read]:
+        return {self.key: self.word.read}
+
+    def text(self, writer: Writer, instruction: Instruction) -> str:
+        value = getattr(instruction.attributes, self.name)
+        if value is None or value == self.default:
+            return ""
+        return f", {self.key}={self.word.write(writer, value)}"
+
+    def read(self, said: Said) -> Found:
+        if self.key in said.written:
+            return {self.name: said.written[self.key]}
+        missing = self.default if self.missing is ALWAYS else self.missing
+        return {} if missing is ALWAYS else {self.name: missing}
+
+
+@frozen
+class Joined:
+    """Attributes that HLO spells together, in a way of their own; `text` gives `, key=value`, or nothing.
+
+    `by_operands`: what is read depends on the operands, too, not only on the instruction's own words.
+    """
+
+    names: tuple[str, ...]
+    text: Callable[[Writer, Instruction], str]
+    read: Callable[[Said], Found]
+    keys: Mapping[str, Read] = NOTHING
+    by_operands: bool = False
+
+
+Spelling: TypeAlias = Attribute | Joined
+
+
+def told(name: str, find: Callable[[Said], Any], by_operands: bool = False) -> Joined:
+    """An attribute that the text has no word for: the shape of the result says it, or the operands."""
+    return Joined((name,), lambda writer, instruction: "", lambda said: {name: find(said)}, by_operands=by_operands)

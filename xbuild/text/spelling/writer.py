@@ -1,0 +1,88 @@
+"""The words of HLO text that depend on the style and on what else the text holds: names and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import Factory, define
+
+from shape_inference import AnyShape, Layout, Shape, TokenShape, TupleShape
+
+from ...core.graph import Computation, Instruction, Source, TextSource
+from .style import STYLES, Style
+
+
+@define
+class Writer:
+    """Spells names and shapes, each shape once for as long as one text is made."""
+
+    style: Style = STYLES["short"]
+    names: dict[Computation, str] = Factory(dict)
+    _shapes: dict[int, str] = Factory(dict)
+    _sources: dict[tuple[int, int], Source | None] = Factory(dict)
+
+    @property
+    def sigil(self) -> str:
+        return "%" if self.style.percent else ""
+
+    def reference(self, instruction: Instruction) -> str:
+        return f"{self.sigil}{instruction.name}"
+
+    def references(self, instructions: Iterable[Instruction]) -> str:
+        if self.style.percent:
+            return numbered([f"%{i.name}" for i in instructions])
+        return ", ".join([i.name for i in instructions])
+
+    def called(self, computation: Computation) -> str:
+        return f"{self.sigil}{self.names.get(computation, computation.name)}"
+
+    def shape(self, shape: AnyShape) -> str:
+        """Keyed by identity: an instruction of the text keeps its shape alive, and most shapes are shared."""
+        known = self._shapes.get(id(shape))
+        if known is None:
+            known = self._shapes[id(shape)] = self._spelled(shape)
+        return known
+
+    def source(self, instruction: Instruction) -> Source | None:
+        """Found once for each line of the user's program, since a line may record many."""
+        where = instruction.where
+        if isinstance(where, TextSource):
+            return None
+        if not isinstance(where, tuple):
+            return where
+        place = id(where[0]), where[1]
+        if place not in self._sources:
+            self._sources[place] = instruction.source
+        return self._sources[place]
+
+    def _spelled(self, shape: AnyShape) -> str:
+        if isinstance(shape, TupleShape):
+            return f"({numbered(list(map(self._spelled, shape.elements)))})"
+        if isinstance(shape, TokenShape):
+            return "token[]"
+        if shape.layout is None and self.style.layouts:
+            shape = _laid_out(shape)
+        return repr(shape) if shape.rank else repr(shape.plain())
+
+    def name_all(self, computations: Iterable[Computation]) -> None:
+        """Give computations of one name names of their own, since text calls them by it."""
+        taken: set[str] = set()
+        for computation in computations:
+            name, count = computation.name, 0
+            while name in taken:
+                count += 1
+                name = f"{computation.name}.{count}"
+            taken.add(name)
+            if name != computation.name:
+                self.names[computation] = name
+
+
+def _laid_out(shape: Shape) -> Shape:
+    return Shape(shape.dtype, shape.dims, shape.dynamic, Layout(tuple(reversed(range(shape.rank)))))
+
+
+def numbered(items: list[str]) -> str:
+    """Items with commas, every fifth with its number before it, as XLA prints long lists."""
+    if len(items) > 5:
+        items = [f"/*index={n}*/{item}" if n and n % 5 == 0 else item for n, item in enumerate(items)]
+    return ", ".join(items)

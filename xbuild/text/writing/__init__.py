@@ -1,0 +1,1 @@
+"""HLO text out: instructions, computations, modules."""

@@ -1,0 +1,191 @@
+"""Traces in a folder: an index as JSON, the programs as HLO text, the rest in chunks, written as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+from attrs import define, field
+
+from ..core.attributes import Array
+from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..core.source_lines import line_of
+from .data import Spot, Trace
+from .folder import FORMAT, Folder, TraceError
+from .packed import fits
+from .places import Places
+from .pool import Pool
+
+LINE = 400
+"""Of how many letters a line of the user's program is kept at most."""
+
+
+@define(eq=False)
+class Writer:
+    """Writes a trace as it grows; after each chunk the folder is a trace that can be read, up to there."""
+
+    folder: Path = field(converter=Path)
+    index: dict[str, Any] = field(factory=dict)
+    _place: Folder | None = None
+    _places: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
+    _met: dict[Instruction, tuple[int, int, int]] = field(factory=dict)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        if self._place is not None:
+            self._place.close()
+
+    def begin(self, program: Module | ModuleGroup, verdict: Mapping[str, Any] | None) -> None:
+        """Take the place of an earlier trace; TraceError where anything else is in the folder, or another run is."""
+        from ..text.reading.reader import parse_hlo
+
+        self._place = Folder.claim(self.folder)
+        modules = [program] if isinstance(program, Module) else list(dict.fromkeys(program.modules.values()))
+        for number, module in enumerate(modules):
+            text = module.to_hlo(metadata=True).encode(errors="replace")
+            self._write_bytes(f"program-{number}.hlo", text)
+            places = Places.of(module, parse_hlo(text))
+            self._places |= {each: (number, *place) for each, place in places.result.items()}
+            self._met |= {each: (number, *place) for each, place in places.met.items()}
+        group = None if isinstance(program, Module) else {d: modules.index(m) for d, m in program.modules.items()}
+        self.index = {
+            "format": FORMAT, "finished": False, "programs": len(modules), "group": group, "events": 0, "chunks": 0,
+            "spots": [], "verdict": None if verdict is None else dict(verdict),
+        }  # fmt: skip
+        self._write_index()
+
+    def chunk(self, device: Array, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> None:
+        """More events: two columns, all spots so far, and values by number of the event."""
+        index = self.index
+        if (index["verdict"] or {}).get("refused"):
+            values = self._fitting(spot, spots, values)
+        pool = Pool()
+        refs = np.array([(number, pool.add(value)) for number, value in values.items()], np.int64).reshape(-1, 2)
+        columns = {"device": device.astype(np.int32), "spot": spot.astype(np.int32), "refs": refs, **_columns(pool)}
+        self._write_columns(f"chunk-{index['chunks']:05}.npz", columns)
+        index["spots"] += [self._spot(each) for each in spots[len(index["spots"]) :]]
+        index["chunks"] += 1
+        index["events"] += len(device)
+        self._write_index()
+
+    def _fitting(self, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The values without those that a program that is refused gives where another shape stands."""
+        begin = self.index["events"]
+        return {n: value for n, value in values.items() if fits(value, spots[int(spot[n - begin])].instruction.shape)}
+
+    def _spot(self, spot: Spot) -> dict[str, Any]:
+        source = spot.instruction.source
+        told = None if source is None else [source.file, source.line, source.function, line_of(spot.instruction)[:LINE]]
+        return {"at": self._places[spot.instruction], "path": spot.path, "source": told}
+
+    def end(self, trace: Trace) -> None:
+        """Logical time, who met whom, how it ended."""
+        times = {"time": trace.time, "since": trace.since, "count": trace.count}
+        self._write_columns("time.npz", {**times, **self._met_in(trace)})
+        self.index["results"] = trace.results is not None
+        if trace.results is not None:
+            pool = Pool()
+            shapes = [entry.root.shape for entry in _entries(trace.program)]
+            refs = [pool.add(each if fits(each, s) else None) for each, s in zip(trace.results, shapes, strict=True)]
+            self._write_columns("results.npz", {"refs": np.array(refs, np.int64), **_columns(pool)})
+        told = {"stop": trace.stop, "left_out": trace.left_out, "findings": trace.findings, "finished": True}
+        self.index |= told
+        self._write_index()
+
+    def _met_in(self, trace: Trace) -> dict[str, Array]:
+        """Meetings and transfers in columns; groups and events one after the other."""
+        meetings = trace.meetings
+        rows = [(*self._met[m.instruction], m.time, len(m.group), len(m.events)) for m in meetings]
+        members = [device for meeting in meetings for device in meeting.group]
+        events = [event for meeting in meetings for event in meeting.events]
+        transfers = [(t.channel, t.source, t.target, t.send, t.done) for t in trace.transfers]
+        return {
+            "meetings": np.array(rows, np.int64).reshape(-1, 6),
+            "members": np.array(members, np.int64),
+            "met": np.array(events, np.int64),
+            "transfers": np.array(transfers, np.int64).reshape(-1, 5),
+        }
+
+    def _write_columns(self, name: str, columns: Mapping[str, Any]) -> None:
+        self._write(name, lambda file: np.savez(file, **columns))
+
+    def _write_index(self) -> None:
+        self._write_bytes("index.json", _json(self.index))
+
+    def _write_bytes(self, name: str, content: bytes) -> None:
+        self._write(name, lambda file: file.write(content))
+
+    def _write(self, name: str, writes: Callable[[Any], Any]) -> None:
+        """A file of the trace; OSError names it, whatever the writer makes of a disk that is full."""
+        assert self._place is not None, "begin comes first"
+        try:
+            with self._place.writing(name) as file:
+                sink = _Sink(file)
+                writes(sink)
+                if sink.error is not None:
+                    raise sink.error
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), os.fspath(self.folder / name)) from None
+
+
+@define
+class _Sink:
+    """A file that remembers its first error: NumPy's writer of archives cannot be stopped by one without more."""
+
+    file: IO[bytes]
+    error: OSError | None = None
+
+    def write(self, letters: Any) -> int:
+        if self.error is None:
+            try:
+                self.file.write(letters)
+            except OSError as error:
+                self.error = error
+        return len(memoryview(letters).cast("B"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def _entries(program: Module | ModuleGroup) -> list[Computation]:
+    """The entry of each device's program."""
+    if isinstance(program, Module):
+        return [program.entry] * program.num_devices
+    return [program.modules[device].entry for device in sorted(program.modules)]
+
+
+def _json(index: Mapping[str, Any]) -> bytes:
+    return json.dumps(index, allow_nan=False, ensure_ascii=False).encode(errors="replace")
+
+
+def _columns(pool: Pool) -> dict[str, Array]:
+    kind, at, letters = pool.columns
+    return {"kinds": np.array(json.dumps(pool.kinds)), "kind": kind, "at": at, "letters": letters}
+
+
+def is_trace(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a trace."""
+    return Path(folder, "index.json").is_file()
+
+
+def save(trace: Trace, folder: str | os.PathLike[str]) -> Path:
+    """Write a whole trace; TraceError, too, where its values are still read from that very folder."""
+    read_from = getattr(trace.values, "folder", None)
+    if read_from is not None and Path(folder).resolve() == Path(read_from).resolve():
+        raise TraceError(f"{os.fspath(folder)!r} is where the values of this trace are read from: name another folder")
+    with Writer(Path(folder)) as writer:
+        writer.begin(trace.program, trace.verdict)
+        writer.chunk(np.asarray(trace.device), np.asarray(trace.spot), trace.spots, trace.values)
+        writer.end(trace)
+    return writer.folder

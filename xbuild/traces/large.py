@@ -1,0 +1,91 @@
+"""The summary of an array so large that working on all of it at once would take too much memory: part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from ..core.attributes import Array
+
+AT_ONCE = 1 << 22
+"""The largest array of which copies are made."""
+
+PART = 1 << 20
+"""How many elements are looked at together."""
+
+PICTURED = 1 << 34
+"""The largest array that gets a picture: only views that repeat elements are larger."""
+
+
+@define(eq=False)
+class Sums:
+    """What has been seen of an array: how many finite elements, their range and sum, the others, sums of blocks."""
+
+    rows: Array
+    columns: Array
+    size: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    total: float = 0.0
+    nans: int = 0
+    infs: int = 0
+    blocks: Array = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.blocks = np.zeros((len(self.rows), len(self.columns)))
+
+    def add(self, row: int, column: int, plain: Array) -> None:
+        """A part: rows of numbers as f64, and where it begins."""
+        finite = np.isfinite(plain)
+        zeroed = np.where(finite, plain, 0.0)
+        self.size += int(finite.sum())
+        self.low = min(self.low, float(np.min(plain, where=finite, initial=np.inf)))
+        self.high = max(self.high, float(np.max(plain, where=finite, initial=-np.inf)))
+        with np.errstate(all="ignore"):
+            self.total += float(zeroed.sum())
+            self._add_blocks(row, column, zeroed)
+        self.nans += int(np.isnan(plain).sum())
+        self.infs += int(np.isinf(plain).sum())
+
+    def _add_blocks(self, row: int, column: int, zeroed: Array) -> None:
+        if not self.blocks.size:
+            return
+        of_rows, first = _blocks(self.rows, row, zeroed.shape[0])
+        of_columns, left = _blocks(self.columns, column, zeroed.shape[1])
+        sums = np.add.reduceat(np.add.reduceat(zeroed, of_rows, axis=0), of_columns, axis=1)
+        self.blocks[first : first + len(of_rows), left : left + len(of_columns)] += sums
+
+
+def _blocks(starts: Array, begin: int, extent: int) -> tuple[Array, int]:
+    """Where in a part the blocks begin that it touches, and the first of them."""
+    first = int(starts.searchsorted(begin, side="right")) - 1
+    inside = starts[(starts > begin) & (starts < begin + extent)] - begin
+    return np.concatenate([[0], inside]), first
+
+
+def parts(array: Any, row: int = 0) -> Iterator[tuple[int, int, Array]]:
+    """Rows over the last dimension, as many as are looked at together, each part with its first row and column."""
+    if array.ndim == 1:
+        for start in range(0, len(array), PART):
+            yield row, start, array[None, start : start + PART]
+        return
+    each, rows = prod(array.shape[1:]), prod(array.shape[1:-1])
+    if each > PART:
+        for number in range(len(array)):
+            yield from parts(array[number], row + number * rows)
+        return
+    step = PART // max(1, each)
+    for start in range(0, len(array), step):
+        some = array[start : start + step]
+        yield row + start * rows, 0, some.reshape(-1, array.shape[-1])
+
+
+def without_repeats(array: Array) -> tuple[Array, int]:
+    """One of the elements that a view repeats along whole dimensions, and how often it has each."""
+    kept = tuple(slice(None) if stride else slice(1) for stride in array.strides)
+    shrunk = array[kept]
+    return shrunk, array.size // max(1, shrunk.size)
