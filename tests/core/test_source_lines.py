@@ -80,7 +80,7 @@ WATCHED = r"""
     import sys
     from click.testing import CliRunner
     from xbuild.cli import main
-    import interpreter.tracing, xbuild.pages, xbuild.viz, xbuild.stepping
+    import interpreter.tracing, xbuild.pages, xbuild.pictures, xbuild.stepping
 
     opened = []
     sys.addaudithook(lambda event, given: event == "open" and opened.append(str(given[0])))

@@ -72,14 +72,14 @@ FOLLOWS = {
 }
 # heading: the tests and doctests of examples that need several devices or a host.
 ELSEWHERE = {
-    "AllToAll": ("test_grid.test_the_document_s_all_to_all_over_four_cores",),
-    "CrossReplicaSum": ("interpreter.run.execute",
-                        "test_grid.test_the_document_s_sum_over_eight_replicas_in_four_groups"),
-    "CustomCall": ("test_semantics.test_custom_call_of_the_document",),
-    "Infeed": ("test_semantics.test_two_infeeds_are_ordered_by_their_loops",
-               "test_semantics.test_infeed_of_an_empty_tuple"),
-    "Recv": ("test_semantics.test_channel_instructions_have_the_document_s_order",),
-    "Send": ("test_grid.test_crossed_sends_are_refused_and_run_with_a_buffer",),
+    "AllToAll": ("interpreter.test_grid.test_the_document_s_all_to_all_over_four_cores",),
+    "CrossReplicaSum": ("interpreter.runtime.run.execute",
+                        "interpreter.test_grid.test_the_document_s_sum_over_eight_replicas_in_four_groups"),
+    "CustomCall": ("ops.test_semantics.test_custom_call_of_the_document",),
+    "Infeed": ("ops.test_semantics.test_two_infeeds_are_ordered_by_their_loops",
+               "ops.test_semantics.test_infeed_of_an_empty_tuple"),
+    "Recv": ("ops.test_semantics.test_channel_instructions_have_the_document_s_order",),
+    "Send": ("interpreter.test_grid.test_crossed_sends_are_refused_and_run_with_a_buffer",),
 }  # fmt: skip
 CASES = {f"{family}-{case.id}": case for family, module in FAMILIES.items() for case in module.CASES}
 
