@@ -23,6 +23,9 @@ from xbuild.properties.sites import MOST_PLACES, places_of, sites_of
 
 from ..support import hostile
 
+# The alarm may come inside a callback of the garbage collector, where Python passes over what it raises; it comes again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 SECONDS = 6
 SLOW = 3 * SECONDS  # on a busy machine
 
