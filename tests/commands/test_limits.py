@@ -23,7 +23,8 @@ from xbuild.properties.sites import MOST_PLACES, places_of, sites_of
 
 from ..support import hostile
 
-# The alarm may come inside a callback of the garbage collector, where Python passes over what it raises; it comes again.
+# The alarm may come inside a callback of the garbage collector, where Python passes over what it raises; then it comes
+# again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 SECONDS = 6
