@@ -94,10 +94,18 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
             suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
             arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
     with tempfile.TemporaryFile() as packed:  # NumPy's writer does not take it well where the target is full
-        np.savez_compressed(packed, **arrays)
+        _pack(packed, arrays)
         packed.seek(0)
         with replacing(Path(path)) as file:
             shutil.copyfileobj(packed, file)
+
+
+def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
+    """What `numpy.savez_compressed` writes; where there is no room nothing is left open."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def umask() -> int:
