@@ -105,6 +105,9 @@ def _works() -> bool:
         fesetenv(own)
 
 
+for _dtype in (np.float16, np.float32, np.float64):
+    np.finfo(_dtype)  # NumPy measures it at the first call and keeps it; where denormal numbers are zeros it is wrong
+
 HAS_MODE = _LAYOUT is not None and _works()
 """Whether this platform has the mode."""
 
