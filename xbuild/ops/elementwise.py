@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
-from shape_inference.ops.elementwise import BINARY, UNARY
+from shape_inference.ops.elementwise import BINARY, UNARY, Types
+from shape_inference.rules import MissingRule
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Denormals, Properties
 
 __all__ = [
     "abs", "acos", "acosh", "add", "and_", "asin", "asinh", "atan2", "atanh", "cbrt", "ceil", "clamp", "compare",
@@ -20,22 +22,33 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _unary(opcode: str, source: str, sentence: str, example: str) -> Callable[[Value], Value]:
+def _unary(
+    opcode: str, source: str, sentence: str, example: str, *, denormals: Denormals = "flushed"
+) -> Callable[[Value], Value]:
     def declaration(operand: Value) -> Value: ...
 
-    return _declared(declaration, opcode, UNARY[opcode.strip("_")][1], source, sentence, example)
+    properties = Properties("same_place", denormals=denormals)
+    return _declared(declaration, properties, (opcode, source, sentence, example), UNARY)
 
 
-def _binary(opcode: str, source: str, sentence: str, example: str) -> Callable[[Value, Value], Value]:
+def _binary(
+    opcode: str, source: str, sentence: str, example: str, *, commutative: bool = False, associative: bool = False
+) -> Callable[[Value, Value], Value]:
     def declaration(lhs: Value, rhs: Value) -> Value: ...
 
-    return _declared(declaration, opcode, BINARY[opcode.strip("_")][1], source, sentence, example)
+    order = {"is_commutative": commutative, "is_associative": associative}
+    properties = Properties("same_place", denormals="flushed", mixes_precisions=True, **order)
+    return _declared(declaration, properties, (opcode, source, sentence, example), BINARY)
 
 
 def _declared(
-    declaration: Callable[..., Value], opcode: str, types: str, source: str, sentence: str, example: str
+    declaration: Callable[..., Value], properties: Properties, row: tuple[str, ...], allowed: Mapping[str, Types]
 ) -> Callable[..., Value]:
     """Declare the op of a row; its example is `shapes: arguments -> printed result`."""
+    opcode, source, sentence, example = row
+    if opcode.strip("_") not in allowed:
+        raise MissingRule(f"{opcode} has no row for its element types in shape_inference/ops/elementwise.py")
+    _, types = allowed[opcode.strip("_")]
     call, result = example.split(" -> ")
     shapes, arguments = call.split(": ")
     declaration.__name__ = declaration.__qualname__ = opcode
@@ -51,7 +64,7 @@ def _declared(
 
     Source: {source}.
     """
-    return op(declaration)
+    return op(properties)(declaration)
 
 
 _FUNCTIONS = "Operation Semantics, Element-wise unary functions"
@@ -61,7 +74,7 @@ _OPCODES = "hlo_opcode.h"
 
 abs = _unary("abs", _FUNCTIONS,
     "The size of a number, of a complex one its distance from 0; the smallest integer stays.",
-    "xb.s8[2]: [-3, -128] -> array([   3, -128], dtype=int8)")  # fmt: skip
+    "xb.s8[2]: [-3, -128] -> array([   3, -128], dtype=int8)", denormals="kept")  # fmt: skip
 acos = _unary("acos", _HEADER,
     "The inverse cosine, in 0..π; NaN outside of -1..1.",
     "xb.f32[2]: [1.0, 2.0] -> array([ 0., nan], dtype=float32)")  # fmt: skip
@@ -70,13 +83,13 @@ acosh = _unary("acosh", _HEADER,
     "xb.f32[2]: [1.0, 0.0] -> array([ 0., nan], dtype=float32)")  # fmt: skip
 asin = _unary("asin", _HEADER,
     "The inverse sine, in -π/2..π/2; NaN outside of -1..1.",
-    "xb.f32[2]: [0.0, 1.0] -> array([0.       , 1.5707964], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, 1.0] -> array([0.       , 1.5707964], dtype=float32)", denormals="returned")  # fmt: skip
 asinh = _unary("asinh", _HEADER,
     "The inverse hyperbolic sine.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., inf], dtype=float32)", denormals="returned")  # fmt: skip
 atanh = _unary("atanh", _HEADER,
     "The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.",
-    "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)", denormals="returned")  # fmt: skip
 cbrt = _unary("cbrt", "StableHLO, cbrt",
     "The real cube root, of negative numbers too.",
     "xb.f32[2]: [1.0, -1.0] -> array([ 1., -1.], dtype=float32)")  # fmt: skip
@@ -100,16 +113,16 @@ exponential = _unary("exponential", _FUNCTIONS,
     "xb.f32[2]: [0.0, float('-inf')] -> array([1., 0.], dtype=float32)")  # fmt: skip
 exponential_minus_one = _unary("exponential_minus_one", "StableHLO, exponential_minus_one",
     "exp(x) - 1, without the loss of digits near 0.",
-    "xb.f32[2]: [0.0, 1e-20] -> array([0.e+00, 1.e-20], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, 1e-20] -> array([0.e+00, 1.e-20], dtype=float32)", denormals="returned")  # fmt: skip
 floor = _unary("floor", _FUNCTIONS,
     "The greatest integer that is not above; -0 stays -0.",
     "xb.f32[2]: [1.8, -0.5] -> array([ 1., -1.], dtype=float32)")  # fmt: skip
 imag = _unary("imag", "StableHLO, imag",
     "The imaginary part, as float; 0 of a float.",
-    "xb.c64[2]: [1 + 2j, 3] -> array([2., 0.], dtype=float32)")  # fmt: skip
+    "xb.c64[2]: [1 + 2j, 3] -> array([2., 0.], dtype=float32)", denormals="kept")  # fmt: skip
 is_finite = _unary("is_finite", _FUNCTIONS,
     "Whether a number is neither infinite nor NaN, as pred.",
-    "xb.f32[3]: [1.0, float('inf'), float('nan')] -> array([ True, False, False])")  # fmt: skip
+    "xb.f32[3]: [1.0, float('inf'), float('nan')] -> array([ True, False, False])", denormals="kept")  # fmt: skip
 log = _unary("log", _FUNCTIONS,
     "The natural logarithm; -inf of either zero, NaN of a negative number.",
     "xb.f32[3]: [1.0, 0.0, -1.0] -> array([  0., -inf,  nan], dtype=float32)")  # fmt: skip
@@ -121,7 +134,7 @@ logistic = _unary("logistic", "StableHLO, logistic",
     "xb.f32[3]: [-200.0, 0.0, 200.0] -> array([0. , 0.5, 1. ], dtype=float32)")  # fmt: skip
 negate = _unary("negate", _FUNCTIONS,
     "-x; integers wrap, so the smallest stays, and of u8 1 comes 255.",
-    "xb.s8[2]: [5, -128] -> array([  -5, -128], dtype=int8)")  # fmt: skip
+    "xb.s8[2]: [5, -128] -> array([  -5, -128], dtype=int8)", denormals="kept")  # fmt: skip
 not_ = _unary("not_", _FUNCTIONS,
     "Every bit turned over; of pred the other truth value.",
     "xb.s8[2]: [0, 5] -> array([-1, -6], dtype=int8)")  # fmt: skip
@@ -130,7 +143,7 @@ popcnt = _unary("popcnt", "StableHLO, popcnt",
     "xb.s8[3]: [0, 7, -1] -> array([0, 3, 8], dtype=int8)")  # fmt: skip
 real = _unary("real", "StableHLO, real",
     "The real part, as float; a float itself.",
-    "xb.c64[2]: [1 + 2j, 3] -> array([1., 3.], dtype=float32)")  # fmt: skip
+    "xb.c64[2]: [1 + 2j, 3] -> array([1., 3.], dtype=float32)", denormals="kept")  # fmt: skip
 round_nearest_afz = _unary("round_nearest_afz", "StableHLO, round_nearest_afz",
     "The nearest integer, halves away from zero.",
     "xb.f32[4]: [0.5, 1.5, 2.5, -0.5] -> array([ 1.,  2.,  3., -1.], dtype=float32)")  # fmt: skip
@@ -145,26 +158,28 @@ sign = _unary("sign", _FUNCTIONS,
     "xb.f32[3]: [-2.0, -0.0, 5.0] -> array([-1., -0.,  1.], dtype=float32)")  # fmt: skip
 sine = _unary("sine", "StableHLO, sine",
     "The sine of radians; NaN of an infinity.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned")  # fmt: skip
 sinh = _unary("sinh", _HEADER,
     "The hyperbolic sine.",
-    "xb.f32[2]: [-0.0, float('-inf')] -> array([ -0., -inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('-inf')] -> array([ -0., -inf], dtype=float32)", denormals="returned")  # fmt: skip
 sqrt = _unary("sqrt", "StableHLO, sqrt",
     "The square root; -0 of -0, NaN of a negative number; of a complex one the root with real part >= 0.",
     "xb.c64[1]: [-4] -> array([0.+2.j], dtype=complex64)")  # fmt: skip
 tan = _unary("tan", "StableHLO, tan",
     "The tangent of radians; NaN of an infinity.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned")  # fmt: skip
 tanh = _unary("tanh", _FUNCTIONS,
     "The hyperbolic tangent.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0.,  1.], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0.,  1.], dtype=float32)", denormals="returned")  # fmt: skip
 
 add = _binary("add", _ARITHMETIC,
     "lhs + rhs; integers wrap, pred gives or.",
-    "xb.u8[2], xb.u8[2]: [1, 255], [10, 2] -> array([11,  1], dtype=uint8)")  # fmt: skip
+    "xb.u8[2], xb.u8[2]: [1, 255], [10, 2] -> array([11,  1], dtype=uint8)",
+    commutative=True, associative=True)  # fmt: skip
 and_ = _binary("and_", _ARITHMETIC,
     "The bits that are set in both.",
-    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([8, 5], dtype=int32)")  # fmt: skip
+    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([8, 5], dtype=int32)",
+    commutative=True, associative=True)  # fmt: skip
 atan2 = _binary("atan2", "StableHLO, atan2",
     "The angle of the point (rhs, lhs), in -π..π, with C's results for zeros and infinities.",
     "xb.f32[2], xb.f32[2]: [0.0, 1.0], [-1.0, 0.0] -> array([3.1415927, 1.5707964], dtype=float32)")  # fmt: skip
@@ -173,19 +188,23 @@ divide = _binary("divide", _ARITHMETIC,
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 3, -3, -1], dtype=int32)")  # fmt: skip
 maximum = _binary("maximum", _ARITHMETIC,
     "The greater; NaN if either is, +0 above -0; pred gives or; complex by real, then imaginary part.",
-    "xb.f32[2], xb.f32[2]: [1.0, 5.0], [3.0, float('nan')] -> array([ 3., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2], xb.f32[2]: [1.0, 5.0], [3.0, float('nan')] -> array([ 3., nan], dtype=float32)",
+    commutative=True, associative=True)  # fmt: skip
 minimum = _binary("minimum", _ARITHMETIC,
     "The lesser; NaN if either is, -0 below +0; pred gives and; complex by real, then imaginary part.",
-    "xb.f32[2], xb.f32[2]: [1.0, 0.0], [3.0, -0.0] -> array([ 1., -0.], dtype=float32)")  # fmt: skip
+    "xb.f32[2], xb.f32[2]: [1.0, 0.0], [3.0, -0.0] -> array([ 1., -0.], dtype=float32)",
+    commutative=True, associative=True)  # fmt: skip
 mulhi = _binary("mulhi", _OPCODES,
     "The upper half of the product in twice the width.",
-    "xb.s8[2], xb.s8[2]: [100, -1], [100, 1] -> array([39, -1], dtype=int8)")  # fmt: skip
+    "xb.s8[2], xb.s8[2]: [100, -1], [100, 1] -> array([39, -1], dtype=int8)", commutative=True)  # fmt: skip
 multiply = _binary("multiply", _ARITHMETIC,
     "lhs * rhs; integers wrap, pred gives and.",
-    "xb.s8[2], xb.s8[2]: [3, 100], [4, 100] -> array([12, 16], dtype=int8)")  # fmt: skip
+    "xb.s8[2], xb.s8[2]: [3, 100], [4, 100] -> array([12, 16], dtype=int8)",
+    commutative=True, associative=True)  # fmt: skip
 or_ = _binary("or_", _ARITHMETIC,
     "The bits that are set in either.",
-    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([14, -1], dtype=int32)")  # fmt: skip
+    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([14, -1], dtype=int32)",
+    commutative=True, associative=True)  # fmt: skip
 power = _binary("power", "StableHLO, power",
     "lhs to the power of rhs; integers wrap; a negative exponent gives 0, but of 1 and -1 the inverse.",
     "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)")  # fmt: skip
@@ -206,10 +225,11 @@ subtract = _binary("subtract", _ARITHMETIC,
     "xb.u8[2], xb.u8[2]: [3, 0], [1, 1] -> array([  2, 255], dtype=uint8)")  # fmt: skip
 xor = _binary("xor", _ARITHMETIC,
     "The bits that are set in one and not the other.",
-    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([ 6, -6], dtype=int32)")  # fmt: skip
+    "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([ 6, -6], dtype=int32)",
+    commutative=True, associative=True)  # fmt: skip
 
 
-@op
+@op(Properties("same_place", mixes_precisions=True))
 def complex(lhs: Value, rhs: Value) -> Value:
     """lhs + i rhs, part by part.
 
@@ -225,7 +245,7 @@ def complex(lhs: Value, rhs: Value) -> Value:
     """
 
 
-@op
+@op(Properties("same_place", moves=("operand",), is_identity=True))
 def copy(operand: Value) -> Value:
     """The operand.
 
@@ -240,7 +260,7 @@ def copy(operand: Value) -> Value:
     """
 
 
-@op
+@op(Properties("same_place", denormals="flushed", mixes_precisions=True))
 def compare(
     lhs: Value,
     rhs: Value,
@@ -263,7 +283,7 @@ def compare(
     """
 
 
-@op
+@op(Properties("same_place", denormals="flushed", mixes_precisions=True))
 def clamp(min: Value, operand: Value, max: Value) -> Value:
     """The operand held between two bounds: min(max(min, operand), max), so `max` wins where the bounds cross.
 
@@ -279,7 +299,7 @@ def clamp(min: Value, operand: Value, max: Value) -> Value:
     """
 
 
-@op
+@op(Properties("same_place", moves=("on_true", "on_false"), chosen_by=("pred",), mixes_precisions=True))
 def select(pred: Value, on_true: Value, on_false: Value) -> Value:
     """Elements of on_true where pred is true, of on_false elsewhere, bit for bit.
 

@@ -6,9 +6,10 @@ from shape_inference import Dims
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("moved", moves=("operand",), chosen_by=("start_indices",)))
 def gather(
     operand: Value,
     start_indices: Value,

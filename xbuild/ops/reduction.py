@@ -7,9 +7,10 @@ from shape_inference import Dims
 from ..core.attributes import Region
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("mixed", calls="elements"))
 def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """Fold `dimensions` of the operands to scalars with `to_apply`, from `init_values` on, in an order that is free.
 
