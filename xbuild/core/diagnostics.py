@@ -1,4 +1,4 @@
-"""One place dresses every refusal of an op: its operands, its attributes, the user's line."""
+"""Messages of refusals: op, operands, attributes and the user's line are added to what a rule says."""
 
 from __future__ import annotations
 
@@ -143,3 +143,13 @@ def caller() -> tuple[CodeType, int] | None:
             return None
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
+
+
+def refusal(kind: str, message: str, *hints: str) -> BuildError:
+    """An error for a call that concerns no single op, such as an edit: the message, the user's line, and hints."""
+    where = caller()
+    source = resolve(*where) if where else None
+    at = f"\n  at {short_path(source.file)}:{source.line} in {source.function}" if source else ""
+    error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
+    error.message, error.explained = message, True
+    return error

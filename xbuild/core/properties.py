@@ -29,6 +29,10 @@ Denormals: TypeAlias = Literal["kept", "returned", "flushed"]
 """What becomes of denormal numbers in a run that flushes them: the op keeps them (its computation may not); it gives a
 denormal real operand back as it is, but flushes complex ones; or it flushes operands and result."""
 
+Order: TypeAlias = Literal["fixed", "swapped", "any"]
+"""In which order an op of two operands of one type may take these: as they stand; the two swapped (it is commutative);
+or many in any order and grouping (it is associative, too, but for rounding)."""
+
 
 @frozen
 class Properties:
@@ -38,8 +42,8 @@ class Properties:
     `moves` names the operands of whose elements, unchanged, the result consists (apart from zeros that a device without
     a partner gets); `chosen_by` the operands whose values choose these elements; `is_view` says that the result can
     share memory with an operand; `is_identity` that the value is that of the first operand; `done` is the op that
-    completes a start; `is_associative` leaves rounding aside; `mixes_precisions` says that floating point operands of
-    two types are taken; `states_shape` that HLO text must state the result's shape, which XLA infers of other ops.
+    completes a start; `mixes_precisions` says that floating point operands of
+    two types are taken; `states_shape` that HLO text must state the result's shape, which XLA infers for other ops.
     """
 
     elements: Elements
@@ -52,8 +56,7 @@ class Properties:
     half: Half = field(default="none", kw_only=True)
     done: str = field(default="", kw_only=True)
     calls: Calls = field(default="nothing", kw_only=True)
-    is_commutative: bool = field(default=False, kw_only=True)
-    is_associative: bool = field(default=False, kw_only=True)
+    order: Order = field(default="fixed", kw_only=True)
     denormals: Denormals = field(default="kept", kw_only=True)
     mixes_precisions: bool = field(default=False, kw_only=True)
     states_shape: bool = field(default=False, kw_only=True)
