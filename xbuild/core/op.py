@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -95,6 +96,14 @@ class Schema:
             return arguments, None
         lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
         return sum(lists, ()), tuple(map(len, lists))
+
+    def places(self, names: tuple[str, ...], segments: tuple[int, ...] | None) -> tuple[int, ...]:
+        """The places in the flat tuple of operands that the values of these operand parameters have."""
+        if segments is None:
+            return tuple([self.operands.index(name) for name in names])
+        ends = list(itertools.accumulate(segments))
+        numbers = [self.operands.index(name) for name in names]
+        return tuple([place for n in numbers for place in range(ends[n] - segments[n], ends[n])])
 
     def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
         """The inverse: for each operand parameter a value, None or a tuple."""

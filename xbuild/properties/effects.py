@@ -27,6 +27,8 @@ MEETING = MEETS | _WRAPPING
 _ALWAYS = opcodes(lambda op: op.needs != "nobody")
 _MAYBE = _WRAPPING | START_OF.keys()
 HALVES = opcodes(lambda op: op.half != "none")
+STRUCTURE = opcodes(lambda op: op.is_view and op.half == "none" and op.elements in ("made", "whole"))
+"""Parameters, constants and tuples."""
 IDENTITIES = opcodes(lambda op: op.is_identity)
 _CALLING = opcodes(lambda op: op.calls != "nothing")
 ENTERING = _CALLING - MEETING
