@@ -175,7 +175,7 @@ xor = binary("xor", _ARITHMETIC,
     "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([ 6, -6], dtype=int32)", order="any")  # fmt: skip
 
 
-@op(Properties("same_place", mixes_precisions=True))
+@op(Properties("same_place"))
 def complex(lhs: Value, rhs: Value) -> Value:
     """lhs + i rhs, part by part.
 
