@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 import shape_inference
 from shape_inference import TupleShape, XbuildError
 
@@ -36,9 +38,17 @@ class ValueUseError(BuildError, TypeError):
     """A value is used as if it was computed already, or beside what is no operand; raised at the user's line."""
 
 
+@frozen
+class Form:
+    """The name of a comfortable form and of its operands, for the message of a refusal."""
+
+    spelling: str
+    operands: tuple[str, ...]
+
+
 def explain(
     error: XbuildError,
-    schema: Schema,
+    schema: Schema | Form,
     operands: tuple[Value | Instruction, ...],
     segments: tuple[int, ...] | None,
     attributes: dict[str, Any],
@@ -96,7 +106,7 @@ def _holds_regions(value: Any) -> bool:
 
 
 def _operand_rows(
-    schema: Schema, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
+    schema: Schema | Form, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
 ) -> Iterator[tuple[str, str]]:
     labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
@@ -111,7 +121,7 @@ def _short(shape: Any) -> str:
     return str(shape)
 
 
-def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
+def operand_labels(schema: Schema | Form, count: int, segments: tuple[int, ...] | None) -> list[str]:
     """The name of each operand in the flat tuple: its parameter, numbered where that takes several."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
