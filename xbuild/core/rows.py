@@ -17,7 +17,7 @@ def unary(
 ) -> Callable[[Value], Value]:
     """Declare an elementwise op of one operand."""
 
-    def declaration(operand: Value) -> Value: ...
+    def declaration(operand: Value) -> Value: ...  # type: ignore[empty-body]
 
     properties = Properties("same_place", denormals=denormals)
     return _declared(declaration, properties, (opcode, source, sentence, example), UNARY)
@@ -28,7 +28,7 @@ def binary(
 ) -> Callable[[Value, Value], Value]:
     """Declare an elementwise op of two operands of one shape."""
 
-    def declaration(lhs: Value, rhs: Value) -> Value: ...
+    def declaration(lhs: Value, rhs: Value) -> Value: ...  # type: ignore[empty-body]
 
     properties = Properties("same_place", order=order, denormals="flushed", mixes_precisions=True)
     return _declared(declaration, properties, (opcode, source, sentence, example), BINARY)
