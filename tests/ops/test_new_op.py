@@ -1,4 +1,4 @@
-"""A new op works in every reading after the steps of CONTRIBUTING.md; without one of them, readings refuse it clearly."""
+"""A new op works in every reading after the steps of CONTRIBUTING.md; without one of them, readings refuse it."""
 
 from __future__ import annotations
 
