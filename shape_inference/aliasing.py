@@ -1,4 +1,4 @@
-"""Outputs that share the memory of operands: which pairs there can be."""
+"""Check of the pairs of an output and an operand that share memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implicit broadcasting of two operands: the extents of both together, and where each one's dimensions go."""
+"""Implicit broadcasting of two operands: the extents of the result, and where each operand's dimensions stand in it."""
 
 from __future__ import annotations
 

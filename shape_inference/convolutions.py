@@ -1,4 +1,4 @@
-"""Which dimension of a convolution's input, kernel and output plays which role."""
+"""Roles of the dimensions of a convolution's input, kernel and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that many rules share: lists of dimension numbers, element types, scalars, signatures."""
+"""Checks that many shape rules share: lists of dimension numbers, element types, scalars, signatures."""
 
 from __future__ import annotations
 

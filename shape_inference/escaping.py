@@ -1,4 +1,4 @@
-"""How text of others is written where it must do no harm: in a terminal, HTML, svg, JSON, dot, Mermaid, HLO text."""
+"""Escaping of text from input for each medium: terminal, HTML, svg, JSON, graphviz, Mermaid, HLO text."""
 
 from __future__ import annotations
 

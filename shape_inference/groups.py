@@ -1,4 +1,4 @@
-"""Checks of the lists in which collectives name devices: groups of ids, pairs of a source and a target."""
+"""Checks of replica groups, and of the pairs of source and target devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gather and scatter share: an array of index vectors, and the dimensions that they choose places in."""
+"""Checks that gather and scatter share: index vectors, and the dimensions that these index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes read back from their HLO spelling."""
+"""Parsing of shapes in HLO spelling."""
 
 from __future__ import annotations
 

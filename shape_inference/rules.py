@@ -1,4 +1,4 @@
-"""One reading of the op set is a table from opcode to rule; what a rule refuses, it refuses here."""
+"""`RuleTable`, a table from opcode to rule that is one reading of the op set, and the errors that rules raise."""
 
 from __future__ import annotations
 

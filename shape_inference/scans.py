@@ -1,4 +1,4 @@
-"""What a scan gives its computation: slices of the inputs along one dimension."""
+"""Shapes of the slices that a scan gives its computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value looks like before it exists: element type, extents, layout; tuples, tokens and signatures of these."""
+"""Element types, and the shapes of arrays, tuples and tokens; signatures of computations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows that slide over arrays: their record, its text, and how many places a window has."""
+"""Windows that slide over arrays: their attributes, their text, and the number of their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of ops in two halves: what a start gives its done, and what a done gives."""
+"""Shapes of asynchronous ops: the context that a start gives its done, and the result of the done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of the ops that sum products over pairs of dimensions."""
+"""Shapes of ops that sum products over pairs of dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of ops that lay the elements of arrays out anew."""
+"""Shapes of ops that rearrange the elements of arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types that attributes have, and how each is read from what a user writes for it."""
+"""Types of attributes, and for each the reader of what a user writes for it."""
 
 from __future__ import annotations
 

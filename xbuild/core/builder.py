@@ -1,4 +1,4 @@
-"""Recording: each call of an op infers its shape and adds one instruction."""
+"""`Builder`, which records an instruction at each call of an op, and `Value`, a handle on a recorded instruction."""
 
 from __future__ import annotations
 

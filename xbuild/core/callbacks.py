@@ -1,4 +1,4 @@
-"""The functions that stand behind custom calls: registered under the name of a target, and only so."""
+"""The registry of the functions behind custom calls, by target."""
 
 from __future__ import annotations
 

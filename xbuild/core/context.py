@@ -1,4 +1,4 @@
-"""What surrounds a recorded op: the scope that names it, the instructions that must run before it."""
+"""The scope that names recorded instructions, and the control predecessors that they get."""
 
 from __future__ import annotations
 

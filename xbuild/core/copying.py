@@ -1,4 +1,4 @@
-"""How programs are copied: a thing that never changes is its own copy, a builder has none, and none is pickled."""
+"""Copies of programs and values: an immutable object is its own copy, a builder has none, and none is pickled."""
 
 from __future__ import annotations
 

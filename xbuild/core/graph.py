@@ -1,4 +1,4 @@
-"""The program: instructions that point at their operands, the computations that hold them, the modules that run."""
+"""`Instruction`, `Computation`, `Module` and `ModuleGroup`: the immutable objects that make up a program."""
 
 from __future__ import annotations
 

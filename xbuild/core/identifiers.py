@@ -1,4 +1,4 @@
-"""The names that HLO text can hold."""
+"""Names that HLO text can hold, and the check of a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's functions by name: those behind Python's operators record an op, the others have one to be named."""
+"""NumPy's functions by name: which op each records, or which function of `xbuild` a refusal names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decorator `op`, which makes a function that records instructions from the declaration of an op, and `Schema`."""
+"""The decorator `op`, which turns a declaration into a recording function, and `Schema`, the facts that it states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's operators on values: each records the op of `xbuild` that it spells."""
+"""Python's operators on values: each records an op of `xbuild`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of an op: what holds of every instruction of it, stated once, where the op is declared."""
+"""Properties of an op: facts about every instruction of it, stated at its declaration."""
 
 from __future__ import annotations
 

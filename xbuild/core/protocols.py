@@ -1,4 +1,4 @@
-"""What Python and NumPy ask of objects, as a value answers it: shapes are known, all else is refused with a way out."""
+"""Answers of a value to Python's and NumPy's protocols: what its shape tells; all else is refused with a way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python functions as computations: a region is traced once, with the shapes that its op demands."""
+"""Tracing of Python functions into computations, once, with the parameter shapes that an op demands."""
 
 from __future__ import annotations
 

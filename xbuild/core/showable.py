@@ -1,4 +1,4 @@
-"""What notebooks show as a picture."""
+"""The base class of objects that notebooks show as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of the line that an instruction is from; the one place that opens files of the user's program."""
+"""Source lines of recorded instructions; no other module opens files of the user's program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comfortable forms of constant and iota; whether a value is constant."""
+"""Comfortable forms of constant and iota, and `is_constant`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops in two halves: a start begins something and goes on, its done waits for the result."""
+"""Asynchronous ops: a start begins an operation without waiting, its done waits for the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops in which devices meet: every member of a group brings a value, and each gets its result."""
+"""Collectives: every member of a group brings a value, and each gets a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops that sum products of two arrays over pairs of dimensions."""
+"""Ops that sum products of two arrays over pairs of dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that act on each element alone: a row for each, and those that take more than a row."""
+"""Elementwise ops: declared by rows where a sentence tells them, in full where they have attributes or notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op that puts together slices of an array, from places that another array lists."""
+"""Gather: slices of an array, taken at the places that an array of indices lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops without operands: parameters, constants, iota, and who the device is."""
+"""Ops without operands: parameters, constants, iota, replica and partition ids."""
 
 from __future__ import annotations
 

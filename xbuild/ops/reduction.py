@@ -1,4 +1,4 @@
-"""The op that folds dimensions of arrays with a computation on scalars."""
+"""Reduce: dimensions of arrays folded by a computation on scalars."""
 
 from __future__ import annotations
 

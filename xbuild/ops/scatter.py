@@ -1,4 +1,4 @@
-"""The op that combines slices of an array with updates, at places that another array lists."""
+"""Scatter: slices of an array combined with updates, at the places that an array of indices lists."""
 
 from __future__ import annotations
 

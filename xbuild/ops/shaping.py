@@ -1,4 +1,4 @@
-"""Ops that lay the elements of arrays out anew: broadcast, reshape, transpose, concatenate, pad, dimension sizes."""
+"""Ops that rearrange the elements of arrays: broadcast, reshape, transpose, concatenate, pad, dimension sizes."""
 
 from __future__ import annotations
 

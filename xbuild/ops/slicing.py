@@ -1,4 +1,4 @@
-"""Ops that cut a window out of an array, or put one in, at places known when building or when running."""
+"""Ops that read or replace a window of an array, at static or at computed places."""
 
 from __future__ import annotations
 

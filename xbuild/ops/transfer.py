@@ -1,4 +1,4 @@
-"""Ops in which one device passes a value to another, or to the host: channels, infeed, outfeed, custom calls."""
+"""Ops that pass values between devices or to the host: channels, infeed, outfeed, custom calls."""
 
 from __future__ import annotations
 

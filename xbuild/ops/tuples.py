@@ -1,4 +1,4 @@
-"""Ops that make and take apart tuples, and join tokens."""
+"""Ops on tuples and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each function of XlaBuilder went: `python -m xbuild.reference.migration` writes docs/migration.md of it."""
+"""XlaBuilder's functions and their counterparts: `python -m xbuild.reference.migration` writes docs/migration.md."""
 
 from __future__ import annotations
 

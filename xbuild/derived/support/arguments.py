@@ -1,4 +1,4 @@
-"""What the comfortable forms ask of their arguments: the builder and the element type for numbers beside values."""
+"""Arguments of comfortable forms: the values among them, their builder, and the element type of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values brought to other extents: placed and stretched, made to fit another value, or filled up to their bounds."""
+"""Broadcasting of values to other extents, and padding to the bounds of a dynamic dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comfortable forms of collectives, blocking and started, make of their arguments."""
+"""Arguments of collectives: replica groups and operands, for blocking and for asynchronous forms."""
 
 from __future__ import annotations
 

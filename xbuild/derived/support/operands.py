@@ -1,4 +1,4 @@
-"""Numbers and arrays beside values: they become constants of the builder, a number in the value's element type."""
+"""Constants of numbers and arrays beside values: a number takes the element type of the value."""
 
 from __future__ import annotations
 
