@@ -176,5 +176,5 @@ class _Reader:
 
 
 def _told(word: str) -> str:
-    """A word of the text, or that there is none."""
+    """A word of the text for a message, or that the text ends."""
     return repr(word) if word else "the end"

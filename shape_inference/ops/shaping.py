@@ -14,7 +14,7 @@ from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape, s32
 
 
 class PaddingOf(Protocol):
-    """What the padding of one dimension says."""
+    """The padding of one dimension."""
 
     @property
     def low(self) -> int: ...

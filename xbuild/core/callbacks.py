@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Pending:
-    """What PENDING is."""
+    """The type of PENDING."""
 
     def __repr__(self) -> str:
         return "xb.PENDING"

@@ -60,7 +60,7 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Ops recorded inside belong to another computation, which nothing around it can order."""
+    """Ops recorded inside belong to another computation, and get no control predecessors from this one."""
     with _entered(((), _current.get()[1])):
         yield
 

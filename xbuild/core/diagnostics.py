@@ -35,7 +35,7 @@ class BuildError(XbuildError):
 
 
 class ValueUseError(BuildError, TypeError):
-    """A value is used as if it was computed already, or beside what is no operand; raised at the user's line."""
+    """A value is used as if it had been computed, or beside something that is no operand; raised at the user's line."""
 
 
 @frozen
@@ -54,7 +54,7 @@ def explain(
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The same error with the op in its first line and everything that the user gave below it.
+    """The same error with the op in its first line, and operands and attributes in the lines below.
 
     An error from inside a region that the op traces is explained already, and stays as it is.
     """
@@ -71,7 +71,7 @@ def explain(
 def dressed_text(
     head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
 ) -> str:
-    """A first line, what was given below it by labels, the user's line, the hints."""
+    """The text of an error: first line, labelled operands and attributes, the user's line, the hints."""
     rows = list(rows)
     width = max((len(label) for label, _ in rows), default=0)
     lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
@@ -84,7 +84,7 @@ def _is_unset(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """An attribute as the user knows it; a computation by name and signature."""
+    """The text of an attribute in a message; a computation is told by name and signature."""
     if isinstance(value, Computation):
         return f"%{value.name}: {value.program_shape}"
     if isinstance(value, tuple | list) and _holds_regions(value):
@@ -115,14 +115,14 @@ def _operand_rows(
 
 
 def _short(shape: Any) -> str:
-    """A shape as text; a tuple of very many only by their number."""
+    """The text of a shape; a very long tuple is told by the number of its elements."""
     if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
         return f"a tuple of {shape.count:,} arrays and tokens"
     return str(shape)
 
 
 def operand_labels(schema: Schema | Form, count: int, segments: tuple[int, ...] | None) -> list[str]:
-    """The name of each operand in the flat tuple: its parameter, numbered where that takes several."""
+    """The name of each operand in the flat tuple: its parameter, with a number where the parameter takes a list."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]

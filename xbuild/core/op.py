@@ -47,7 +47,7 @@ class Schema:
     defaults: dict[str, Any] = field(factory=dict)
 
     def record(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; refuses what is none of them, and the lack of one that is needed.
+        """The record of these attributes. Unknown attributes and missing ones are refused.
 
         It is filled past the frozen class, in half of the time; its fields keep their order.
         """
@@ -106,7 +106,7 @@ class Schema:
         return tuple([place for n in numbers for place in range(ends[n] - segments[n], ends[n])])
 
     def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
-        """The inverse: for each operand parameter a value, None or a tuple."""
+        """The inverse of `flatten`: for each operand parameter a value, None or a tuple."""
         if segments is None:
             return operands
         found, start = [], 0

@@ -84,7 +84,7 @@ def is_constant(operand: Value) -> bool:
 
 
 def _depends_on_the_run(instruction: Instruction) -> bool:
-    """Whether it, or anything that it calls, asks for more than its operands."""
+    """Whether the instruction, or one that it calls, depends on more than its operands."""
     from ..properties.effects import acts
 
     inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)
