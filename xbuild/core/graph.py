@@ -121,7 +121,7 @@ class Instruction(Draft):
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
-        """The computations that the instruction calls, each with its role: the attribute, numbered if that is a list."""
+        """The computations that the instruction calls, each with its role: the attribute, numbered if a list."""
         for key in self.attributes.calling if self.attributes is not None else ():
             value = getattr(self.attributes, key)
             if isinstance(value, Computation):
