@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def test_elements_of_both_operands_are_taken(opcode: str, sizes: tuple[int, int]
     dtype, op = taken(opcode), getattr(xb.ops, OPS[opcode].declaration.__name__)
 
     @xb.computation(dtype[4], dtype[4], xb.s32[()], xb.s32[()])
-    def cut(x: xb.Value, y: xb.Value, m: xb.Value, n: xb.Value) -> xb.Value:
+    def cut(x: xb.Value, y: xb.Value, m: xb.Value, n: xb.Value) -> Any:
         return op(xb.ops.set_dimension_size(x, m, dimension=0), xb.ops.set_dimension_size(y, n, dimension=0))
 
     x, y = (np.array(row, dtype.dtype) for row in ([9, 2, 7, 4], [3, 1, 2, 5]))

@@ -114,7 +114,8 @@ def test_an_elementwise_op_acts_at_each_place_alone_and_no_other_does(opcode: st
 def is_moved(run: Run) -> bool:
     """Whether the op, run on the numbers of elements, says which of these the result has."""
     schema = OPS[run.instruction.opcode]
-    numbered, given = list(run.values), []
+    numbered = list(run.values)
+    given: list[bytes] = []
     for place in schema.places(schema.properties.moves, run.instruction.segments):
         value = np.asarray(run.values[place], np.asarray(run.result).dtype)
         numbered[place] = np.arange(len(given), len(given) + value.size).reshape(value.shape)
@@ -275,7 +276,7 @@ def test_an_op_without_properties_is_no_op() -> None:
 
 
 def test_a_property_of_an_unknown_operand_is_refused() -> None:
-    def swirl(operand: xb.Value) -> xb.Value: ...
+    def swirl(operand: xb.Value) -> xb.Value: ...  # type: ignore[empty-body]
 
     swirl.__annotations__ = {"operand": xb.Value, "return": xb.Value}
     with pytest.raises(ValueError, match="'operands'; it has operand"):
