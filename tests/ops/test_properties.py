@@ -39,7 +39,7 @@ class Run:
         with np.errstate(all="ignore"):
             if rule is not None:
                 return rule(Who(np.uint32(0), np.uint32(0)), values)
-            arguments = OPS[self.instruction.opcode].gather(values, self.instruction.segments)
+            arguments = OPS[self.instruction.opcode].unflatten(values, self.instruction.segments)
             return compute[self.instruction.opcode](*arguments, **self.instruction.attribute_values())
 
     @functools.cached_property
@@ -121,7 +121,7 @@ def is_moved(run: Run) -> bool:
         numbered[place] = np.arange(len(given), len(given) + value.size).reshape(value.shape)
         given += [each.tobytes() for each in np.ravel(value)]
     numbers = compute[schema.opcode](
-        *schema.gather(tuple(numbered), run.instruction.segments), **run.instruction.attribute_values()
+        *schema.unflatten(tuple(numbered), run.instruction.segments), **run.instruction.attribute_values()
     )
     return [given[n] for n in np.ravel(numbers)] == [each.tobytes() for each in np.ravel(run.result)]
 
@@ -212,7 +212,7 @@ def takes_two_precisions(run: Run) -> bool | None:
     shapes[floats[-1]] = last.with_dtype(xb.f64 if last.dtype is xb.f32 else xb.f32)
     try:
         infer[instruction.opcode](
-            *OPS[instruction.opcode].gather(tuple(shapes), instruction.segments), **instruction.attribute_values()
+            *OPS[instruction.opcode].unflatten(tuple(shapes), instruction.segments), **instruction.attribute_values()
         )
     except xb.XbuildError:
         return False

@@ -105,7 +105,7 @@ class Schema:
         numbers = [self.operands.index(name) for name in names]
         return tuple([place for n in numbers for place in range(ends[n] - segments[n], ends[n])])
 
-    def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
+    def unflatten(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
         """The inverse of `flatten`: for each operand parameter a value, None or a tuple."""
         if segments is None:
             return operands
