@@ -1,4 +1,4 @@
-"""What a value looks like before it exists: shapes, and for each op the rule that infers one."""
+"""Shapes and element types of values, and for each op the rule that infers the shape of its result."""
 
 from . import ops as _ops  # noqa: F401  (importing fills the tables)
 from . import regions as _regions  # noqa: F401

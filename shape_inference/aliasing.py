@@ -1,4 +1,4 @@
-"""Outputs that share the memory of operands: which pairs there can be."""
+"""Check of the pairs of an output and an operand that share memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Aliases: TypeAlias = Sequence[tuple[Dims, int, Dims]]
 
 
 def check_aliases(aliases: Aliases, operands: Sequence[AnyShape]) -> None:
-    """Each alias is of an operand that there is, and of an element that it has."""
+    """Refuse an alias of an operand or an element that does not exist."""
     for output, number, index in aliases:
         where = f"output_to_operand_aliasing pairs output {list(output)} with operand {number}"
         if not 0 <= number < len(operands):

@@ -1,4 +1,4 @@
-"""Implicit broadcasting of two operands: the extents of both together, and where each one's dimensions go."""
+"""Implicit broadcasting of two operands: the extents of the result, and where each operand's dimensions stand in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def broadcasting(lhs: Shape, rhs: Shape, broadcast_dimensions: Dims | None = Non
 
 
 def _placed(low: str, small: Shape, high: str, large: Shape, given: Dims | None) -> Dims:
-    """Where the dimensions of the operand of lower rank go among those of the other."""
+    """The dimensions of the other operand that the dimensions of the operand of lower rank match."""
     identity = tuple(range(small.rank))
     if small.rank == large.rank:
         if given and given != identity:

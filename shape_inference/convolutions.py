@@ -1,4 +1,4 @@
-"""Which dimension of a convolution's input, kernel and output plays which role."""
+"""Roles of the dimensions of a convolution's input, kernel and output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def read(cls, given: Any) -> ConvolutionDimensionNumbers:
-        """From its letters, or from a mapping of its fields."""
+        """Dimension numbers from their letters, or from a mapping of fields."""
         if isinstance(given, cls):
             return given
         if isinstance(given, Mapping):

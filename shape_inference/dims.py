@@ -1,4 +1,4 @@
-"""Checks that many rules share: lists of dimension numbers, element types, scalars, signatures."""
+"""Checks that many shape rules share: lists of dimension numbers, element types, scalars, signatures."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
 
 
 def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
-    """The float type of the greater range, then of the greater precision; the first of two that are alike."""
+    """The float type of the greater range, then of the greater precision; the first if both are equal."""
     return b if _reach(b) > _reach(a) else a
 
 
@@ -146,13 +146,13 @@ def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> N
 
 
 def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
-    """The flags, or () where no dimension is dynamic."""
+    """The flags of dynamic dimensions, or () where none is dynamic."""
     kept = tuple(flags)
     return kept if any(kept) else ()
 
 
 def called_with(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
-    """The parameters of a called computation are these shapes."""
+    """Refuse a called computation whose parameters have other shapes."""
     arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
     for number, (parameter, operand) in enumerate(zip(region.parameters, operands, strict=True)):
         if not compatible(parameter, operand):
@@ -173,7 +173,7 @@ def arity(role: str, region: ProgramShape, expected: int, wanted: str) -> None:
 
 
 def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None:
-    """The result of a called computation is this shape."""
+    """Refuse a called computation whose result has another shape."""
     if not compatible(region.result, expected):
         refuse(
             "signature_mismatch",
@@ -182,7 +182,7 @@ def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None
 
 
 def differing(a: AnyShape, b: AnyShape) -> str:
-    """Where two tuples first differ, in words; nothing for other shapes."""
+    """The first difference of two tuple shapes, in words; empty for other shapes."""
     if isinstance(a, Shape | TokenShape) or isinstance(b, Shape | TokenShape):
         return ""
     for index, (left, right) in enumerate(zip_longest(a.elements, b.elements)):

@@ -1,4 +1,4 @@
-"""How text of others is written where it must do no harm: in a terminal, HTML, svg, JSON, dot, Mermaid, HLO text."""
+"""Escaping of text from input for each medium: terminal, HTML, svg, JSON, graphviz, Mermaid, HLO text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    r"""The same for a name within a line, which it neither ends nor moves on.
+    r"""Printable text of a name within a line: line breaks and tabs are escaped, too.
 
     >>> print(in_line("first\nok: no deadlock"))
     first\nok: no deadlock
@@ -97,7 +97,7 @@ _PLAIN = frozenset({"\\\\", '\\"', "\\n", "\\t"})
 
 
 def in_dot(text: str) -> str:
-    r"""A string of graphviz, with its quotes; where it is shown, it is shown as it is.
+    r"""A string of graphviz with its quotes; graphviz shows the text unchanged.
 
     >>> print(in_dot('a "b" \\N'))
     "a \"b\" \\N"
@@ -198,7 +198,7 @@ def _in_kept(match: re.Match[str]) -> str:
 
 
 def _in_string(letter: str) -> str:
-    """A letter of a string whose own escapes are there already."""
+    """A character of a string whose escapes are written already."""
     return letter if letter.isprintable() else _HLO.get(letter) or _octal(letter)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the lists in which collectives name devices: groups of ids, pairs of a source and a target."""
+"""Checks of replica groups, and of the pairs of source and target devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) 
 def check_groups(
     groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
 ) -> None:
-    """Groups that can be: none empty, no id twice or negative; all of the size that the op demands, where it does.
+    """Refuse groups that are empty, repeat an id, have a negative one, or have another size than the op demands.
 
     A channel_id of 0 and less is none.
     """
@@ -60,7 +60,7 @@ def check_groups(
 
 
 def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
-    """Pairs that can be: ids not negative, each source once, each target once."""
+    """Refuse pairs with negative ids, and a source or a target that occurs twice."""
     shown = [tuple(pair) for pair in pairs]
     for place, role in ((0, "source"), (1, "target")):
         seen: set[int] = set()
@@ -83,7 +83,7 @@ def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
 
 
 def check_equal_groups(groups: Groups) -> None:
-    """What CrossReplicaSum demands of its groups beyond all_reduce: one size."""
+    """Refuse groups of several sizes, which CrossReplicaSum does not allow."""
     for group in groups[1:]:
         if len(group) != len(groups[0]):
             refuse(

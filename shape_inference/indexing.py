@@ -1,4 +1,4 @@
-"""What gather and scatter share: an array of index vectors, and the dimensions that they choose places in."""
+"""Checks that gather and scatter share: index vectors, and the dimensions that these index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entry = TypeVar("Entry")
 
 @frozen
 class IndexNames:
-    """What an op calls the array of index vectors, and its attributes that pair it with the array that is indexed."""
+    """An op's names for the array of index vectors, and for the attributes that pair it with the indexed array."""
 
     indices: str
     index_map: str
@@ -37,7 +37,7 @@ def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> N
 
 
 def without(values: Sequence[Entry], index_vector_dim: int) -> tuple[Entry, ...]:
-    """What is said of the dimensions of the index array but that of the vectors."""
+    """Entries of the dimensions of the index array without that of the vectors."""
     return (*values[:index_vector_dim], *values[index_vector_dim + 1 :])
 
 
@@ -99,5 +99,5 @@ def merged(placed: Dims, values: Iterable[Entry], others: Iterable[Entry]) -> tu
 
 
 def last_dimension(name: str, indices: AnyShape) -> int:
-    """Where index vectors lie if nobody says otherwise; a scalar is a vector of one."""
+    """The default dimension of index vectors, the last; a scalar counts as a vector of one element."""
     return max(dims.array(name, indices).rank - 1, 0)

@@ -1,4 +1,4 @@
-"""Every kind of refusal, in one list that shapes, schedules, text and runs name theirs from; a published kind stays."""
+"""Every kind of refusal, in one list; a published kind is never renamed."""
 
 from __future__ import annotations
 

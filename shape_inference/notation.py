@@ -1,4 +1,4 @@
-"""Shapes read back from their HLO spelling."""
+"""Parsing of shapes in HLO spelling."""
 
 from __future__ import annotations
 
@@ -176,5 +176,5 @@ class _Reader:
 
 
 def _told(word: str) -> str:
-    """A word of the text, or that there is none."""
+    """A word of the text for a message, or that the text ends."""
     return repr(word) if word else "the end"

@@ -1,4 +1,4 @@
-"""The parameters that each op demands of the computations it calls, so that a plain function can be traced for it."""
+"""Parameter shapes that each op demands of the computations it calls, with which a plain function is traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One reading of the op set is a table from opcode to rule; what a rule refuses, it refuses here."""
+"""`RuleTable`, a table from opcode to rule that is one reading of the op set, and the errors that rules raise."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class ShapeError(XbuildError):
 
 
 def refuse(kind: str, message: str, *hints: str) -> NoReturn:
-    """Stop with a short fact; who called adds the op, its operands, its attributes and the user's line."""
+    """Raise ShapeError with a short fact; the builder adds the op, its operands, its attributes and the user's line."""
     raise ShapeError(kind, message, hints)
 
 
 def require(holds: bool, kind: str, message: str, *hints: str) -> None:
-    """`refuse`, unless it holds; where recording must be fast, the message stands behind an `if` instead."""
+    """`refuse`, unless the condition holds; rules that must be fast build the message behind an `if` instead."""
     if not holds:
         refuse(kind, message, *hints)
 

@@ -1,4 +1,4 @@
-"""What a scan gives its computation: slices of the inputs along one dimension."""
+"""Shapes of the slices that a scan gives its computation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .types import AnyShape, Shape
 
 
 def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
-    """The slices of the inputs along a dimension, which they lose."""
+    """The shapes of the slices of inputs along a dimension, without that dimension."""
     found = []
     for number, each in enumerate(inputs):
         shape = dims.array(f"operands[{number}]", each)

@@ -1,4 +1,4 @@
-"""How large a tuple may be: its leaves, and how deep tuples stand inside each other."""
+"""Limits of the number of leaves and of the depth of a tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value looks like before it exists: element type, extents, layout; tuples, tokens and signatures of these."""
+"""Element types, and the shapes of arrays, tuples and tokens; signatures of computations."""
 
 from __future__ import annotations
 
@@ -222,12 +222,12 @@ class TupleShape:
 
     @property
     def count(self) -> int:
-        """How many arrays and tokens it holds."""
+        """The number of arrays and tokens in the tuple, at any depth."""
         return self._size[0]
 
     @property
     def depth(self) -> int:
-        """How many tuples stand one inside another, itself one of them."""
+        """The nesting depth of the tuple, itself included."""
         return self._size[1]
 
     def __repr__(self) -> str:
@@ -251,7 +251,7 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 
 @frozen(repr=False, cache_hash=True)
 class ProgramShape:
-    """The signature of a computation: what a region is to the rules of shape inference.
+    """The signature of a computation; rules of shape inference get one for each region.
 
     >>> ProgramShape((f32[()], f32[()]), f32[()])
     (f32[], f32[]) -> f32[]

@@ -1,4 +1,4 @@
-"""Windows that slide over arrays: their record, its text, and how many places a window has."""
+"""Windows that slide over arrays: their attributes, their text, and the number of their places."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WindowDimension:
         return (self.size - 1) * self.window_dilation + 1
 
     def base(self, extent: int) -> int:
-        """The extent with its holes."""
+        """The extent of the base with its dilation."""
         return extent and (extent - 1) * self.base_dilation + 1
 
     def places(self, extent: int) -> int:
@@ -58,7 +58,7 @@ _USUAL = WindowDimension(1)
 
 
 def window_text(window: Window) -> str:
-    """The window as HLO text has it, without what is usual.
+    """The window in HLO text, without default values.
 
     >>> window_text((WindowDimension(3, padding_low=1), WindowDimension(2)))
     'size=3x2 pad=1_0x0_0'

@@ -18,6 +18,7 @@ from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
 from .core.graph import Instruction
+from .core.op import opcodes
 
 Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
 Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
@@ -25,15 +26,10 @@ Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
 LARGEST = 1 << 16  # elements of a value
 LARGEST_MET = 1 << 18  # elements that all members of a group bring to a collective
 LARGEST_INNER = 1 << 12  # elements where a computation may be applied to each, or products are many
-_MANY_STEPS = frozenset({
-    "convolution", "reduce_window", "select_and_scatter", "scatter", "triangular_solve", "cholesky", "ragged_dot",
-    "scaled_dot", "fft",
-})  # fmt: skip
+_SUMS = opcodes(lambda op: op.elements == "mixed" and op.denormals == "flushed")
+_MANY_STEPS = _SUMS - {"dot"}  # a dot is one product of matrices, which is fast
 _SAFE = 2.0**-40  # from here on no sum of a few products of floating point numbers is denormal
-_MOVES = frozenset({
-    "broadcast", "reshape", "transpose", "slice", "reverse", "concatenate", "pad", "gather", "dynamic_slice",
-    "dynamic_update_slice", "select", "copy", "bitcast_convert", "compare", "constant",
-})  # fmt: skip
+_MOVES = opcodes(lambda op: bool(op.moves)) | {"bitcast_convert", "constant"}
 
 
 @frozen(eq=False)
@@ -153,10 +149,10 @@ def _agreed(instruction: Instruction, operands: Sequence[Value], found: Sequence
     """The value that all ways have given, where no denormal number has a part in it."""
     if not found or any(each is None for each in found) or not all(_same(found[0], each) for each in found):
         return None
-    if instruction.opcode not in _MOVES or instruction.opcode == "compare":
+    if instruction.opcode not in _MOVES:
         if _has_denormals(operands) or _has_denormals((found[0],)):
             return None
-        if (instruction.called or instruction.opcode in (*_MANY_STEPS, "dot")) and not _is_safe(operands):
+        if (instruction.called or instruction.opcode in _SUMS) and not _is_safe(operands):
             return None
     return found[0] if _is_of(found[0], instruction.shape) else None
 

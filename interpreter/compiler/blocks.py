@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shape_inference import Shape
 from xbuild.core.graph import Computation, Instruction
+from xbuild.core.op import opcodes
 
 from ..rules.lines import Path, Place
 from .contraction import contracted
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from .expressions import Expr
 
 COSTLY = 1 << 12
-_FREE = frozenset({
-    "parameter", "constant", "tuple", "get_tuple_element", "broadcast", "reshape", "transpose", "slice", "async_update",
-    "copy_start", "copy_done",
-})  # fmt: skip
+_FREE = opcodes(lambda op: op.is_view)
 
 
 def is_costly(instruction: Instruction) -> bool:

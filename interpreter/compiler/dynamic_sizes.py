@@ -11,8 +11,8 @@ import numpy as np
 from shape_inference import Shape
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
+from xbuild.core.op import opcodes
 
-from ..kernels.elementwise import BINARY
 from ..kernels.lifting import common
 from ..rules.lines import Path
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Fit: TypeAlias = Callable[..., tuple[Any, ...]]
 Flags: TypeAlias = tuple[tuple[bool, ...], ...]
 
-_BY_ELEMENT = frozenset({*BINARY, "compare", "complex", "map", "select", "stochastic_convert"})
+_BY_ELEMENT = opcodes(lambda op: op.elements == "same_place") - {"clamp"}
 
 
 def fitted(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> list[Expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.op import opcodes
 from xbuild.properties.effects import COLLECTIVES, has_side_effect, remembered, talks
 
 __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
@@ -21,7 +22,7 @@ def asks_grid(computation: Computation) -> bool:
 
 communicates = asks_grid
 
-OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_state"})
+OF_DEVICE = opcodes(lambda op: op.depends_on in ("device", "random_state"))
 
 
 @remembered
@@ -77,9 +78,7 @@ def alone(computation: Computation) -> Module:
     return Module(computation.name, computation)
 
 
-_VIEWS = frozenset(
-    {"parameter", "constant", "broadcast", "reshape", "transpose", "reverse", "slice", "tuple", "get_tuple_element"}
-)
+_VIEWS = opcodes(lambda op: op.is_view and op.half == "none")
 
 
 @remembered

@@ -10,6 +10,7 @@ from typing import Any
 from shape_inference import XbuildError
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.op import opcodes
 from xbuild.properties.effects import remembered
 
 from ..compiler.facts import asks_grid, live
@@ -23,12 +24,11 @@ from .table import BUILT_IN
 
 __all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of"]
 
-# What runs a computation as a part of the program; every other op applies it to elements.
-_FOLLOWED = frozenset({"async_start", "call", "conditional", "custom_call", "fusion", "scan", "while"})
+_APPLYING = opcodes(lambda op: op.calls in ("elements", "reducer"))
+"""Ops that apply a computation to elements, in the midst of which no custom call can be waited for."""
 
-
-_ALWAYS = frozenset({"async_start", "call", "fusion"})
-"""Of these, what runs its computation whenever it runs itself."""
+_ALWAYS = opcodes(lambda op: op.calls in ("once", "wrapped"))
+"""Ops that run their computation whenever they run themselves."""
 
 
 class CustomCallError(XbuildError):
@@ -63,7 +63,7 @@ def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instr
     every = [i for c in entry.reachable() for i in c.instructions]
     if all(i.opcode != "custom_call" for i in every):
         return (), ()
-    return certain(entry), tuple(i for i in every if i.opcode not in _FOLLOWED and i.called)
+    return certain(entry), tuple(i for i in every if i.opcode in _APPLYING and i.called)
 
 
 def certain(entry: Computation) -> tuple[Instruction, ...]:

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 
 from shape_inference import Shape, leaves
-from shape_inference.ops.elementwise import BINARY, UNARY
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
+from xbuild.core.op import opcodes
 
 from .lifting import common
 
@@ -32,18 +32,10 @@ _LEAST_NORMAL: dict[Any, Any] = {
 
 _PART: dict[Any, Any] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 
-_MOVING = frozenset({"abs", "imag", "is_finite", "negate", "real"})
-"""What leaves the bits below the sign as they are."""
+_RETURNING = opcodes(lambda op: op.denormals == "returned")
+"""Ops that give a denormal real operand as it is, other than tanh in double precision."""
 
-_RETURNING = frozenset({
-    "asin", "asinh", "atanh", "exponential_minus_one", "sine", "sinh", "tan", "tanh",
-})  # fmt: skip
-"""What gives a denormal operand as it is, other than tanh in double precision, and what is of complex numbers."""
-
-_ARITHMETIC = frozenset({*UNARY, *BINARY} - _MOVING) | {
-    "batch_norm_grad", "batch_norm_inference", "batch_norm_training", "cholesky", "clamp", "compare", "convolution",
-    "dot", "fft", "ragged_dot", "scaled_dot", "triangular_solve",
-}  # fmt: skip
+_ARITHMETIC = opcodes(lambda op: op.denormals != "kept")
 
 
 def flushed(value: Any) -> Any:

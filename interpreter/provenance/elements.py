@@ -19,7 +19,7 @@ from shape_inference.rules import RuleTable
 from shape_inference.windows import Window
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
-from xbuild.core.op import OPS
+from xbuild.core.op import OPS, opcodes
 
 from ..kernels.windowing import elements
 from ..rules.tables import compute
@@ -35,18 +35,12 @@ LARGEST = 1 << 25
 
 origins = RuleTable("origin")
 
-_MOVES = {
-    "broadcast": (0,), "reshape": (0,), "transpose": (0,), "reverse": (0,), "slice": (0,), "copy": (0,), "pad": (0, 1),
-    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1),
-}  # fmt: skip
-"""Ops that only move elements, and which of their operands they move; the others are indices."""
+_MOVING = opcodes(lambda op: bool(op.moves) and op.needs == "nobody")
 
-READS_VALUES = frozenset({"dynamic_slice", "dynamic_update_slice", "gather", "scatter", "select"})
+READS_VALUES = opcodes(lambda op: bool(op.chosen_by))
 """Ops whose result comes from other elements when indices or predicates have other values."""
 
-_SAME_PLACE = {"convert", "map", "reduce_precision", "stochastic_convert"} | {
-    opcode for opcode, schema in OPS.items() if schema.declaration.__module__ == "xbuild.ops.elementwise"
-}
+_SAME_PLACE = opcodes(lambda op: op.elements == "same_place")
 
 
 def origins_of(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
@@ -76,7 +70,7 @@ def _found(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
         arguments = OPS[opcode].unflatten(tuple(values), instruction.segments)
         result: Origins | None = origins[opcode](*arguments, **instruction.attribute_values())
         return result
-    if opcode in _MOVES or opcode == "concatenate":
+    if opcode in _MOVING and opcode in compute:
         return _with_indices(instruction, values, _moved(instruction, values))
     if opcode in _SAME_PLACE:
         return [_in_place(np.shape(value), instruction.shape.size) for value in values]  # type: ignore[union-attr]
@@ -90,14 +84,15 @@ def _in_place(dims: Dims, size: int) -> Array:
 
 def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
     """The op itself, run on the numbers of the elements, counted through all the operands that it moves."""
-    moving = _MOVES.get(instruction.opcode, range(len(values)))
+    schema = OPS[instruction.opcode]
+    moving = schema.places(schema.properties.moves, instruction.segments)
     sizes = [np.size(value) if n in moving else 0 for n, value in enumerate(values)]
     starts = np.cumsum([0, *sizes])
     numbered = tuple(
         np.arange(start, start + size).reshape(np.shape(value)) if size else value
         for value, start, size in zip(values, starts, sizes, strict=False)
     )
-    arguments = OPS[instruction.opcode].unflatten(numbered, instruction.segments)
+    arguments = schema.unflatten(numbered, instruction.segments)
     found = np.reshape(compute[instruction.opcode](*arguments, **instruction.attribute_values()), (-1, 1))
     return [
         np.where((found >= start) & (found < start + size), found - start, -1) if size else None

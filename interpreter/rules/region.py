@@ -1,4 +1,4 @@
-"""A called computation as a value rule sees it: a function of scalars, and of whole arrays where that is the same."""
+"""A called computation as value rules see it: a function of scalars, or of whole arrays if it is elementwise."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from attrs import evolve, frozen
 from shape_inference import Shape, leaves
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
+from xbuild.core.op import opcodes
+from xbuild.properties.effects import IDENTITIES, PLAIN_CALLS, STRUCTURE
 
 compiled: Hook[..., Callable[..., Any]] = Hook("compiles a region")
 """The Python function of a computation by the options of its plan; the compiler supplies it."""
 
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-_ALSO = frozenset({
-    "add_dependency", "call", "clamp", "compare", "complex", "constant", "convert", "copy", "fusion",
-    "get_tuple_element", "map", "opt_barrier", "parameter", "reduce_precision", "select", "tuple",
-})  # fmt: skip
+_IN_ANY_ORDER = opcodes(lambda op: op.order == "any")
+_ELEMENTWISE = STRUCTURE | PLAIN_CALLS | IDENTITIES | opcodes(lambda op: op.elements == "same_place")
 
 
 @frozen(eq=False, slots=False)
@@ -75,7 +74,7 @@ class Region:
         root, parameters = self.computation.root, self.computation.parameters
         if root.opcode == "tuple" and len(root.operands) == 1:
             root = root.operands[0]
-        if root.opcode in _COMMUTATIVE and root.operands in (parameters, parameters[::-1]) and len(parameters) == 2:
+        if root.opcode in _IN_ANY_ORDER and root.operands in (parameters, parameters[::-1]) and len(parameters) == 2:
             return root.opcode
         return None
 
@@ -103,8 +102,6 @@ def is_elementwise(computation: Computation) -> bool:
 
 
 def _is_elementwise(instruction: Instruction) -> bool:
-    from shape_inference.ops.elementwise import BINARY, UNARY
-
     if instruction.opcode == "bitcast_convert":  # which takes numbers apart where the other type is narrower
         return all(isinstance(i.shape, Shape) and not i.shape.dims for i in (instruction, *instruction.operands))
-    return instruction.opcode in UNARY or instruction.opcode in BINARY or instruction.opcode in _ALSO
+    return instruction.opcode in _ELEMENTWISE

@@ -11,6 +11,7 @@ from math import prod
 from shape_inference import Shape, leaves
 from shape_inference.ops.elementwise import BINARY, UNARY
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.op import opcodes
 from xbuild.properties.effects import remembered
 
 from ..compiler.facts import live
@@ -27,8 +28,8 @@ _WHOLE = frozenset({
     *UNARY, *BINARY, "clamp", "compare", "concatenate", "gather", "pad", "reduce_precision", "scatter", "select",
     "select_and_scatter", "sort",
 })  # fmt: skip
-_CALLS = frozenset({"call", "fusion", "async_start"})
-_APPLIES = frozenset({"map", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort"})
+_CALLS = opcodes(lambda op: op.calls in ("once", "wrapped"))
+_APPLIES = opcodes(lambda op: op.calls == "elements")
 
 
 def check_time(module: Module, limits: Limits) -> None:

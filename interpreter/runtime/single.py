@@ -11,7 +11,8 @@ from attrs import frozen
 
 from shape_inference import Shape
 from xbuild.core.graph import Computation, Instruction
-from xbuild.core.op import OPS
+from xbuild.core.op import OPS, opcodes
+from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
 
 from ..compiler.contraction import is_near, product_of
 from ..compiler.requests import Request, attributes_of
@@ -24,8 +25,8 @@ from .rendezvous import Rendezvous
 Rule: TypeAlias = Callable[["Who", Sequence[Any]], Any]
 
 # Not a function of the operands, or one that each implementation computes in its own way.
-_OF_CHANCE = frozenset({"rng_bit_generator", "stochastic_convert"})
-_INSIDE = frozenset({"parameter", "constant", "tuple", "get_tuple_element", "call", "replica_id", "partition_id"})
+_OF_CHANCE = opcodes(lambda op: op.depends_on == "implementation")
+_INSIDE = STRUCTURE | PLAIN_CALLS | opcodes(lambda op: op.depends_on == "device")
 
 
 @frozen

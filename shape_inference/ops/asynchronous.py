@@ -1,4 +1,4 @@
-"""Shapes of ops in two halves: what a start gives its done, and what a done gives."""
+"""Shapes of asynchronous ops: the context that a start gives its done, and the result of the done."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _of_async(start: AnyShape) -> TupleShape:
 
 
 def _halves(start: AnyShape, origin: str, what: str, count: int | None = None) -> tuple[AnyShape, ...]:
-    """The elements of what a start gave, at least two, or exactly so many."""
+    """The elements of the context of a start: at least two, or exactly this number."""
     if not isinstance(start, TupleShape):
         refuse("not_tuple", f"start is {start}; the {what} that {origin} gave is wanted")
     if len(start) < 2 or (count is not None and len(start) != count):

@@ -1,4 +1,4 @@
-"""Shapes of ops in which devices meet."""
+"""Shapes of collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of the ops that sum products over pairs of dimensions."""
+"""Shapes of ops that sum products over pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _flags(shape: Shape, order: list[int]) -> list[bool]:
 
 
 def product_type(lhs: Shape, rhs: Shape, preferred: PrimitiveType | None) -> PrimitiveType:
-    """The common element type, or the preferred one, which may be any that is no poorer in kind."""
+    """The common element type, or the preferred one, whose kind must be at least as rich."""
     if preferred is None:
         return lhs.dtype if lhs.dtype is rhs.dtype else same_type("lhs", lhs, "rhs", rhs, mixed_floats=True)
     if not (lhs.dtype.is_integer and rhs.dtype.is_integer):
@@ -84,7 +84,7 @@ def _numbers(name: str, shape: Shape, contracting: Dims, batch: Dims) -> Dims:
 
 
 def _pairs(role: str, lhs: Shape, rhs: Shape, pairs: tuple[Dims, Dims]) -> None:
-    """As many dimensions on both sides, each pair of one extent."""
+    """Refuse lists of different lengths, and pairs of different extents."""
     lhs_dims, rhs_dims = pairs
     if len(lhs_dims) != len(rhs_dims):
         refuse(
@@ -146,7 +146,7 @@ def ragged_dot(
 
 
 def before(rank: int, ragged: int, batch: Dims, contracting: Dims) -> Dims:
-    """The dimensions of lhs in which the runs of the ragged one may differ."""
+    """The dimensions of lhs along which group sizes may differ."""
     if ragged in batch:
         return batch[: batch.index(ragged)]
     if ragged in contracting:
@@ -155,7 +155,7 @@ def before(rank: int, ragged: int, batch: Dims, contracting: Dims) -> Dims:
 
 
 def without(shape: Shape, removed: Dims) -> Shape:
-    """The shape without the dimensions of the list that it has."""
+    """The shape without the listed dimensions."""
     kept = [dim for dim in range(shape.rank) if dim not in removed]
     return Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), dims.dynamic_of(len(kept), _flags(shape, kept)))
 

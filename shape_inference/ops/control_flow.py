@@ -105,7 +105,7 @@ def scan(
 
 
 def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> tuple[int, bool]:
-    """How many slices there are, and whether that is only a bound."""
+    """The number of slices, and whether it is only a bound."""
     arrays = [each for each in inputs if isinstance(each, Shape)]
     if not arrays and (length is None or length < 0):
         refuse("invalid_attribute", f"length={length}, and no input tells how many slices there are; give a length")

@@ -1,4 +1,4 @@
-"""Shapes of ops that act on each element alone: tables of the types that each takes, and four rules."""
+"""Shapes of elementwise ops: tables of the element types that each takes, and the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of the op that puts together slices of an array, from places that another array lists."""
+"""Shape of gather."""
 
 from __future__ import annotations
 

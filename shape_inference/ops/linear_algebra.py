@@ -74,7 +74,7 @@ def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
 
 
 def half(length: int) -> int:
-    """How many numbers say the transform of a real row of this length."""
+    """The number of complex numbers in the transform of a real row of this length."""
     return length // 2 + 1 if length else 0
 
 

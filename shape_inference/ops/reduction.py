@@ -1,4 +1,4 @@
-"""Shapes of the op that folds dimensions of arrays."""
+"""Shape of reduce."""
 
 from __future__ import annotations
 

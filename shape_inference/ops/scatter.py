@@ -1,4 +1,4 @@
-"""Shapes of the op that combines slices of an array with updates, at places that another array lists."""
+"""Shape of scatter."""
 
 from __future__ import annotations
 

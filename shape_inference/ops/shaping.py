@@ -1,4 +1,4 @@
-"""Shapes of ops that lay the elements of arrays out anew."""
+"""Shapes of ops that rearrange the elements of arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..types import AnyShape, Dims, PrimitiveType, Shape, array_shape, s32
 
 
 class PaddingOf(Protocol):
-    """What the padding of one dimension says."""
+    """The padding of one dimension."""
 
     @property
     def low(self) -> int: ...

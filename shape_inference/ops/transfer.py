@@ -1,4 +1,4 @@
-"""Shapes of ops in which a device passes a value to another, or to the host."""
+"""Shapes of ops that pass values between devices or to the host."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None
 
 
 def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) -> None:
-    """A window of the kernel's extents."""
+    """The window of a convolution, with the kernel's extents."""
     check_window(window, rhs.rank - 2, f"kernel {rhs}")
     for dim, (each, place) in enumerate(zip(window, numbers.kernel_spatial_dimensions, strict=True)):
         if each.size != rhs.dims[place]:

@@ -1,4 +1,4 @@
-"""The types that attributes have, and how each is read from what a user writes for it."""
+"""Types of attributes, and for each the reader of what a user writes for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reader_of(annotation: Any) -> Callable[[Any], Any]:
 
 
 def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
-    """The same, with a refusal that names the attribute."""
+    """The reader of an attribute type whose refusal names the attribute."""
     read = reader_of(annotation)
 
     def checked(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Recording: each call of an op infers its shape and adds one instruction."""
+"""`Builder`, which records an instruction at each call of an op, and `Value`, a handle on a recorded instruction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _instruction_of, _shape_of = attrgetter("instruction"), attrgetter("shape")
 
 @define(eq=False, repr=False)
 class _Handle:
-    """The fields of a value, which cannot be set again once it is one."""
+    """The fields of a value; none can be assigned after construction."""
 
     instruction: Instruction
     builder: Builder
@@ -87,7 +87,7 @@ class _Names:
 
 
 def _unbuilt(kind: str, message: str) -> BuildError:
-    """A refusal of `build`, which no op dresses: its kind is in its text."""
+    """A refusal of `build`; no op adds to its text, so the text has the kind."""
     error = BuildError(kind, f"{message} [{kind}]")
     error.message = message
     return error
@@ -127,7 +127,7 @@ class Builder(Uncopied):
             self._computation_names.unique(self.name)
 
     def sub_builder(self, name: str) -> Builder:
-        """A builder for a called computation, whose instructions count on with this one's."""
+        """A builder for a called computation; its instructions are counted together with this builder's."""
         return Builder(self._computation_names.unique(name), self)
 
     def record(
@@ -138,7 +138,7 @@ class Builder(Uncopied):
         attributes: dict[str, Any],
         name: str | None,
     ) -> Value:
-        """Add one instruction; what the function of every op calls.
+        """Add one instruction; the function of every op calls this.
 
         Raises ShapeError where the op refuses, BuildError where the builder does.
         """
@@ -166,7 +166,7 @@ class Builder(Uncopied):
         return value  # type: ignore[no-any-return]
 
     def build(self, root: Value | None = None) -> Computation:
-        """The computation of all that was recorded; the root is the last instruction where none is named.
+        """The computation of all recorded instructions; without a root that is named, the last instruction is the root.
 
         Raises BuildError: nothing recorded, a root of another builder, a gap in the parameter numbers, a second build.
         """
@@ -258,7 +258,7 @@ def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ..
 def _inferred(
     schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, values: tuple[Any, ...]
 ) -> AnyShape:
-    """Rules are pure, so what one has said is remembered; a refusal is not."""
+    """The cached answer of the shape rule, which is a pure function; refusals are not cached."""
     attributes = dict(zip(schema.readers, values, strict=True))
     return infer[schema.opcode](*schema.unflatten(shapes, segments), **attributes)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""The functions that stand behind custom calls: registered under the name of a target, and only so."""
+"""The registry of the functions behind custom calls, by target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Pending:
-    """What PENDING is."""
+    """The type of PENDING."""
 
     def __repr__(self) -> str:
         return "xb.PENDING"

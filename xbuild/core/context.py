@@ -1,4 +1,4 @@
-"""What surrounds a recorded op: the scope that names it, the instructions that must run before it."""
+"""The scope that names recorded instructions, and the control predecessors that they get."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Ops recorded inside belong to another computation, which nothing around it can order."""
+    """Ops recorded inside belong to another computation, and get no control predecessors from this one."""
     with _entered(((), _current.get()[1])):
         yield
 

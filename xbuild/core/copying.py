@@ -1,4 +1,4 @@
-"""How programs are copied: a thing that never changes is its own copy, a builder has none, and none is pickled."""
+"""Copies of programs and values: an immutable object is its own copy, a builder has none, and none is pickled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 
 class Unchanged:
-    """What never changes once it is made: `copy` and `deepcopy` give the thing itself, as they do of a tuple of ints.
+    """Base of immutable objects: `copy` and `deepcopy` give the object itself, as for a tuple of ints.
 
     `==` is identity, except of values, where it records. HLO text is the stored form, so that pickling is refused.
     """
@@ -27,7 +27,7 @@ class Unchanged:
 
 
 class Uncopied:
-    """What changes as it is used, so that a copy would be written to in its place or beside it: each is refused."""
+    """Base of objects that change with use, such as builders: copies are refused, since a write would miss one."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ def not_copied(thing: Any, how: str) -> Exception:
 
 
 def _asking() -> tuple[CodeType, int] | None:
-    """The user's frame, beyond those of Python's copy module and of this one."""
+    """The user's frame: the first outside Python's copy module and this module."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename in (__file__, copy.__file__):
         frame = frame.f_back

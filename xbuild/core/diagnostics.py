@@ -1,4 +1,4 @@
-"""One place dresses every refusal of an op: its operands, its attributes, the user's line."""
+"""Messages of refusals: op, operands, attributes and the user's line are added to what a rule says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
 
 import shape_inference
 from shape_inference import TupleShape, XbuildError
@@ -33,18 +35,26 @@ class BuildError(XbuildError):
 
 
 class ValueUseError(BuildError, TypeError):
-    """A value is used as if it was computed already, or beside what is no operand; raised at the user's line."""
+    """A value is used as if it had been computed, or beside something that is no operand; raised at the user's line."""
+
+
+@frozen
+class Form:
+    """The name of a comfortable form and of its operands, for the message of a refusal."""
+
+    spelling: str
+    operands: tuple[str, ...]
 
 
 def explain(
     error: XbuildError,
-    schema: Schema,
+    schema: Schema | Form,
     operands: tuple[Value | Instruction, ...],
     segments: tuple[int, ...] | None,
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The same error with the op in its first line and everything that the user gave below it.
+    """The same error with the op in its first line, and operands and attributes in the lines below.
 
     An error from inside a region that the op traces is explained already, and stays as it is.
     """
@@ -61,7 +71,7 @@ def explain(
 def dressed_text(
     head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
 ) -> str:
-    """A first line, what was given below it by labels, the user's line, the hints."""
+    """The text of an error: first line, labelled operands and attributes, the user's line, the hints."""
     rows = list(rows)
     width = max((len(label) for label, _ in rows), default=0)
     lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
@@ -74,7 +84,7 @@ def _is_unset(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """An attribute as the user knows it; a computation by name and signature."""
+    """The text of an attribute in a message; a computation is told by name and signature."""
     if isinstance(value, Computation):
         return f"%{value.name}: {value.program_shape}"
     if isinstance(value, tuple | list) and _holds_regions(value):
@@ -96,7 +106,7 @@ def _holds_regions(value: Any) -> bool:
 
 
 def _operand_rows(
-    schema: Schema, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
+    schema: Schema | Form, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
 ) -> Iterator[tuple[str, str]]:
     labels = operand_labels(schema, len(operands), segments)
     for label, operand in zip(labels, operands, strict=True):
@@ -105,14 +115,14 @@ def _operand_rows(
 
 
 def _short(shape: Any) -> str:
-    """A shape as text; a tuple of very many only by their number."""
+    """The text of a shape; a very long tuple is told by the number of its elements."""
     if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
         return f"a tuple of {shape.count:,} arrays and tokens"
     return str(shape)
 
 
-def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
-    """The name of each operand in the flat tuple: its parameter, numbered where that takes several."""
+def operand_labels(schema: Schema | Form, count: int, segments: tuple[int, ...] | None) -> list[str]:
+    """The name of each operand in the flat tuple: its parameter, with a number where the parameter takes a list."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]
@@ -143,3 +153,13 @@ def caller() -> tuple[CodeType, int] | None:
             return None
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
+
+
+def refusal(kind: str, message: str, *hints: str) -> BuildError:
+    """An error for a call that concerns no single op, such as an edit: the message, the user's line, and hints."""
+    where = caller()
+    source = resolve(*where) if where else None
+    at = f"\n  at {short_path(source.file)}:{source.line} in {source.function}" if source else ""
+    error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
+    error.message, error.explained = message, True
+    return error

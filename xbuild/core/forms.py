@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, which operators on values record; `xbuild` supplies its own namespace."""
+"""The comfortable forms that operators on values record; `xbuild` supplies its own namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program: instructions that point at their operands, the computations that hold them, the modules that run."""
+"""`Instruction`, `Computation`, `Module` and `ModuleGroup`: the immutable objects that make up a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @frozen
 class Source:
-    """A place in the user's program: a name to tell, and no file that is opened."""
+    """A place in the user's program, as messages name it; its file is not opened."""
 
     file: str
     line: int
@@ -41,7 +41,7 @@ class Source:
 
 @frozen
 class RecordedSource(Source):
-    """A line of code that this process runs, found from the code itself: the one kind of which the file is opened."""
+    """A line of code of this process, found from the code object; files are opened for this kind alone."""
 
 
 @frozen
@@ -51,7 +51,7 @@ class TextSource(Source):
 
 @frozen
 class MetadataSource(TextSource):
-    """A line that HLO text names in metadata or stack frames, of a file that may be any."""
+    """A line that HLO text names in metadata or stack frames; its file may be any, and is not opened."""
 
 
 @frozen
@@ -78,7 +78,7 @@ def resolve(code: CodeType, offset: int) -> RecordedSource:
 
 @define(eq=False, repr=False)
 class Draft(Unchanged):
-    """The fields of an instruction, as a builder fills them: what is recorded becomes an Instruction then."""
+    """The fields of an instruction while a builder fills them; recording turns it into an Instruction."""
 
     opcode: str
     name: str
@@ -101,7 +101,7 @@ class Instruction(Draft):
 
     @property
     def source(self) -> Source | None:
-        """The user's line that recorded it (found when asked, since recording must be fast)."""
+        """The user's line that recorded the instruction; found when asked for, since recording must be fast."""
         return resolve(*self.where) if isinstance(self.where, tuple) else self.where
 
     def arguments(self) -> tuple[Any, ...]:
@@ -115,13 +115,13 @@ class Instruction(Draft):
 
     @property
     def called(self) -> tuple[Computation, ...]:
-        """The computations that its attributes name, in order."""
+        """The computations that the instruction's attributes name, in order."""
         if self.attributes is None or not self.attributes.calling:
             return ()
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
-        """The computations that it calls, each with its role: the attribute, numbered where that is a list."""
+        """The computations that the instruction calls, each with its role: the attribute, numbered if a list."""
         for key in self.attributes.calling if self.attributes is not None else ():
             value = getattr(self.attributes, key)
             if isinstance(value, Computation):
@@ -143,7 +143,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Unchanged):
-    """Instructions in their recorded order and the root among them; may be made raw, for `check` to refuse."""
+    """Instructions in recorded order, and the root among them; built directly, it is checked by `check` alone."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -184,7 +184,7 @@ class Computation(Showable, Unchanged):
         return graph
 
     def reachable(self, known: Container[Computation] = ()) -> tuple[Computation, ...]:
-        """This computation and all that it calls, callees first, each once, without what is known."""
+        """This computation and all that it calls, directly or not; callees first, each once, none of `known`."""
         seen: dict[Computation, None] = {}
         begun: set[Computation] = set()
         stack: list[tuple[Computation, bool]] = [(self, False)]

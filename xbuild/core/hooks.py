@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @define(eq=False)
 class Hook(Generic[P, R]):
-    """A function that is supplied later; `purpose` says what it does, for the error where nobody has supplied it."""
+    """A function that is supplied later; `purpose` says what the function does, in the error of a call before that."""
 
     purpose: str
     function: Callable[P, R] | None = None

@@ -1,4 +1,4 @@
-"""The names that HLO text can hold."""
+"""Names that HLO text can hold, and the check of a name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_name(name: Any, refusal: type[XbuildError] = XbuildError) -> None:
 
 
 def nearest(name: str) -> str:
-    """A name that HLO text can hold, as near to this as can be.
+    """The name that HLO text can hold and that is nearest to this one.
 
     >>> nearest("my layer/3"), nearest("f32"), nearest("")
     ('my_layer_3', 'f32_', '_')

@@ -1,4 +1,4 @@
-"""NumPy's functions by name: those behind Python's operators record an op, the others have one to be named."""
+"""NumPy's functions by name: which op each records, or which function of `xbuild` a refusal names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WAYS_OUT = {
 
 
 def way_out(name: str, method: str = "__call__") -> str:
-    """What to write in place of a function of NumPy, or of a method of one, such as `numpy.add.reduce`."""
+    """The replacement in `xbuild` of a NumPy function, or of a method of a ufunc such as `numpy.add.reduce`."""
     if method != "__call__":
         return {
             "reduce": "xb.reduce folds the elements", "accumulate": "xb.reduce_window gives running folds",

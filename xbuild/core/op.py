@@ -1,10 +1,11 @@
-"""An op is declared by its signature and its docstring; calling it records an instruction."""
+"""The decorator `op`, which turns a declaration into a recording function, and `Schema`, the facts that it states."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from shape_inference import refuse
 
 from .attributes import Called, Region, Regions, reader, reader_of
 from .builder import Builder, Value, Values, builder_of
+from .properties import Properties
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
@@ -23,10 +25,10 @@ OPS: dict[str, Schema] = {}
 
 @frozen(eq=False)
 class Schema:
-    """What readers, printers and pictures need to know of an op.
+    """The facts of an op that its declaration states: signature, attributes, regions, properties.
 
-    `spelling` is the opcode as HLO text has it; `is_flat` where each operand parameter is one value; `names` are
-    all its attributes, `needed` those without a default.
+    `spelling` is the opcode as HLO text has it; `is_flat` is True where each operand parameter is one value; `names`
+    are the names of all attributes, `needed` of those without a default.
     """
 
     opcode: str
@@ -40,11 +42,12 @@ class Schema:
     regions: tuple[str, ...]
     takes_builder: bool
     declaration: Callable[..., Any]
+    properties: Properties
     readers: dict[str, Callable[[Any], Any]] = field(factory=dict)
     defaults: dict[str, Any] = field(factory=dict)
 
     def record(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; refuses what is none of them, and the lack of one that is needed.
+        """The record of these attributes. Unknown attributes and missing ones are refused.
 
         It is filled past the frozen class, in half of the time; its fields keep their order.
         """
@@ -94,8 +97,16 @@ class Schema:
         lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
         return sum(lists, ()), tuple(map(len, lists))
 
+    def places(self, names: tuple[str, ...], segments: tuple[int, ...] | None) -> tuple[int, ...]:
+        """The places in the flat tuple of operands that the values of these operand parameters have."""
+        if segments is None:
+            return tuple([self.operands.index(name) for name in names])
+        ends = list(itertools.accumulate(segments))
+        numbers = [self.operands.index(name) for name in names]
+        return tuple([place for n in numbers for place in range(ends[n] - segments[n], ends[n])])
+
     def unflatten(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
-        """The inverse: for each operand parameter a value, None or a tuple."""
+        """The inverse of `flatten`: for each operand parameter a value, None or a tuple."""
         if segments is None:
             return operands
         found, start = [], 0
@@ -112,9 +123,21 @@ def _as_list(argument: Any) -> tuple[Any, ...]:
     return tuple(argument) if isinstance(argument, tuple | list) else (argument,)
 
 
-def op(declaration: Declared) -> Declared:
-    """Declare an op: make its schema, its record of attributes, and the function that records it."""
-    schema = OPS[declaration.__name__.strip("_")] = _schema(declaration)
+def op(properties: Properties) -> Callable[[Declared], Declared]:
+    """A decorator that declares an op with these properties: its schema enters OPS, and calls of it are recorded.
+
+    Raises ValueError where the properties name an operand that the op does not have.
+    """
+
+    def declare(declaration: Declared) -> Declared:
+        schema = OPS[declaration.__name__.strip("_")] = _schema(declaration, properties)
+        return _recording(schema, declaration)
+
+    return declare
+
+
+def _recording(schema: Schema, declaration: Declared) -> Declared:
+    """The function that records an instruction of the op; it has the name and the docstring of the declaration."""
     is_flat, flatten = schema.is_flat, schema.flatten
 
     @functools.wraps(declaration)
@@ -131,13 +154,14 @@ def op(declaration: Declared) -> Declared:
     return record  # type: ignore[return-value]
 
 
-def _schema(declaration: Callable[..., Any]) -> Schema:
+def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:
     opcode = declaration.__name__.strip("_")
     parameters = inspect.signature(declaration, eval_str=True).parameters.values()
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     operands = [p for p in parameters if p.kind is not p.KEYWORD_ONLY and p.annotation is not Builder]
     fields = {p.name: _field(p) for p in keywords}
     readers = {p.name: reader_of(p.annotation) for p in keywords}
+    _check_names(opcode, properties, [p.name for p in operands])
     return Schema(
         opcode,
         spelling=opcode.replace("_", "-"),
@@ -150,9 +174,21 @@ def _schema(declaration: Callable[..., Any]) -> Schema:
         regions=tuple(p.name for p in keywords if p.annotation in (Region, Regions)),
         takes_builder=any(p.annotation is Builder for p in parameters),
         declaration=declaration,
+        properties=properties,
         readers=readers,
         defaults={p.name: None if p.default is p.empty else readers[p.name](p.default) for p in keywords},
     )
+
+
+def _check_names(opcode: str, properties: Properties, operands: list[str]) -> None:
+    for name in (*properties.moves, *properties.chosen_by):
+        if name not in operands:
+            raise ValueError(f"{opcode}: a property names the operand {name!r}; it has {', '.join(operands)}")
+
+
+def opcodes(holds: Callable[[Properties], bool]) -> frozenset[str]:
+    """The opcodes of all declared ops whose properties satisfy a condition."""
+    return frozenset(opcode for opcode, schema in OPS.items() if holds(schema.properties))
 
 
 def _record(name: str, fields: dict[str, Any]) -> type:

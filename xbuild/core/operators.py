@@ -1,4 +1,4 @@
-"""Python's operators on values: each records the op of `xbuild` that it spells."""
+"""Python's operators on values: each records an op of `xbuild`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Operators:
-    """The operators of a Value, which record ops as the values of a program are computed, element by element.
+    """The operators of a Value; each records an elementwise op.
 
     `==` and `!=` record compare, as `<` does. A value is hashed by identity, so that it can be a key: no two that are
     alive have one hash, and dicts and sets, which compare keys of one hash alone, never record anything. `x is y` tells

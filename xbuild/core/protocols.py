@@ -1,4 +1,4 @@
-"""What Python and NumPy ask of objects, as a value answers it: shapes are known, all else is refused with a way out."""
+"""Answers of a value to Python's and NumPy's protocols: what its shape tells; all else is refused with a way out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER = "xb.convert changes the element type; interpreter.evaluate(computation
 
 
 def refusal(spelling: str, value: Any, kind: str, message: str, *hints: str) -> ValueUseError:
-    """The error for what Python asks of a value, with its shape and name and the user's line."""
+    """The error of a protocol that a value does not support, with its shape, its name and the user's line."""
     rows = [("value", f"{value.shape}  %{value.name}")]
     error = ValueUseError(kind, dressed_text(f"{spelling}: {message} [{kind}]", rows, caller(), hints), hints)
     error.message, error.explained = message, True
@@ -31,7 +31,7 @@ def refusal(spelling: str, value: Any, kind: str, message: str, *hints: str) -> 
 
 @frozen
 class _Refused:
-    """A method of Python's that a value cannot serve."""
+    """A special method that a value refuses."""
 
     spelling: str
     message: str
@@ -111,7 +111,7 @@ def _refusing(refused: _Refused) -> Callable[..., NoReturn]:
 
 
 class Protocols:
-    """What Python's own functions and statements, and NumPy's, find in a value."""
+    """The special methods of a value for Python's statements and functions, and for NumPy's."""
 
     __slots__ = ()
 
@@ -148,7 +148,7 @@ class Protocols:
         return str(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """`array + value` and its like, which NumPy asks for as a call of its function; all others are refused."""
+        """Record operators such as `array + value`, which NumPy passes on as calls of ufuncs; refuse other ufuncs."""
         name = ufunc.__name__
         if method == "__call__" and not keywords and name in RECORDED:
             return RECORDED[name](*map(_scalar, inputs))
@@ -162,7 +162,7 @@ class Protocols:
 
 
 def _scalar(operand: Any) -> Any:
-    """NumPy makes arrays of its scalars to compare them."""
+    """A NumPy scalar for an array of rank 0, which NumPy makes of its scalars to compare them."""
     return operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
 
 

@@ -1,4 +1,4 @@
-"""Python functions as computations: a region is traced once, with the shapes that its op demands."""
+"""Tracing of Python functions into computations, once, with the parameter shapes that an op demands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _check_arity(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> No
 
 
 def _as_one_tuple(function: Callable[..., Any], shapes: Sequence[AnyShape]) -> list[str]:
-    """The hint for a function with a parameter for each element of a tuple that comes as one value."""
+    """The hint for a function with a parameter for each element, where the tuple comes as one value."""
     names = [*inspect.signature(function).parameters]
     if len(shapes) == 1 and isinstance(shapes[0], TupleShape) and len(names) == len(shapes[0]):
         return [f"the tuple comes as one value, which unpacks: {', '.join(names)} = state"]
@@ -92,7 +92,7 @@ def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., An
 def trace_regions(
     builder: Builder, schema: Schema, shapes: tuple[Any, ...], attributes: dict[str, Any]
 ) -> dict[str, Any]:
-    """The regions among an op's attributes as computations, functions traced with the shapes that the op demands."""
+    """The regions among an op's attributes as computations; functions are traced with the shapes that it demands."""
     demanded = region_parameters[schema.opcode](*shapes, **attributes)
     found: dict[str, Any] = {}
     for role in schema.regions:

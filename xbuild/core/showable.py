@@ -1,4 +1,4 @@
-"""What notebooks show as a picture."""
+"""The base class of objects that notebooks show as a picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ drawing: Hook[[Any], Any] = Hook("draws a picture")
 
 
 class Showable:
-    """Programs, values under construction and verdicts: a picture in a notebook, text in a terminal."""
+    """Base of programs, values and verdicts: a notebook shows a picture, a terminal text."""
 
     __slots__ = ()
 

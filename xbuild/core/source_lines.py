@@ -1,4 +1,4 @@
-"""The text of the line that an instruction is from; the one place that opens files of the user's program."""
+"""Source lines of recorded instructions; no other module opens files of the user's program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST = 1 << 24
 
 
 def line_of(instruction: Instruction, root: Path | None = None) -> str:
-    """The line that recorded an instruction, without blanks around; nothing where that is not to be known.
+    """The source line that recorded an instruction, stripped; empty where it is not known.
 
     The file is opened where this process runs its code. What a trace has kept is told as it was kept, and of HLO text
     the instruction itself. A file that text or a trace names is opened only under `root`, where the user gives one.
@@ -38,7 +38,7 @@ def _itself(instruction: Instruction) -> str:
 
 
 def _under(root: Path, source: Source) -> str:
-    """A line of a file under a root, whatever links lead to; nothing of any other."""
+    """A line of a file below a root, after links are resolved; empty for any other file."""
     try:
         top = root.resolve(strict=True)
         place = (top / source.file).resolve(strict=True)

@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, and what XlaBuilder has beside HLO's ops; same file names as `xbuild.ops`."""
+"""The comfortable forms of the ops, and XlaBuilder's functions that are no ops; same file names as `xbuild.ops`."""
 
 from typing import TYPE_CHECKING
 

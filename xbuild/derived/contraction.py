@@ -192,7 +192,7 @@ def scaled_dot(
 
 
 def _numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) -> tuple[Pair, Pair]:
-    """The pairs of pairs, which stand alone."""
+    """The contracting and batch dimensions of a dot as pairs; giving them by position as well is refused."""
     if any(len(dims) for pair in given for dims in pair):
         refuse(
             "invalid_attribute",

@@ -225,7 +225,7 @@ def _floored_integers(lhs: Value, rhs: Value, rest: Value, name: str | None) -> 
 
 
 def _floored_floats(lhs: Value, rhs: Value, rest: Value, name: str | None) -> Value:
-    """As CPython's float_divmod: what is left out of the dividend makes the quotient whole but for a rounding."""
+    """Floored division as in CPython's float_divmod: the dividend without its remainder, divided, then rounded."""
     quotient = ops.divide(select(eq(rhs, 0), lhs, ops.subtract(lhs, rest)), rhs)
     is_above = and_(ne(rest, 0), ne(ops.sign(rhs), ops.sign(rest)))
     return ops.round_nearest_afz(select(is_above, quotient - 1, quotient), name=name)

@@ -1,4 +1,4 @@
-"""Comfortable forms of constant and iota; whether a value is constant."""
+"""Comfortable forms of constant and iota, and `is_constant`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from shape_inference import PrimitiveType, Shape, primitive_type
 from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Instruction
+from ..core.op import opcodes
 from .support.arguments import known
 from .support.dressing import dressed
 from .support.operands import in_type
@@ -54,9 +55,7 @@ def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0
     return ops.iota(builder, shape=shape, iota_dimension=iota_dimension, name=name)
 
 
-_OF_THE_RUN = frozenset({
-    "custom_call", "partition_id", "replica_id", "rng", "rng_get_and_update_state",
-})  # fmt: skip
+_OF_THE_RUN = opcodes(lambda op: op.depends_on in ("device", "random_state", "target"))
 
 
 def is_constant(operand: Value) -> bool:
@@ -85,7 +84,7 @@ def is_constant(operand: Value) -> bool:
 
 
 def _depends_on_the_run(instruction: Instruction) -> bool:
-    """Whether it, or anything that it calls, asks for more than its operands."""
+    """Whether the instruction, or one that it calls, depends on more than its operands."""
     from ..properties.effects import acts
 
     inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)

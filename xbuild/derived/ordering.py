@@ -135,7 +135,7 @@ approx_top_k_fallback = approx_top_k
 
 
 def _first(row: Value, init: Value, count: int, extent: int, dim: int) -> Value:
-    """The first `count` along a dimension, init values after the last."""
+    """The first `count` elements along a dimension, filled with init values after the last."""
     row = slice_in_dim(row, 0, min(count, extent), dimno=dim)
     rank = array("operand", row.shape).rank
     return pad(row, init, [(0, max(count - extent, 0) if n == dim else 0) for n in range(rank)])

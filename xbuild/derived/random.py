@@ -1,4 +1,4 @@
-"""RngUniform, RngNormal and the bit generator, as XlaBuilder names them."""
+"""Comfortable forms of random ops: XlaBuilder's RngUniform, RngNormal and RngBitGenerator."""
 
 from __future__ import annotations
 

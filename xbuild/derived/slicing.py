@@ -178,7 +178,7 @@ def _whole(shape: Shape, index: Any) -> list[Any]:
 
 
 def _steps(shape: Shape, parts: list[Any]) -> list[Callable[..., Value]]:
-    """What to record: a slice for what is known now, a dynamic_slice for the values, a reshape for what goes."""
+    """The steps to record: a slice for static indices, a dynamic_slice for values, a reshape for dropped dimensions."""
     steps: list[Callable[..., Value]] = []
     spans = [_span(shape, dim, part) for dim, part in enumerate(parts)]
     if spans != [(0, size, 1) for size in shape.dims]:

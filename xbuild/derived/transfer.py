@@ -243,7 +243,7 @@ def outfeed(
 
 
 def _token(token: Value | Builder | None, builder: Builder | None = None) -> Value:
-    """The token that is given, or a fresh one of the builder that is."""
+    """The given token, or a new one of the given builder."""
     if isinstance(token, Value):
         return token
     found = token if isinstance(token, Builder) else builder

@@ -211,7 +211,7 @@ _KERNEL = ("the kernel's spatial sizes", "lhs_dilation", "rhs_dilation")
 
 
 def _chosen(name: str, shape: Shape, numbers: ConvolutionDimensionNumbers, chosen: Dims) -> Dims:
-    """The extents of these dimensions, which the shape must have."""
+    """The extents of these dimensions; dimensions out of range are refused."""
     if len(chosen) + 2 != shape.rank or max(chosen, default=0) >= shape.rank:
         refuse(
             "rank_mismatch",

@@ -11,9 +11,9 @@ from shape_inference import AnyShape, XbuildError
 
 from ..core.builder import infer_shape
 from ..core.diagnostics import caller, explain, operand_labels
+from ..core.diagnostics import refusal as refusal
 from ..core.graph import Instruction
 from ..core.op import OPS
-from ..core.refusals import refusal as refusal
 
 SHOWN = 4
 

@@ -1,10 +1,11 @@
-"""Ops in two halves: a start begins something and goes on, its done waits for the result."""
+"""Asynchronous ops: a start begins an operation without waiting, its done waits for the result."""
 
 from __future__ import annotations
 
 from ..core.attributes import Region, ReplicaGroups, Shapes, SourceTargetPairs
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = [
     "all_gather_done", "all_gather_start", "all_reduce_done", "all_reduce_start", "async_done", "async_start",
@@ -12,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op
+@op(Properties("whole", needs="group", half="start", done="all_reduce_done", calls="reducer", states_shape=True))
 def all_reduce_start(
     operands: Values,
     *,
@@ -36,7 +37,7 @@ def all_reduce_start(
     ...
 
 
-@op
+@op(Properties("whole", half="done", states_shape=True))
 def all_reduce_done(start: Value) -> Value:
     """Wait until every member has started, and give the result.
 
@@ -57,7 +58,7 @@ def all_reduce_done(start: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", needs="group", half="start", done="all_gather_done", states_shape=True))
 def all_gather_start(
     operands: Values,
     *,
@@ -83,7 +84,7 @@ def all_gather_start(
     ...
 
 
-@op
+@op(Properties("whole", half="done", states_shape=True))
 def all_gather_done(start: Value) -> Value:
     """Wait until every member has started, and give the result.
 
@@ -101,7 +102,7 @@ def all_gather_done(start: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", needs="group", half="start", done="collective_permute_done", states_shape=True))
 def collective_permute_start(
     operand: Value,
     *,
@@ -125,7 +126,7 @@ def collective_permute_start(
     ...
 
 
-@op
+@op(Properties("whole", half="done", states_shape=True))
 def collective_permute_done(start: Value) -> Value:
     """Wait until every member has started, and give the result.
 
@@ -142,7 +143,7 @@ def collective_permute_done(start: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", half="start", done="copy_done", is_view=True, states_shape=True))
 def copy_start(operand: Value) -> Value:
     """Begin a copy, such as one to another memory.
 
@@ -158,7 +159,7 @@ def copy_start(operand: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", half="done", is_view=True, states_shape=True))
 def copy_done(start: Value) -> Value:
     """The copy that a copy_start began.
 
@@ -175,7 +176,7 @@ def copy_done(start: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", half="start", done="async_done", calls="wrapped", states_shape=True))
 def async_start(
     operands: Values, *, calls: Region, context_shapes: Shapes = (), async_execution_thread: str = "main"
 ) -> Value:
@@ -196,7 +197,7 @@ def async_start(
     ...
 
 
-@op
+@op(Properties("whole", half="update", is_view=True, states_shape=True))
 def async_update(start: Value) -> Value:
     """Go on with what an async_start began; the same value, for the next async_update or the async_done.
 
@@ -213,7 +214,7 @@ def async_update(start: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", half="done", states_shape=True))
 def async_done(start: Value) -> Value:
     """Wait for the result of what an async_start began.
 

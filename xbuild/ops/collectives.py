@@ -1,10 +1,11 @@
-"""Ops in which devices meet: every member of a group brings a value, and each gets its result."""
+"""Collectives: every member of a group brings a value, and each gets a result."""
 
 from __future__ import annotations
 
 from ..core.attributes import Region, ReplicaGroups, SourceTargetPairs
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "ragged_all_to_all",
@@ -12,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op
+@op(Properties("mixed", needs="group", calls="reducer", states_shape=True))
 def all_reduce(
     operands: Values,
     *,
@@ -40,7 +41,7 @@ def all_reduce(
     ...
 
 
-@op
+@op(Properties("moved", moves=("operands",), needs="group", states_shape=True))
 def all_gather(
     operands: Values,
     *,
@@ -68,7 +69,7 @@ def all_gather(
     ...
 
 
-@op
+@op(Properties("mixed", needs="group", calls="reducer", states_shape=True))
 def reduce_scatter(
     operands: Values,
     *,
@@ -97,7 +98,7 @@ def reduce_scatter(
     ...
 
 
-@op
+@op(Properties("moved", moves=("operands",), needs="group", states_shape=True))
 def all_to_all(
     operands: Values,
     *,
@@ -126,7 +127,7 @@ def all_to_all(
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
 def collective_permute(
     operand: Value, *, source_target_pairs: SourceTargetPairs, channel_id: int | None = None
 ) -> Value:
@@ -148,7 +149,7 @@ def collective_permute(
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
 def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), channel_id: int | None = None) -> Value:
     """The value of the first device of the group on all its members; zeros on a device that is in no group.
 
@@ -168,7 +169,15 @@ def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), 
     ...
 
 
-@op
+@op(
+    Properties(
+        "moved",
+        moves=("operand", "output"),
+        chosen_by=("input_offsets", "send_sizes", "output_offsets", "recv_sizes"),
+        needs="group",
+        states_shape=True,
+    )
+)
 def ragged_all_to_all(
     operand: Value,
     output: Value,

@@ -1,4 +1,4 @@
-"""The ops that sum products of two arrays over pairs of dimensions."""
+"""Ops that sum products of two arrays over pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from shape_inference import Dims, PrimitiveType
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["dot", "ragged_dot", "scaled_dot"]
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def dot(
     lhs: Value,
     rhs: Value,
@@ -45,7 +46,7 @@ def dot(
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def ragged_dot(
     lhs: Value,
     rhs: Value,
@@ -85,7 +86,7 @@ def ragged_dot(
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def scaled_dot(
     lhs: Value,
     rhs: Value,

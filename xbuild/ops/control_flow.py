@@ -9,11 +9,12 @@ from shape_inference import Dims
 from ..core.attributes import Aliases, Region, Regions
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
 
 
-@op
+@op(Properties("whole", calls="once"))
 def call(operands: Values, *, to_apply: Region) -> Value:
     """The result of `to_apply` on the operands.
 
@@ -33,7 +34,7 @@ def call(operands: Values, *, to_apply: Region) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", calls="loop"))
 def while_(init: Value, *, condition: Region, body: Region) -> Value:
     """Apply `body` to the state for as long as `condition` holds of it; the state of the last trip, or `init`.
 
@@ -53,7 +54,7 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", calls="branch"))
 def conditional(branch_index: Value, branch_operands: Values, *, branch_computations: Regions) -> Value:
     """The result of one branch on its own operand; the others do not run.
 
@@ -74,7 +75,7 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
     ...
 
 
-@op
+@op(Properties("same_place", calls="elements"))
 def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """The result of a scalar computation on the elements of all operands at each place.
 
@@ -96,7 +97,7 @@ def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", calls="once", states_shape=True))
 def fusion(
     operands: Values,
     *,
@@ -122,7 +123,7 @@ def fusion(
     ...
 
 
-@op
+@op(Properties("whole", calls="loop"))
 def scan(
     operands: Values,
     *,

@@ -6,11 +6,12 @@ from shape_inference import PrimitiveType, Shape
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["bitcast", "bitcast_convert", "convert", "reduce_precision", "stochastic_convert"]
 
 
-@op
+@op(Properties("same_place", denormals="flushed", states_shape=True))
 def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """Each element in another type, by value.
 
@@ -33,7 +34,7 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """
 
 
-@op
+@op(Properties("mixed", states_shape=True))
 def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """The bits of each element read as another type, the lowest bits first where widths differ.
 
@@ -54,7 +55,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
     """
 
 
-@op
+@op(Properties("mixed", states_shape=True))
 def bitcast(operand: Value, *, shape: Shape) -> Value:
     """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
 
@@ -76,7 +77,7 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
     """
 
 
-@op
+@op(Properties("same_place", states_shape=True))
 def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
     """Each element as a float format of these bits would hold it, in the operand's type.
 
@@ -97,7 +98,7 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
     """
 
 
-@op
+@op(Properties("same_place", depends_on="implementation", states_shape=True))
 def stochastic_convert(operand: Value, random: Value, *, new_element_type: PrimitiveType) -> Value:
     """Each element as one of its neighbours in another type; the outer one where random / 2^bits is below its place.
 

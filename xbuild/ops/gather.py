@@ -1,4 +1,4 @@
-"""The op that puts together slices of an array, from places that another array lists."""
+"""Gather: slices of an array, taken at the places that an array of indices lists."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from shape_inference import Dims
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("moved", moves=("operand",), chosen_by=("start_indices",)))
 def gather(
     operand: Value,
     start_indices: Value,

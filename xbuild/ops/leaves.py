@@ -1,4 +1,4 @@
-"""Ops without operands: parameters, constants, iota, and who the device is."""
+"""Ops without operands: parameters, constants, iota, replica and partition ids."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from shape_inference import AnyShape, Shape
 from ..core.attributes import Array
 from ..core.builder import Builder, Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["constant", "iota", "parameter", "partition_id", "replica_id"]
 
 
-@op
+@op(Properties("made", depends_on="caller", is_view=True, states_shape=True))
 def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
     """The argument of this number of the computation.
 
@@ -27,7 +28,7 @@ def parameter(builder: Builder, *, number: int, shape: AnyShape) -> Value:
     ...
 
 
-@op
+@op(Properties("made", is_view=True, states_shape=True))
 def constant(builder: Builder, *, literal: Array) -> Value:
     """An array that is known when the program is built.
 
@@ -43,7 +44,7 @@ def constant(builder: Builder, *, literal: Array) -> Value:
     ...
 
 
-@op
+@op(Properties("made", states_shape=True))
 def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
     """Each element is its index along `iota_dimension`, in the shape's element type (wrapped or rounded if too large).
 
@@ -62,7 +63,7 @@ def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
     ...
 
 
-@op
+@op(Properties("made", depends_on="device"))
 def replica_id(builder: Builder) -> Value:
     """The number of this replica, u32[], in 0..num_replicas-1.
 
@@ -78,7 +79,7 @@ def replica_id(builder: Builder) -> Value:
     ...
 
 
-@op
+@op(Properties("made", depends_on="device"))
 def partition_id(builder: Builder) -> Value:
     """The number of this partition, u32[], in 0..num_partitions-1; device = replica * num_partitions + partition.
 

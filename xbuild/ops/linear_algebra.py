@@ -8,11 +8,12 @@ from shape_inference import Dims
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["cholesky", "fft", "triangular_solve"]
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def cholesky(a: Value, *, lower: bool = True) -> Value:
     """The triangular factor of symmetric (Hermitian) positive definite matrices: a = L L^H, or U^H U for an upper one.
 
@@ -32,7 +33,7 @@ def cholesky(a: Value, *, lower: bool = True) -> Value:
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def triangular_solve(
     a: Value,
     b: Value,
@@ -65,7 +66,7 @@ def triangular_solve(
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], fft_length: Dims) -> Value:
     """The discrete Fourier transform over the last dimensions, as many as `fft_length` has entries.
 

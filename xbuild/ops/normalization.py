@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..core.builder import Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon: float, feature_index: int) -> Value:
     """Normalize each feature by its own mean and variance over all other dimensions, then scale and shift it.
 
@@ -33,7 +34,7 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def batch_norm_inference(
     operand: Value, scale: Value, offset: Value, mean: Value, variance: Value, *, epsilon: float, feature_index: int
 ) -> Value:
@@ -58,7 +59,7 @@ def batch_norm_inference(
     ...
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def batch_norm_grad(
     operand: Value,
     scale: Value,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..core.attributes import Region
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["sort", "topk"]
 
 
-@op
+@op(Properties("mixed", calls="elements"))
 def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool = False) -> Value:
     """The elements along `dimension` in an order in which none that comes later precedes one that comes earlier.
 
@@ -33,7 +34,7 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
     ...
 
 
-@op
+@op(Properties("mixed"))
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
     """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
 

@@ -8,11 +8,12 @@ from shape_inference import Shape
 
 from ..core.builder import Builder, Value
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
 
 
-@op
+@op(Properties("made", depends_on="random_state", states_shape=True))
 def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform", "rng_normal"]) -> Value:
     """Random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
 
@@ -37,7 +38,7 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
     ...
 
 
-@op
+@op(Properties("mixed", depends_on="implementation", states_shape=True))
 def rng_bit_generator(
     state: Value, *, algorithm: Literal["rng_default", "rng_three_fry", "rng_philox"], shape: Shape
 ) -> Value:
@@ -63,7 +64,7 @@ def rng_bit_generator(
     ...
 
 
-@op
+@op(Properties("made", depends_on="random_state", states_shape=True))
 def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> Value:
     """The device's random state of 128 bits, low word first, which then moves on by `delta`.
 

@@ -1,4 +1,4 @@
-"""The op that folds dimensions of arrays with a computation on scalars."""
+"""Reduce: dimensions of arrays folded by a computation on scalars."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from shape_inference import Dims
 from ..core.attributes import Region
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("mixed", calls="elements"))
 def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """Fold `dimensions` of the operands to scalars with `to_apply`, from `init_values` on, in an order that is free.
 

@@ -1,4 +1,4 @@
-"""The op that combines slices of an array with updates, at places that another array lists."""
+"""Scatter: slices of an array combined with updates, at the places that an array of indices lists."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from shape_inference import Dims
 from ..core.attributes import Region
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("mixed", chosen_by=("scatter_indices",), calls="elements"))
 def scatter(
     operands: Values,
     scatter_indices: Value,

@@ -1,4 +1,4 @@
-"""Ops that lay the elements of arrays out anew: broadcast, reshape, transpose, concatenate, pad, dimension sizes."""
+"""Ops that rearrange the elements of arrays: broadcast, reshape, transpose, concatenate, pad, dimension sizes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from shape_inference import Dims
 from ..core.attributes import Padding
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("moved", moves=("operand",), is_view=True))
 def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
     """An array of these sizes, in which dimension i of the operand is dimension dimensions[i] and all others repeat it.
 
@@ -32,7 +33,7 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def reshape(operand: Value, *, new_sizes: Dims) -> Value:
     """The same elements, in the same order (the last dimension varies fastest), with other dimensions.
 
@@ -55,7 +56,7 @@ def reshape(operand: Value, *, new_sizes: Dims) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), is_view=True))
 def transpose(operand: Value, *, permutation: Dims) -> Value:
     """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
 
@@ -72,7 +73,7 @@ def transpose(operand: Value, *, permutation: Dims) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), is_view=True))
 def reverse(operand: Value, *, dimensions: Dims) -> Value:
     """The elements in the opposite order along each of `dimensions`: index i of extent n becomes n - 1 - i.
 
@@ -92,7 +93,7 @@ def reverse(operand: Value, *, dimensions: Dims) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operands",), mixes_precisions=True))
 def concatenate(operands: Values, *, dimension: int) -> Value:
     """The operands one after another along `dimension`.
 
@@ -113,7 +114,7 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand", "padding_value"), mixes_precisions=True))
 def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     """The operand with `padding_value` before, after and between its elements, a PaddingDimension for each dimension.
 
@@ -134,7 +135,7 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     ...
 
 
-@op
+@op(Properties("made"))
 def get_dimension_size(operand: Value, *, dimension: int) -> Value:
     """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
 
@@ -155,7 +156,7 @@ def get_dimension_size(operand: Value, *, dimension: int) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), chosen_by=("size",)))
 def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
     """The first `size` elements along `dimension`, which becomes dynamic, with the operand's extent as its bound.
 
@@ -176,7 +177,7 @@ def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), chosen_by=("dim_sizes",), states_shape=True))
 def dynamic_reshape(
     operand: Value, dim_sizes: Values, *, new_size_bounds: Dims, dims_are_dynamic: tuple[bool, ...]
 ) -> Value:

@@ -1,4 +1,4 @@
-"""Ops that cut a window out of an array, or put one in, at places known when building or when running."""
+"""Ops that read or replace a window of an array, at static or at computed places."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from shape_inference import Dims
 
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("moved", moves=("operand",), is_view=True, states_shape=True))
 def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: Dims = ()) -> Value:
     """The elements from start to limit (exclusive) of each dimension, each stride-th of them; no strides are all 1.
 
@@ -28,7 +29,7 @@ def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: 
     ...
 
 
-@op
+@op(Properties("moved", moves=("operand",), chosen_by=("start_indices",), states_shape=True))
 def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes: Dims) -> Value:
     """The window of these sizes that begins at `start_indices`, moved to lie inside the operand where it would not.
 
@@ -50,7 +51,15 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     ...
 
 
-@op
+@op(
+    Properties(
+        "moved",
+        moves=("operand", "update"),
+        chosen_by=("start_indices",),
+        mixes_precisions=True,
+        states_shape=True,
+    )
+)
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -> Value:
     """The operand with `update` in place of its elements from `start_indices` on, moved inside as dynamic_slice does.
 

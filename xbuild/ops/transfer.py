@@ -1,4 +1,4 @@
-"""Ops in which one device passes a value to another, or to the host: channels, infeed, outfeed, custom calls."""
+"""Ops that pass values between devices or to the host: channels, infeed, outfeed, custom calls."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from shape_inference.windows import Window
 from ..core.attributes import Aliases, Array, Called, Shapes, SourceTargetPairs
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["custom_call", "infeed", "outfeed", "recv", "recv_done", "send", "send_done"]
 
 
-@op
+@op(Properties("whole", needs="peer", half="start", done="send_done", states_shape=True))
 def send(
     operand: Value,
     token: Value,
@@ -41,7 +42,7 @@ def send(
     ...
 
 
-@op
+@op(Properties("whole", needs="peer", half="done", states_shape=True))
 def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait until the transfer that `send` began is complete.
 
@@ -59,7 +60,7 @@ def send_done(context: Value, *, channel_id: int, is_host_transfer: bool = False
     ...
 
 
-@op
+@op(Properties("whole", depends_on="outside", needs="peer", half="start", done="recv_done", states_shape=True))
 def recv(
     token: Value,
     *,
@@ -84,7 +85,7 @@ def recv(
     ...
 
 
-@op
+@op(Properties("whole", depends_on="outside", needs="peer", half="done", states_shape=True))
 def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False) -> Value:
     """Wait for the value of the channel.
 
@@ -102,7 +103,7 @@ def recv_done(context: Value, *, channel_id: int, is_host_transfer: bool = False
     ...
 
 
-@op
+@op(Properties("whole", depends_on="outside", needs="host", states_shape=True))
 def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
     """The next item of this device's infeed; waits for one.
 
@@ -118,7 +119,7 @@ def infeed(token: Value, *, shape: AnyShape, infeed_config: str = "") -> Value:
     ...
 
 
-@op
+@op(Properties("whole", needs="host", states_shape=True))
 def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_config: str = "") -> Value:
     """Append the operand, as one item, to this device's outfeed.
 
@@ -135,7 +136,7 @@ def outfeed(operand: Value, token: Value, *, outfeed_shape: AnyShape, outfeed_co
     ...
 
 
-@op
+@op(Properties("whole", depends_on="target", calls="target", states_shape=True))
 def custom_call(
     operands: Values,
     *,

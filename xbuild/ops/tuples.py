@@ -1,14 +1,15 @@
-"""Ops that make and take apart tuples, and join tokens."""
+"""Ops on tuples and tokens."""
 
 from __future__ import annotations
 
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 __all__ = ["add_dependency", "after_all", "domain", "get_tuple_element", "opt_barrier", "tuple_"]
 
 
-@op
+@op(Properties("whole", is_view=True))
 def tuple_(operands: Values) -> Value:
     """The operands as one value.
 
@@ -24,7 +25,7 @@ def tuple_(operands: Values) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", is_view=True))
 def get_tuple_element(operand: Value, *, index: int) -> Value:
     """The element of a tuple at a place that is known when the program is built.
 
@@ -40,7 +41,7 @@ def get_tuple_element(operand: Value, *, index: int) -> Value:
     ...
 
 
-@op
+@op(Properties("whole"))
 def after_all(tokens: Values) -> Value:
     """A token that comes after all of these; without operands, a fresh one (name the builder with `builder=`).
 
@@ -55,7 +56,7 @@ def after_all(tokens: Values) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", is_identity=True))
 def opt_barrier(operand: Value) -> Value:
     """The operand itself; a compiler moves nothing across it.
 
@@ -72,7 +73,7 @@ def opt_barrier(operand: Value) -> Value:
     ...
 
 
-@op
+@op(Properties("whole", is_identity=True))
 def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> Value:
     """The operand itself, on the border between two domains of metadata: their text is kept, and means nothing here.
 
@@ -92,7 +93,7 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
     ...
 
 
-@op
+@op(Properties("whole", is_identity=True))
 def add_dependency(operand: Value, token: Value) -> Value:
     """The operand itself, once what `token` comes after is done.
 

@@ -9,9 +9,10 @@ from shape_inference.windows import Window
 from ..core.attributes import Region
 from ..core.builder import Value, Values
 from ..core.op import op
+from ..core.properties import Properties
 
 
-@op
+@op(Properties("mixed", calls="elements"))
 def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, window: Window = ()) -> Value:
     """The elements under each place of a sliding window, folded with `to_apply` from `init_values` on.
 
@@ -36,7 +37,7 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
     """
 
 
-@op
+@op(Properties("mixed", calls="elements"))
 def select_and_scatter(
     operand: Value, source: Value, init_value: Value, *, select: Region, scatter: Region, window: Window = ()
 ) -> Value:
@@ -63,7 +64,7 @@ def select_and_scatter(
     """
 
 
-@op
+@op(Properties("mixed", denormals="flushed"))
 def convolution(
     lhs: Value,
     rhs: Value,

@@ -14,7 +14,7 @@ Group: TypeAlias = tuple[int, ...]
 Groups: TypeAlias = tuple[Group, ...]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
-_REDUCING = ("all_reduce", "all_gather", "reduce_scatter", "collective_reduce")
+_REDUCING = ("all_reduce", "all_gather", "reduce_scatter")
 
 
 def strategy(instruction: Instruction, is_own: bool = False) -> str:

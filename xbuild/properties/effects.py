@@ -10,32 +10,29 @@ from attrs import frozen
 from shape_inference import pred
 
 from ..core.graph import Computation, Instruction
-from ..core.op import OPS
+from ..core.op import OPS, opcodes
 from .async_pairs import origin, wrapped_in
 
-COLLECTIVES = frozenset({
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "collective_broadcast",
-    "collective_reduce", "ragged_all_to_all",
-})  # fmt: skip
-TRANSFERS = {"send": "send_done", "recv": "recv_done"}
-STARTS = ("all_gather_start", "all_reduce_start", "collective_permute_start")  # these are collectives themselves
-DONE_OF = {
-    **TRANSFERS,
-    "async_start": "async_done",
-    "copy_start": "copy_done",
-    **{start: start.replace("_start", "_done") for start in STARTS},
-}
+DONE_OF = {opcode: schema.properties.done for opcode, schema in OPS.items() if schema.properties.done}
 START_OF = {done: start for start, done in DONE_OF.items()}
-FEEDS = frozenset({"infeed", "outfeed"})
+MEETS = opcodes(lambda op: op.needs == "group")
+COLLECTIVES = MEETS - DONE_OF.keys()
+STARTS = tuple(sorted(MEETS & DONE_OF.keys()))  # these are collectives themselves
+TRANSFERS = {start: done for start, done in DONE_OF.items() if OPS[start].properties.needs == "peer"}
+FEEDS = opcodes(lambda op: op.needs == "host")
+_WRAPPING = opcodes(lambda op: op.calls == "wrapped")
 
 COVERING = ("all_gather", "all_reduce", "all_to_all", "ragged_all_to_all", "reduce_scatter")
-MEETS = frozenset({*COLLECTIVES, *STARTS})
-_ALWAYS = MEETS | FEEDS | TRANSFERS.keys() | set(TRANSFERS.values())
-MEETING = MEETS | {"async_start"}
-_MAYBE = frozenset({"async_start", *START_OF})
-_CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
-ENTERING = _CALLING - MEETS - {"async_start"}
-_NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
+MEETING = MEETS | _WRAPPING
+_ALWAYS = opcodes(lambda op: op.needs != "nobody")
+_MAYBE = _WRAPPING | START_OF.keys()
+HALVES = opcodes(lambda op: op.half != "none")
+STRUCTURE = opcodes(lambda op: op.is_view and op.half == "none" and op.elements in ("made", "whole"))
+"""Parameters, constants and tuples."""
+IDENTITIES = opcodes(lambda op: op.is_identity)
+_CALLING = opcodes(lambda op: op.calls != "nothing")
+ENTERING = _CALLING - MEETING
+_NOTABLE = _ALWAYS | HALVES | _CALLING
 
 Fact = TypeVar("Fact")
 
@@ -143,7 +140,7 @@ class Step:
     @property
     def is_followed(self) -> bool:
         """Whether instructions in the computation run one after the other, as a part of the program."""
-        return self.instruction.opcode in _FOLLOWED
+        return self.instruction.opcode in FOLLOWED
 
     @property
     def branch(self) -> str:
@@ -164,8 +161,10 @@ def branch_name(conditional: Instruction, number: int) -> str:
     return f"branch {number}"
 
 
-LOOPS = ("while", "scan")
-_FOLLOWED = ("call", "fusion", "conditional", *LOOPS)
+PLAIN_CALLS = opcodes(lambda op: op.calls == "once")
+LOOPS = opcodes(lambda op: op.calls == "loop")
+UNITS = LOOPS | opcodes(lambda op: op.calls == "branch")
+FOLLOWED = PLAIN_CALLS | UNITS
 
 
 def steps(instruction: Instruction) -> Iterator[Step]:
@@ -192,7 +191,7 @@ def where(path: Path) -> str:
     return "".join(f" in {step}" for step in reversed(path))
 
 
-_DRAWS = frozenset({"rng", "rng_get_and_update_state"})
+_DRAWS = opcodes(lambda op: op.depends_on == "random_state")
 
 
 def has_effect(instruction: Instruction) -> bool:

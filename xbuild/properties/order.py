@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
+from ..core.diagnostics import refusal
 from ..core.graph import Computation, Instruction
-from ..core.refusals import refusal
 from .effects import remembered
 
 

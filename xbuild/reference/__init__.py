@@ -1,1 +1,1 @@
-"""What is told of the op set: names of ops elsewhere, explanations of kinds of error, migration table, typing stubs."""
+"""Reference tables of the op set: names, explanations of kinds of error, the migration table, typing stubs."""

@@ -1,4 +1,4 @@
-"""What each kind of refusal, verdict or stop means, in a sentence."""
+"""The meaning of each kind of refusal, verdict and stop, in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each function of XlaBuilder went: `python -m xbuild.reference.migration` writes docs/migration.md of it."""
+"""XlaBuilder's functions and their counterparts: `python -m xbuild.reference.migration` writes docs/migration.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 @frozen
 class MigrationRow:
-    """What a function of XlaBuilder is here: for `xb.target`, or for the reason why there is none."""
+    """A function of XlaBuilder and its counterpart: `xb.target`, or the reason why there is none."""
 
     name: str
     kind: str
@@ -34,12 +34,12 @@ class MigrationRow:
     note: str = ""
 
     def found(self) -> list[Any]:
-        """The things that the targets name; AttributeError where there is no such thing."""
+        """The objects that the targets name. Raises AttributeError for a name that does not exist."""
         return [_thing(target) for target in self.target.split(", ") if target != "-"]
 
 
 def _thing(target: str) -> Any:
-    """What a dotted name in `xb` stands for; a field of a class has no value there, and stands for its declaration."""
+    """The object behind a dotted name in `xb`; for a field of a class, which has no value there, its declaration."""
     owner, _, last = target.rpartition(".")
     if not owner:
         return getattr(xbuild, target)
@@ -221,7 +221,7 @@ def _line(row: MigrationRow) -> str:
 
 
 def _sentence(row: MigrationRow) -> str:
-    """The first sentence of what is there."""
+    """The first sentence of the docstring."""
     text = inspect.getdoc(row.found()[0]) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 

@@ -1,10 +1,12 @@
-"""What each op is called elsewhere: one table from which the docs and `xbuild ops` are made."""
+"""Names of ops in XlaBuilder and in documents: one table, from which documentation and `xbuild ops` are made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from attrs import frozen
+
+from ..core.op import OPS
 
 
 @frozen
@@ -172,4 +174,11 @@ def _rows() -> Iterator[Names]:
         yield Names(name.strip("_"), name, "" if xla_builder == "-" else xla_builder, heading)
 
 
-NAMES: dict[str, Names] = {row.opcode: row for row in _rows()}
+class _Table(dict[str, Names]):
+    """Names by opcode; an op without a row has the name of its declaration alone."""
+
+    def __missing__(self, opcode: str) -> Names:
+        return Names(opcode, OPS[opcode].declaration.__name__, "", "")
+
+
+NAMES: dict[str, Names] = _Table((row.opcode, row) for row in _rows())

@@ -1,4 +1,4 @@
-"""The typing stubs of the recording functions, made from the ops' schemas; run it as a module to write them."""
+"""Typing stubs of the strict ops, made from their schemas; running the module writes them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from shape_inference import AnyShape, RuleTable, TupleShape
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import Path, steps
+from ...properties.effects import IDENTITIES, PLAIN_CALLS, Path, steps
 from ...properties.order import linear
 from ..model.scans import parted, results_of, whole
 
@@ -23,7 +23,6 @@ Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tupl
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 
-_SAME = ("copy", "opt_barrier", "add_dependency")
 _UNKNOWN = object()
 
 
@@ -93,11 +92,11 @@ class Analysis(ABC):
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         opcode = instruction.opcode
-        if opcode in _FOLLOWED:
-            return _FOLLOWED[opcode](self, instruction, operands, path)
+        if opcode in BY_THE_WALK:
+            return BY_THE_WALK[opcode](self, instruction, operands, path)
         if opcode in self.rules:
             return self.rules[opcode](self, instruction, *operands)
-        if opcode in _SAME:
+        if opcode in IDENTITIES:
             return operands[0]
         return spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
 
@@ -165,11 +164,10 @@ class Analysis(ABC):
         return tuple(self.mapped(each, change) for each in reading) if isinstance(reading, tuple) else change(reading)
 
 
-_FOLLOWED: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Reading]] = {
+BY_THE_WALK: dict[str, Callable[[Analysis, Instruction, list[Reading], Path], Reading]] = {
     "tuple": lambda analysis, *of: analysis.tupled(*of),
     "get_tuple_element": lambda analysis, *of: analysis.element(*of),
-    "call": lambda analysis, *of: analysis.call(*of),
-    "fusion": lambda analysis, *of: analysis.call(*of),
+    **dict.fromkeys(PLAIN_CALLS, lambda analysis, *of: analysis.call(*of)),
     "while": lambda analysis, *of: analysis.loop(*of),
     "scan": lambda analysis, *of: analysis.scan(*of),
     "conditional": lambda analysis, *of: analysis.branches(*of),

@@ -12,26 +12,26 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction, Module
-from ...properties.effects import LOOPS, collective_in, communicates, steps
+from ...core.op import opcodes
+from ...properties.effects import IDENTITIES, LOOPS, UNITS, collective_in, communicates, steps
 from ...properties.order import linear
 from ...properties.sites import collectives_of, reached
-from ..model.flattening import UNITS
 from ..model.program import Program
 from ..model.scans import parted
 from ..structure.meetings import Identities
 
 Part: TypeAlias = int | None  # an element of a tuple; None for all of it
 
-SAME = frozenset({
-    "copy", "opt_barrier", "add_dependency", "domain", "copy_start", "copy_done", "async_update", "async_done",
-    "all_gather_done", "all_reduce_done", "collective_permute_done",
-})  # fmt: skip
-CALLS = frozenset({"call", "fusion", "async_start"})
-NOTHING = frozenset({
-    "parameter", "send", "recv", "send_done", "recv_done", "infeed", "outfeed", "rng", "rng_bit_generator",
-    "rng_get_and_update_state", "custom_call", "after_all",
-})  # fmt: skip
-_ASKS = frozenset({"replica_id", "partition_id"})
+SAME = opcodes(
+    lambda op: op.is_identity or (op.half != "none" and op.needs == "nobody" and op.calls == "nothing"),
+)
+"""Ops that give the value of their first operand, at once or when a pair is complete."""
+CALLS = opcodes(lambda op: op.calls in ("once", "wrapped"))
+NOTHING = {"after_all"} | opcodes(
+    lambda op: op.depends_on not in ("operands", "device") or op.needs in ("peer", "host"),
+)
+"""Ops whose value is not computed before a run, whatever the operands."""
+_ASKS = opcodes(lambda op: op.depends_on == "device")
 
 
 @define(eq=False)
@@ -113,7 +113,7 @@ class BackwardSlice:
         elif opcode == "get_tuple_element":
             yield operands[0], instruction.attributes.index
         elif opcode in SAME:
-            yield operands[0], part if opcode in ("copy", "opt_barrier", "add_dependency", "domain") else None
+            yield operands[0], part if opcode in IDENTITIES else None
         elif opcode in CALLS and collective_in(instruction) is None:
             yield from ((called.root, part) for called in instruction.called)
             if opcode == "async_start":

@@ -15,22 +15,28 @@ from attrs import define, field
 from shape_inference import AnyShape, TupleShape
 
 from ...core.graph import Instruction, Module
-from ...properties.effects import LOOPS, Path, base_of, collective_in, has_side_effect, start_of, steps
+from ...properties.effects import (
+    IDENTITIES,
+    LOOPS,
+    UNITS,
+    Path,
+    base_of,
+    collective_in,
+    has_side_effect,
+    start_of,
+    steps,
+)
 from ...properties.sites import Site, collectives_of, reached
-from ..model.flattening import UNITS
 from ..model.program import Program
 from ..model.scans import parted, results_of, slices_of, whole
 from ..structure.meetings import Identities, identities
-from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .replication import SHARED, asks, varies
+from .analysis import BY_THE_WALK, Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
+from .replication import OWN, SHARED, asks, varies
 from .value_numbering import Carried, CarriedNumber, NumberingPass
 
 MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
 MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
-FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
-SAME = ("copy", "opt_barrier", "add_dependency")
-OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
 
 
 @define(eq=False, slots=False)
@@ -134,9 +140,9 @@ class _Walk(Analysis):
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         opcode = instruction.opcode
-        if opcode in FOLLOWED:
+        if opcode in BY_THE_WALK:
             return super()._read(instruction, operands, path)
-        if opcode in SAME:
+        if opcode in IDENTITIES:
             return operands[0]
         if opcode in OWN or has_side_effect(instruction):
             return self.own(key_of(instruction, path), instruction.shape, path)

@@ -16,6 +16,7 @@ import numpy as np
 from shape_inference import AnyShape, Shape
 
 from ...core.graph import Computation, Instruction
+from ...core.op import OPS, opcodes
 from ...properties.effects import base_of, collective_in
 from .lattice import Bounds, Leaf, Open, among, bounded, bounds_of, is_counted, is_value, join, limits, possible
 
@@ -118,10 +119,9 @@ def _bounds(instruction: Instruction, operands: Sequence[Leaf]) -> Bounds | None
     if instruction.opcode in _OF_ANY:
         return _OF_ANY[instruction.opcode](shapes[0])
     bounds = [bounds_of(leaf, shape) for leaf, shape in zip(operands, shapes, strict=True)]
-    if instruction.opcode in _FROM:
-        return _hull([bounds[n] for n in range(len(bounds)) if n in _FROM[instruction.opcode]])
-    if instruction.opcode == "concatenate":
-        return _hull(bounds)
+    if instruction.opcode in _MOVING:
+        schema = OPS[instruction.opcode]
+        return _hull([bounds[n] for n in schema.places(schema.properties.moves, instruction.segments)])
     if instruction.opcode == "compare":
         return _compared(instruction, bounds)
     rule = _RULES.get(instruction.opcode)
@@ -210,12 +210,7 @@ _OF_ANY: dict[str, Callable[[AnyShape], Bounds | None]] = {
     "count_leading_zeros": _bits,
     "is_finite": lambda shape: (0, 1),
 }
-_FROM = {  # operands of which each element of the result is one
-    **dict.fromkeys(("broadcast", "reshape", "transpose", "slice", "reverse", "copy", "gather", "dynamic_slice"), (0,)),
-    "dynamic_update_slice": (0, 1),
-    "pad": (0, 1),
-    "select": (1, 2),
-}
+_MOVING = opcodes(lambda op: bool(op.moves) and op.needs == "nobody")
 _RULES: dict[str, Callable[..., Bounds | None]] = {
     "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),

@@ -11,10 +11,10 @@ from attrs import define, field, frozen
 from shape_inference import RuleTable
 
 from ...core.graph import Computation, Instruction
+from ...core.op import opcodes
 from ...properties.device_groups import group_of
 from ...properties.effects import (
-    COLLECTIVES,
-    STARTS,
+    MEETING,
     Path,
     base_of,
     collective_in,
@@ -164,7 +164,8 @@ def custom_call(of: Replication, instruction: Instruction, *operands: Reading) -
 
 
 SHARED = ("all_reduce", "all_gather", "collective_broadcast")
-for _opcode in ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state"):
+OWN = opcodes(lambda op: op.depends_on in ("outside", "random_state"))
+for _opcode in sorted(OWN):
     varies.enter(_opcode, _own)
-for _opcode in (*COLLECTIVES, *STARTS, "async_start"):
+for _opcode in sorted(MEETING):
     varies.enter(_opcode, _by_group)

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, MEETS, Path, notable
+from ...properties.effects import FEEDS, MEETS, UNITS, Path, notable
 from ...properties.sites import sites
-from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+from ..model.flattening import Choose, OrderOf, entered, waits
 
 Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
 MANY = 6

@@ -8,9 +8,9 @@ from functools import cached_property
 from attrs import frozen
 
 from ...core.graph import Computation
-from ...properties.effects import Path, notable
+from ...properties.effects import UNITS, Path, notable
 from ...properties.sites import Site, sites_of
-from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+from ..model.flattening import Choose, OrderOf, entered, waits
 from .dependencies import Front, Walk
 
 

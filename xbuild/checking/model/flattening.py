@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import LOOPS, Path, Step, acts, communicates, steps
+from ...properties.effects import FOLLOWED, UNITS, Path, Step, acts, communicates, steps
 from .verdict import Order
 
 Choose: TypeAlias = Callable[[Instruction, Path], int | None]
 OrderOf: TypeAlias = Callable[[Computation], Order]
 
-UNITS = ("conditional", *LOOPS)
-_ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if any, which is silent; of one by its body
-
 
 def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
-    """The one computation that a run of it comes to, where that is known and communicates."""
-    if instruction.opcode not in _ENTERED or not any(map(communicates, instruction.called)):
+    """The one computation that a run of it comes to, where that is known and communicates.
+
+    A loop of no trip comes to its condition, if it has one, which is silent; a loop of one trip to its body.
+    """
+    if instruction.opcode not in FOLLOWED or not any(map(communicates, instruction.called)):
         return None
     branch = choose(instruction, path) if instruction.opcode in UNITS else 0
     if branch is None:

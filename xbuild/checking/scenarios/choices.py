@@ -9,11 +9,10 @@ from typing import TypeAlias
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import Path, branch_name, communicates, notable, steps
+from ...properties.effects import UNITS, Path, branch_name, communicates, notable, steps
 from ...properties.sites import Site
 from ..dataflow.analysis import key_of
 from ..dataflow.control import Control
-from ..model.flattening import UNITS
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.scans import slices_of
 

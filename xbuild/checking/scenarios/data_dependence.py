@@ -7,12 +7,11 @@ from functools import cached_property
 
 from attrs import define, evolve, frozen
 
-from ...properties.effects import collective_in, start_of
+from ...properties.effects import UNITS, collective_in, start_of
 from ...properties.sites import Site, collectives_of
 from ..deadlock.examine import Examination
 from ..deadlock.run import Context, ItemNumber
 from ..model.describe import calls_text, finding
-from ..model.flattening import UNITS
 from ..model.program import devices_text
 from ..model.verdict import Finding, Orders, VerdictKind
 from .event_counts import lacks

@@ -8,10 +8,9 @@ from collections.abc import Hashable, Iterator
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import LOOPS, Path, Step, acts, steps
+from ...properties.effects import LOOPS, UNITS, Path, Step, acts, steps
 from ..dataflow.control import Control
 from ..deadlock.run import Context
-from ..model.flattening import UNITS
 from .simulate import SimulatedEvent, Tracer, order_of
 
 

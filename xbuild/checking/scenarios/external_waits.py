@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from shape_inference import TupleShape
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, TRANSFERS, acts, has_side_effect, notable
+from ...properties.effects import FEEDS, PLAIN_CALLS, TRANSFERS, acts, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
 from ..deadlock.run import Context
 from ..model.describe import finding, named
@@ -42,7 +42,7 @@ def reads(instruction: Instruction) -> bool:
 def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
     places = [site for site in feeds_of(each.module.entry) if reads(site.instruction)]
-    repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
+    repeated = [site for site in places if any(step.instruction.opcode not in PLAIN_CALLS for step in site.path)]
     if not repeated and (not places or context.infeed is not None):
         return
     asking = [device for device in each.devices if asks(device)]

@@ -10,11 +10,10 @@ from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import Path, Step, acts, collective_in, start_of, steps, talks
+from ...properties.effects import UNITS, Path, Step, acts, collective_in, start_of, steps, talks
 from ...properties.sites import Site
 from ..dataflow.analysis import key_of
 from ..deadlock.run import Context
-from ..model.flattening import UNITS
 from ..model.program import DeviceClass
 from .external_waits import reads
 

@@ -11,13 +11,12 @@ from collections.abc import Hashable, Iterator
 from attrs import define
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import TRANSFERS, Path, communicates
+from ...properties.effects import TRANSFERS, UNITS, Path, communicates
 from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
 from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
 from ..dataflow.replication import Replication, varies
 from ..deadlock.run import Context
 from ..model.describe import finding
-from ..model.flattening import UNITS
 from ..model.program import Program, devices_text
 from ..model.verdict import Finding, Verdict
 from .external_waits import outside

@@ -8,6 +8,7 @@ from ...core.graph import Computation, Instruction
 from ...properties.async_pairs import origin
 from ...properties.effects import (
     DONE_OF,
+    HALVES,
     START_OF,
     TRANSFERS,
     Path,
@@ -56,7 +57,7 @@ def _is_usual(computation: Computation) -> bool:
     for instruction in notable(computation):
         if instruction.opcode in TRANSFERS:
             begun.add(instruction)
-        elif instruction.opcode in _HALVES:
+        elif instruction.opcode in HALVES:
             start = instruction.operands[0] if instruction.operands else instruction
             if start not in begun or not _is_its_done(start, instruction):
                 return False
@@ -75,17 +76,14 @@ def _is_its_done(start: Instruction, done: Instruction) -> bool:
 
 @remembered
 def _has_halves(computation: Computation) -> bool:
-    return any(i.opcode in _HALVES or any(map(_has_halves, i.called)) for i in notable(computation))
-
-
-_HALVES = frozenset({*DONE_OF, *START_OF, "async_update"})
+    return any(i.opcode in HALVES or any(map(_has_halves, i.called)) for i in notable(computation))
 
 
 def _places(computation: Computation, path: Path, seen: set[Computation]) -> Iterator[Site]:
     """Every start, update and done, whether it communicates or not, at the first place where it stands."""
     seen.add(computation)
     for instruction in notable(computation):
-        if instruction.opcode in _HALVES:
+        if instruction.opcode in HALVES:
             yield Site(path, instruction)
         for step in steps(instruction):
             if step.computation not in seen and _has_halves(step.computation):

@@ -1,1 +1,1 @@
-"""What the comfortable forms share: reading of arguments, numbers as operands, broadcasting, errors."""
+"""Functions that comfortable forms share: reading of arguments, numbers as operands, broadcasting, errors."""

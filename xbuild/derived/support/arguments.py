@@ -1,4 +1,4 @@
-"""What the comfortable forms ask of their arguments: the builder and the element type for numbers beside values."""
+"""Arguments of comfortable forms: the values among them, their builder, and the element type of numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .operands import as_value
 
 
 def shape_of(operand: Any) -> AnyShape:
-    """The shape of a value; a refusal of what is none."""
+    """The shape of a value; anything else is refused."""
     return known(operand).shape
 
 
@@ -29,13 +29,13 @@ def known(operand: Any) -> Value:
 
 
 def dtype_of(operand: Any) -> PrimitiveType | None:
-    """The element type of an array value; None of all else."""
+    """The element type of an array value; None for anything else."""
     shape = getattr(operand, "shape", None)
     return shape.dtype if isinstance(shape, Shape) else None
 
 
 def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Builder:
-    """The builder of the first value, at any depth of lists, or the one that is named."""
+    """The builder of the first value at any depth of lists, or else the builder that is named."""
     for operand in operands:
         if isinstance(operand, Value):
             return operand.builder

@@ -1,4 +1,4 @@
-"""What a comfortable form refuses by itself reads as an op's refusal does: its name, its arguments, the user's line."""
+"""The decorator `dressed`: refusals of a comfortable form state its name, its arguments and the user's line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any, ParamSpec, TypeVar
 from shape_inference import XbuildError
 
 from ...core.builder import Value
-from ...core.diagnostics import caller, explain
-from ...core.op import Schema
+from ...core.diagnostics import Form, caller, explain
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 def dressed(form: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A comfortable form that dresses its own refusals; those of the ops that it records are dressed already."""
+    """A comfortable form whose own refusals state its arguments; those of the ops that it records do so already."""
 
     @functools.wraps(form)
     def checked(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
@@ -37,23 +36,10 @@ def _explained(
 ) -> XbuildError:
     given = inspect.signature(form).bind(*arguments, **keywords).arguments
     operands = {name: _values(argument) for name, argument in given.items() if _holds_values(argument)}
-    opcode = form.__name__.strip("_")
-    schema = Schema(
-        opcode,
-        spelling=opcode.replace("_", "-"),
-        operands=tuple(operands),
-        kinds=(),
-        is_flat=False,
-        attributes=None,
-        names=frozenset(),
-        needed=frozenset(),
-        regions=(),
-        takes_builder=False,
-        declaration=form,
-    )
+    named = Form(form.__name__.strip("_").replace("_", "-"), tuple(operands))
     flat = tuple(value for values in operands.values() for value in values)
     attributes = {name: argument for name, argument in given.items() if name not in operands and argument is not None}
-    return explain(error, schema, flat, tuple(map(len, operands.values())), attributes, caller())
+    return explain(error, named, flat, tuple(map(len, operands.values())), attributes, caller())
 
 
 def _holds_values(argument: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Values brought to other extents: placed and stretched, made to fit another value, or filled up to their bounds."""
+"""Broadcasting of values to other extents, and padding to the bounds of a dynamic dimension."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def into(operand: Value, sizes: Dims, dimensions: Dims, name: str | None = None)
 
 
 def aligned(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None) -> tuple[Value, Value]:
-    """Both operands as values of the same extents, what that takes recorded; what is no array is left to the op."""
+    """Both operands broadcast to the same extents; operands that are no arrays stay, and the op refuses them."""
     left, right = as_values((lhs, rhs))
     a, b = left.shape, right.shape
     if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
@@ -41,7 +41,7 @@ def aligned(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None) -> t
 
 
 def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:
-    """The value in these extents; where it stretches along a dynamic dimension of the other, as long as that is."""
+    """The value broadcast to these extents; along a dynamic dimension of the other operand it gets the same size."""
     shape, model = value.shape, other.shape
     assert isinstance(shape, Shape)
     assert isinstance(model, Shape)
@@ -56,14 +56,14 @@ def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Di
 
 
 def like(value: Value, model: Value | None, given: Any) -> Value:
-    """What was a scalar number in the extents of the model."""
+    """A scalar number broadcast to the extents of the model."""
     if isinstance(given, Value) or model is None or not isinstance(model.shape, Shape) or np.ndim(given):
         return value
     return _stretched(value, model.shape.dims, (), model, tuple(range(model.shape.rank)))
 
 
 def filled_up(operand: Value, shape: Shape, dimension: int, name: str | None = None) -> Value:
-    """The whole bound along a dimension, with zeros where the elements end; other dimensions stay as dynamic."""
+    """The value padded with zeros to the bound of one dynamic dimension; other dimensions stay dynamic."""
     whole = ops.broadcast(as_value(operand.builder, 0, shape.dtype), sizes=shape.dims, dimensions=())
     for dim, is_dynamic in enumerate(shape.dynamic):
         if is_dynamic and dim != dimension:

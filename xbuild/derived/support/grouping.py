@@ -1,4 +1,4 @@
-"""What the comfortable forms of collectives, blocking and started, make of their arguments."""
+"""Arguments of collectives: replica groups and operands, for blocking and for asynchronous forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ids_of = reader("replica_group_ids", Dims)
 
 
 def members(attribute: str, count: int | None, groups: ReplicaGroups, channel_id: int | None, global_ids: bool) -> int:
-    """The count that is given, or the size of the first group where its ids are the members."""
+    """The given count, or the size of the first group if its ids are the members."""
     if count is not None:
         return count
     if not groups or (channel_id is not None and not global_ids):
@@ -48,7 +48,7 @@ def groups_of_sum(ids: Sequence[int] | None, groups: Groups | None, num_replicas
 
 
 def sum_of(operands: Operands, dtype: PrimitiveType, groups: ReplicaGroups, name: str | None) -> Value:
-    """The all_reduce that sums arrays of one type."""
+    """The all_reduce that sums arrays of one element type."""
     return ops.all_reduce(operands, to_apply=ops.or_ if dtype is pred else ops.add, replica_groups=groups, name=name)
 
 

@@ -1,4 +1,4 @@
-"""Numbers and arrays beside values: they become constants of the builder, a number in the value's element type."""
+"""Constants of numbers and arrays beside values: a number takes the element type of the value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def literal(operand: Any, dtype: PrimitiveType | None = None) -> Array:
 
 
 def in_type(array: Array, dtype: PrimitiveType, shown: Any) -> Array:
-    """Numbers in an element type that can hold them; a rounding is no loss, another kind or range is."""
+    """Numbers converted to an element type; rounding is allowed, a change of kind or an overflow is refused."""
     if array.size and dtype.kind not in _HOLDS[primitive_type(array.dtype).kind]:
         refuse("element_type_mismatch", f"{shown!r} is no {dtype}, which is the element type that is wanted here")
     if array.size and dtype.is_integer:
@@ -78,7 +78,7 @@ def _array(operand: Any) -> Array:
 
 
 def _way_out(operand: Any) -> str:
-    """What somebody may have meant who has put this beside a value."""
+    """The hint for an object that cannot be an operand beside a value."""
     if isinstance(operand, AnyShape | PrimitiveType):
         return "x.shape is the shape of a value, x.shape.dtype its element type"
     if isinstance(operand, tuple | list):

@@ -9,7 +9,7 @@ from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
 from ...core.builder import infer_shape
 from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Instruction, TextSource
-from ...core.op import Schema
+from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
 from ..codecs.attribute_reader import by_operands, read_attributes, record_of
 from ..codecs.counted import check_ids
@@ -27,15 +27,7 @@ if TYPE_CHECKING:
     from .reader import Reader
 
 # XLA infers the shape of a result that is not written, but not of these.
-NEEDS_SHAPE = frozenset({
-    "all_gather", "all_gather_done", "all_gather_start", "all_reduce", "all_reduce_done", "all_reduce_start",
-    "all_to_all", *ASYNC, "bitcast", "bitcast_convert", "collective_broadcast", "collective_permute",
-    "collective_permute_done", "collective_permute_start", "constant", "convert", "copy_done", "copy_start",
-    "custom_call", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "fusion", "infeed", "iota", "outfeed",
-    "parameter", "ragged_all_to_all", "recv",
-    "recv_done", "reduce_precision", "reduce_scatter", "reshape", "rng", "rng_bit_generator",
-    "rng_get_and_update_state", "send", "send_done", "slice", "stochastic_convert",
-})  # fmt: skip
+NEEDS_SHAPE = opcodes(lambda op: op.states_shape)
 
 _UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
 

@@ -10,10 +10,9 @@ import attrs
 
 from shape_inference import Shape
 from shape_inference.dims import wider
-from shape_inference.ops.elementwise import BINARY
 
 from ...core.graph import NOTHING, Instruction
-from ...core.op import OPS
+from ...core.op import OPS, opcodes
 
 
 def expansion(instruction: Instruction) -> tuple[Instruction, ...]:
@@ -102,9 +101,7 @@ def _converted(whole: Instruction, operand: Instruction, shape: Shape, number: i
     return Instruction("convert", f"{whole.name}.operand.{number}", shape, (operand,), None, attributes, whole.where)
 
 
-ONE_PRECISION = frozenset({
-    *BINARY, "clamp", "compare", "complex", "concatenate", "dynamic_update_slice", "pad", "select",
-})  # fmt: skip
+ONE_PRECISION = opcodes(lambda op: op.mixes_precisions)
 """Ops that mix floats of two precisions in XlaBuilder, and so in shape inference, but not in HLO text."""
 
 _LIKE_OPERAND = ("clamp", "dynamic_update_slice")  # whatever the other operands are

@@ -1,0 +1,165 @@
+"""Tables of opcodes: what holds of an op is declared with it; each table that remains belongs to one reading."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xbuild.core.op import OPS, opcodes
+from xbuild.properties.effects import COLLECTIVES, DONE_OF, FEEDS, FOLLOWED, STARTS, TRANSFERS
+
+ROOT = Path(__file__).parents[1]
+NAMES = {*OPS} | {schema.spelling for schema in OPS.values()}
+
+_IN_ANY_ORDER = opcodes(lambda op: op.order == "any")
+_TUPLES = frozenset({"tuple", "get_tuple_element"})
+_ROWS = frozenset(
+    opcode for opcode, schema in OPS.items()
+    if schema.operands in (("operand",), ("lhs", "rhs"))
+    and schema.properties.elements == "same_place" and not schema.names
+    and schema.properties.depends_on == "operands"
+)  # fmt: skip
+
+WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
+    "shape_inference/ops/elementwise.py:UNARY+BINARY": (_ROWS, {"complex", "copy"}),
+    "interpreter/kernels/elementwise.py:UNARY+BINARY+BY_WIDTH": (
+        _ROWS, {"complex", "copy", "imag", "is_finite", "real"},
+    ),
+    "interpreter/kernels/folds.py:_UFUNCS": (_IN_ANY_ORDER, set()),
+    "interpreter/compiler/scanning.py:_RUNNING": (_IN_ANY_ORDER, set()),
+    "interpreter/runtime/grid.py:_SERVED": (
+        opcodes(lambda op: op.needs in ("peer", "host") or op.half == "done" or op.depends_on == "target"),
+        {"copy_done"},
+    ),
+    "interpreter/tracing/elsewhere.py:_MOVES+_FOLDS": (COLLECTIVES, {"ragged_all_to_all"}),
+    "interpreter/tracing/roles.py:_PASSING": (frozenset({*TRANSFERS, *TRANSFERS.values()}), {"send_done"}),
+    "xbuild/checking/dataflow/analysis.py:BY_THE_WALK": (FOLLOWED | _TUPLES, set()),
+    "xbuild/checking/dataflow/constant_propagation.py:_FOLLOWED": (FOLLOWED | {"async_start"}, set()),
+    "xbuild/checking/dataflow/replication.py:SHARED": (
+        COLLECTIVES, {"all_to_all", "collective_permute", "ragged_all_to_all", "reduce_scatter"},
+    ),
+    "xbuild/checking/model/branches.py:_BY_DEVICE": (opcodes(lambda op: op.depends_on == "device"), set()),
+    "xbuild/checking/structure/meetings.py:SIZED": (
+        COLLECTIVES, {"all_reduce", "collective_broadcast", "collective_permute"},
+    ),
+    "xbuild/checking/structure/transfers.py:OTHER": (frozenset(TRANSFERS), set()),
+    "xbuild/properties/device_groups.py:_REDUCING": (
+        COLLECTIVES, {"all_to_all", "collective_broadcast", "collective_permute", "ragged_all_to_all"},
+    ),
+    "xbuild/properties/effects.py:COVERING": (COLLECTIVES, {"collective_broadcast", "collective_permute"}),
+    "xbuild/text/codecs/sugar.py:ASYNC": (
+        opcodes(lambda op: op.half != "none"),
+        {*TRANSFERS, *TRANSFERS.values(), "copy_start", "copy_done", *STARTS, *(DONE_OF[start] for start in STARTS)},
+    ),
+    "xbuild/text/spelling/notes.py:PAIRED": (frozenset(TRANSFERS), set()),
+}  # fmt: skip
+"""Tables that have every op with some properties, but for those that are listed."""
+
+PARTIAL = {
+    "shape_inference/ops/elementwise.py:RESULT": "the result has the element type of the operand",
+    "xbuild/checking/dataflow/constant_propagation.py:_PASSED": "the op is evaluated by its value rule",
+    "xbuild/checking/dataflow/ranges.py:_OF_ANY": "the bounds of the operands decide",
+    "xbuild/checking/dataflow/ranges.py:_RULES": "no bounds of the result are known",
+    "xbuild/checking/dataflow/ranges.py:_FOLDS": "no bounds of the result are known",
+    "xbuild/checking/deadlock/run.py:FIRST": "items of other kinds have a rank by their kind",
+    "xbuild/checking/deadlock/wait_graph.py:_BY_KIND": "items of other kinds wait for nobody",
+    "xbuild/checking/model/branches.py:_THROUGH": "the report names the op itself",
+    "xbuild/checking/scenarios/search.py:SILENT": "the op counts as one whose order matters",
+    "xbuild/editing/extraction.py:_ALONE": "the op becomes a parameter of what is extracted",
+    "xbuild/pictures/model/kinds.py:_BY_OPCODE": "the op has the kind of its family",
+    "xbuild/running.py:_MOVES": "a denormal operand or result is not told",
+    "xbuild/text/codecs/sugar.py:_SPELLED": "the op may stand in a wrapped computation",
+    "xbuild/text/codecs/table.py:ROWS": "attributes are spelled by their types",
+    "xbuild/text/reading/lines.py:_NO_OPERANDS": "operands are read",
+    "xbuild/text/spelling/expansion.py:_LIKE_OPERAND": "the result has the wider precision",
+    "xbuild/text/spelling/expansion.py:_EXPANSIONS": "the op is one instruction in text",
+    "xbuild/text/spelling/notes.py:_ACCURATE": "result_accuracy is no key of the op",
+    "xbuild/text/spelling/notes.py:KEPT": "keys that are not attributes are refused",
+    "interpreter/compiler/contraction.py:_SIZES": "the sum counts as used otherwise, and is rounded",
+    "interpreter/compiler/contraction.py:_LOGIC": "the sum counts as used otherwise, and is rounded",
+    "interpreter/compiler/spelling.py:_INFIX": "the rule is called",
+    "interpreter/compiler/spelling.py:_PREFIX": "the rule is called",
+    "interpreter/compiler/spelling.py:_BARE": "the kernel of the op is called",
+    "interpreter/engines/refusal.py:NOT_ON_CPU": "the program is given to XLA:CPU",
+    "interpreter/kernels/flushing.py:_OWN": "operands and result are flushed",
+    "interpreter/kernels/folds.py:SIGNING": "no zeros are signed after a fold",
+    "interpreter/kernels/folds.py:_FOR_PRED": "the ufunc of the op takes pred as well",
+    "interpreter/kernels/scattering.py:_AT_ONCE": "updates are applied one after the other",
+    "interpreter/ops/asynchronous.py:_opcode": "there is no plan rule, as tests/test_architecture.py finds",
+    "interpreter/ops/collectives.py:_opcode": "there is no plan rule, as tests/test_architecture.py finds",
+    "interpreter/ops/transfer.py:_opcode": "there is no plan rule, as tests/test_architecture.py finds",
+    "interpreter/runtime/estimates.py:_WHOLE": "the op counts as one that takes no time",
+    "interpreter/strict/arithmetic.py:_opcode": "there is no strict rule, as tests/interpreter/test_strict.py finds",
+    "interpreter/strict/born.py:_OF_INTEGERS_TOO": "NaNs and infinities that are born are found",
+    "interpreter/strict/born.py:(_opcode, _rule)": "there is no strict rule, as tests/interpreter/test_strict.py finds",
+    "interpreter/strict/chain.py:_PASSING": "the op is a link of the chain",
+}  # fmt: skip
+"""Tables that have some ops, and what holds of all others; a new op that is not entered is right, if perhaps slow."""
+
+
+def tables() -> Iterator[tuple[str, list[str]]]:
+    """Every assignment or loop of a module whose literals list two and more opcodes, with these."""
+    for package in ("shape_inference", "xbuild", "interpreter"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.parse(path.read_text()).body:
+                if listed := opcodes_in(node):
+                    yield f"{path.relative_to(ROOT)}:{name_of(node)}", listed
+
+
+def name_of(node: ast.stmt) -> str:
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[attr-defined]
+    return ast.unparse(target)
+
+
+def opcodes_in(node: ast.stmt) -> list[str]:
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For) or name_of(node) == "__all__":
+        return []
+    value = node.iter if isinstance(node, ast.For) else node.value
+    found: list[str] = []
+    for each in ast.walk(value) if value else ():
+        keys = each.keys if isinstance(each, ast.Dict) else getattr(each, "elts", ())
+        texts = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        if len(texts) >= 2 and sum(text in NAMES for text in texts) * 2 > len(keys):
+            found += texts
+    return found
+
+
+TABLES = dict(tables())
+OTHER_WORDS = {"done", "meet", "start", "unit", "window"}
+"""Kinds of items in the wait graph, and an attribute."""
+
+
+def test_each_table_says_what_holds_of_ops_that_it_does_not_have() -> None:
+    known = {*PARTIAL} | {f"{path}:{name}" for path, names in map(parted, WHOLE) for name in names}
+    assert sorted(TABLES.keys() - known) == [], "declare a property, or enter the table above"
+    assert sorted(known - TABLES.keys()) == []
+
+
+def parted(entry: str) -> tuple[str, list[str]]:
+    path, _, names = entry.partition(":")
+    return path, names.split("+")
+
+
+def test_tables_list_ops_alone() -> None:
+    others = {name: [text for text in texts if text not in NAMES | OTHER_WORDS] for name, texts in TABLES.items()}
+    assert {name: texts for name, texts in others.items() if texts} == {}
+
+
+@pytest.mark.parametrize("entry", WHOLE)
+def test_a_whole_table_has_every_op_of_its_domain(entry: str) -> None:
+    path, names = parted(entry)
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    tables: list[Any] = [getattr(module, name) for name in names]
+    found = {opcode.replace("-", "_") for table in tables for opcode in table}
+    domain, without = WHOLE[entry]
+    assert without <= domain
+    assert sorted(found) == sorted(domain - without)
+
+
+def test_feeds_and_transfers_are_all_that_needs_one_other() -> None:
+    assert opcodes(lambda op: op.needs in ("peer", "host")) == FEEDS | {*TRANSFERS, *TRANSFERS.values()}
