@@ -8,12 +8,9 @@ from attrs import frozen
 
 from ..core.graph import Computation, Instruction
 from .effects import (
-    COLLECTIVES,
-    DONE_OF,
     ENTERING,
     FEEDS,
     MEETING,
-    START_OF,
     TRANSFERS,
     Path,
     acts,
@@ -24,6 +21,7 @@ from .effects import (
     steps,
     where,
 )
+from .waiting import KINDS
 
 
 @frozen(eq=False)
@@ -53,14 +51,6 @@ class Site:
     def __str__(self) -> str:
         """`send.1 in while w`"""
         return f"{self.instruction.name}{where(self.path)}"
-
-
-KINDS = {
-    **dict.fromkeys(COLLECTIVES, "meet"),
-    **dict.fromkeys(DONE_OF, "start"),
-    **dict.fromkeys(START_OF, "done"),
-    **{opcode: opcode for opcode in (*FEEDS, *TRANSFERS, *TRANSFERS.values())},
-}
 
 
 MOST_PLACES = 100_000

@@ -1,18 +1,19 @@
-"""The joint graph: what the items of one device wait for on others.
+"""The wait graph of a level: what the items of one device wait for on others, by the rules of `properties/waiting.py`.
 
-Recv before send, send before recv-done; every member of a group before a collective, and before a done of one that was
-started, where some may have started it and others come to it; loops and conditionals that run together as one.
+A collective that several devices come to is one node, and so are loops and conditionals that run together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from ...properties.effects import collective_in, start_of
-from ...properties.sites import KINDS, Site
+from ...properties.effects import TRANSFERS, collective_in, start_of
+from ...properties.sites import Site
+from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, OF_CHANNELS, SOURCE, EventKind, takes_item
 
 if TYPE_CHECKING:
     from .run import Run
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 @define(eq=False)
 class Wire:
-    """One channel from one device to another: the nodes of its sends, its recvs and their dones, each in order."""
+    """One channel from one device to another, and for each kind of event the nodes that have it, in order."""
 
     source: int
     target: int
-    sends: list[int] = field(factory=list)
-    recvs: list[int] = field(factory=list)
-    dones: list[int] = field(factory=list)
+    nodes: dict[EventKind, list[int]] = field(factory=lambda: {event: [] for event in OF_CHANNELS})
+
+    def device(self, event: EventKind) -> int:
+        """The device at which events of this kind happen."""
+        return self.source if event.end == SOURCE else self.target
 
 
 @define(eq=False)
@@ -103,21 +106,13 @@ class Joiner:
         self.run.joined.add(self._node(device, number))
         self.run.node_of[device][number] = node
 
-    def _sent(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.world.transfers.peer(item.instruction, device)
+    def _transferred(self, device: int, number: int, item: Site, event: EventKind) -> None:
+        instruction = item.instruction
+        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
+        peer = None if half is None else self.run.world.transfers.peer(half, device)
         if peer is not None:
-            self._wire(item.channel, device, peer).sends.append(self._node(device, number))
-
-    def _posted(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.world.transfers.peer(item.instruction, device)
-        if peer is not None:
-            self._wire(item.channel, peer, device).recvs.append(self._node(device, number))
-
-    def _received(self, device: int, number: int, item: Site) -> None:
-        start = start_of(item.instruction)
-        peer = None if start is None else self.run.world.transfers.peer(start, device)
-        if peer is not None:
-            self._wire(item.channel, peer, device).dones.append(self._node(device, number))
+            ends = (device, peer) if event.end == SOURCE else (peer, device)
+            self._wire(item.channel, *ends).nodes[event].append(self._node(device, number))
 
     def _wire(self, channel: int, source: int, target: int) -> Wire:
         key = channel, source, target
@@ -128,6 +123,8 @@ class Joiner:
 
     def _fed(self, device: int, number: int, item: Site) -> None:
         counts = self.run.world.infeed
+        if not takes_item(item.instruction):
+            return
         self.fed[device] = self.fed.get(device, 0) + 1
         if counts is not None and self.fed[device] > counts.get(device, 0):
             node = self._node(device, number)
@@ -164,10 +161,11 @@ class Joiner:
         return hub
 
     def _wired(self, wire: Wire) -> None:
-        """A send waits for its recv, but for those that the buffers take; a recv-done for its send."""
-        buffered = int(min(self.run.world.send_buffers, len(wire.sends)))
-        self._wait(wire.sends[buffered:], wire.recvs, wire.target)
-        self._wait(wire.dones, wire.sends, wire.source)
+        """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
+        for event, nodes in wire.nodes.items():
+            if event.awaits is not None:
+                at_once = len(nodes) - event.needed(len(nodes), self.run.world.send_buffers)
+                self._wait(nodes[at_once:], wire.nodes[event.awaits], wire.device(event.awaits))
 
     def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
         """Each waits for the one at its place; those that find none, for a device that will not come."""
@@ -177,13 +175,16 @@ class Joiner:
             self.run.never(node, [device])
 
 
-_BY_KIND = {
-    "meet": Joiner._met,
-    "send": Joiner._sent,
-    "recv": Joiner._posted,
-    "recv_done": Joiner._received,
-    "start": Joiner._begun,
-    "done": Joiner._completed,
-    "infeed": Joiner._fed,
-}
-_JOINED = {opcode: _BY_KIND.get(kind) for opcode, kind in KINDS.items()}
+def _joined(events: Sequence[EventKind]) -> Callable[[Joiner, int, int, Site], None] | None:
+    """How an item with these events gets its node and its edges; None where it has none, so that nothing waits."""
+    if not events:
+        return None
+    if events[0].within == CHANNEL:
+        return partial(Joiner._transferred, event=events[0])
+    if events[0].within == FEED:
+        return Joiner._fed
+    waits = [event.awaits is not None for event in events]
+    return Joiner._begun if not any(waits) else Joiner._completed if all(waits) else Joiner._met
+
+
+_JOINED = {opcode: _joined(EVENTS[kind]) for opcode, kind in KINDS.items()}

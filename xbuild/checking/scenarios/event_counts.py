@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 from attrs import define, field
 
@@ -12,7 +12,7 @@ from ...properties.effects import LOOPS, Path, Step, acts, steps
 from ..dataflow.control import Control
 from ..deadlock.run import World
 from ..model.flattening import UNITS
-from .simulate import Event, Tracer, order_of
+from .simulate import Event, EventKey, Need, Tracer, order_of
 
 
 class UnknownError(Exception):
@@ -35,8 +35,8 @@ class _Count:
     world: World
     control: Control
     device: int
-    done: Counter[Hashable] = field(factory=Counter)
-    _events: dict[Hashable, Event] = field(factory=dict)
+    done: Counter[EventKey] = field(factory=Counter)
+    _events: dict[EventKey, Event] = field(factory=dict)
     _tracer: Tracer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -44,17 +44,11 @@ class _Count:
         self._tracer = Tracer(self.world, self.device, order_of(each), lambda *_: 0)
         self._run(each.module.entry, (), 1)
 
-    def needs(self) -> Iterator[tuple[int, Hashable, int]]:
-        """How often another has to do what, for all of this device to be done."""
-        for (key, event), count in ((item, self.done[item[0]]) for item in self._events.items()):
-            word, *rest = key if isinstance(key, tuple) else (key,)
-            if word == "met":
-                yield from ((member, ("came", *rest), count) for member in event.members)
-            elif word == "recv_done":
-                yield from ((peer, ("send", *rest), count) for peer in event.members)
-            elif word == "send":
-                buffers = self.world.send_buffers
-                yield from ((peer, ("recv", *rest), count - int(min(buffers, count))) for peer in event.members)
+    def needs(self) -> Iterator[Need]:
+        """How often another device has to have which event, for all events of this device to happen."""
+        for (kind, *rest), event in self._events.items():
+            count = kind.needed(self.done[event.does], self.world.send_buffers)
+            yield from ((member, (kind.awaits, *rest), count) for member in event.members)
 
     def _run(self, computation: Computation, path: Path, times: int) -> None:
         for instruction in self._tracer.walk(computation):

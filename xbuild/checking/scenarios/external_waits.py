@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shape_inference import TupleShape
-
 from ...core.graph import Computation, Instruction
 from ...properties.effects import FEEDS, TRANSFERS, acts, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
+from ...properties.waiting import events_of
 from ..deadlock.run import World
 from ..model.describe import finding, named
 from ..model.program import Class, devices_text
@@ -34,14 +33,9 @@ def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> 
                 )
 
 
-def reads(instruction: Instruction) -> bool:
-    """Whether an infeed takes an item at all: that of an empty tuple does not."""
-    return instruction.opcode == "infeed" and instruction.attributes.shape != TupleShape()
-
-
 def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
-    places = [site for site in feeds_of(each.module.entry) if reads(site.instruction)]
+    places = [site for site in feeds_of(each.module.entry) if events_of(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
     if not repeated and (not places or world.infeed is not None):
         return

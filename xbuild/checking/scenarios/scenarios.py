@@ -18,12 +18,26 @@ from attrs import define, field, frozen
 from ...core.graph import Instruction
 from ...process.deadline import ask
 from ...properties.effects import Path
+from ...properties.waiting import TAKEN
 from ..dataflow.analysis import key_of
 from ..dataflow.control import Control
 from ..deadlock.run import World
 from ..model.program import Class, Program
 from .choices import Choice, Choices, Value
-from .simulate import ALL, Counts, Decide, Event, TooLongError, Tracer, Walk, never, order_of, stopping, totals
+from .simulate import (
+    ALL,
+    Counts,
+    Decide,
+    Event,
+    EventKey,
+    TooLongError,
+    Tracer,
+    Walk,
+    never,
+    order_of,
+    stopping,
+    totals,
+)
 
 Row: TypeAlias = tuple[Value, ...]  # a scenario: the value of each choice
 Traces: TypeAlias = dict[int, tuple[Event, ...]]
@@ -126,8 +140,8 @@ class Scenarios:
         self._is_rough |= any(len(each) > MOST_MORE for each in more)
         return [each[:MOST_MORE] for each in more]
 
-    def _crossings(self, device: int, key: Hashable, now: int, each: int, others: Counter[Hashable]) -> Iterator[int]:
-        if key == "infeed":
+    def _crossings(self, device: int, key: EventKey, now: int, each: int, others: Counter[Hashable]) -> Iterator[int]:
+        if key[0] is TAKEN:
             limits = [] if self.world.infeed is None else [self.world.infeed.get(device, 0)]
         else:
             there = others[_meets(key)]
@@ -245,7 +259,7 @@ class Scenarios:
     def asks(self, device: int) -> bool:
         """Whether a device takes an item of its infeed in any scenario."""
         try:
-            return any(event.does == "infeed" for row in self.rows for event in self.traces(self.world, row)[device])
+            return any(event.does[0] is TAKEN for row in self.rows for event in self.traces(self.world, row)[device])
         except TooLongError:
             return True
 
@@ -272,9 +286,9 @@ class Outcomes:
         return 0 if self.good is None else 2 if self.bad is None else 1
 
 
-def _meets(key: Hashable) -> Hashable:
-    """What one side does, as the other side of it counts: of a transfer the wire, of a collective itself."""
-    return key[1:] if isinstance(key, tuple) else key
+def _meets(key: EventKey) -> Hashable:
+    """The channel with its ends, or the collective, within which both sides count their events."""
+    return key[1:]
 
 
 def _alike(domains: Sequence[Sequence[Value]]) -> Iterator[Row]:

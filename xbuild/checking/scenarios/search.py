@@ -14,14 +14,15 @@ from attrs import define, evolve, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import FEEDS, LOOPS, Path, acts, communicates, notable, remembered, steps, talks
+from ...properties.effects import LOOPS, Path, acts, communicates, notable, remembered, steps, talks
 from ...properties.order import linear
 from ...properties.sites import reached, sites
+from ...properties.waiting import COMPLETING, POSTING, SILENT, in_sequence
 from ..dataflow.analysis import Key, key_of
 from ..deadlock.orders import arranged
 from ..deadlock.run import World
 from ..model.verdict import Orders
-from .simulate import ALL, Decide, Event, Open, TooLongError, Tracer, Walk, order_of
+from .simulate import ALL, Decide, Event, EventKey, Open, TooLongError, Tracer, Walk, order_of
 
 Place: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
 Chosen: TypeAlias = dict[Place, tuple[Instruction, ...]]  # what of the rest comes first
@@ -29,7 +30,6 @@ Scenario: TypeAlias = Callable[[int], Decide]  # how a device decides
 
 MOST_STEPS = 100_000
 MOST_ITEMS = 500  # of one computation
-SILENT = ("send_done", "outfeed")  # what nobody waits for, and what waits for nobody
 POSSIBLE, ENTERED, WAITING = range(3)
 
 
@@ -48,31 +48,28 @@ def parts(computation: Computation) -> Parts:
     """The parts of a computation, in recorded order."""
     before: dict[Instruction, frozenset[Instruction]] = {}
     reach: dict[Instruction, frozenset[Instruction]] = {}
-    last: dict[object, Instruction] = {}
+    last: dict[Hashable, Instruction] = {}
     for each in linear(computation) or ():
         needed = {o for o in (*each.operands, *each.control) if reach.get(o)}
         if talks(each) and each.opcode not in SILENT:
-            queues = _queues(each)
-            needed |= {last[queue] for queue in queues if queue in last}
-            last |= dict.fromkeys(queues, each)
+            sequences = _sequences(each)
+            needed |= {last[sequence] for sequence in sequences if sequence in last}
+            last |= dict.fromkeys(sequences, each)
             before[each] = frozenset().union(*(reach[o] for o in needed))
             reach[each] = before[each] | {each}
         elif needed:
             reach[each] = reach[needed.pop()].union(*(reach[o] for o in needed))
-    early = frozenset(each for each in before if each.opcode == "recv" or each.opcode.endswith("_start"))
-    dones = frozenset(each for each in before if each.opcode.endswith("_done"))
+    early = frozenset(each for each in before if each.opcode in POSTING)
+    dones = frozenset(each for each in before if each.opcode in COMPLETING)
     late = dones.difference(*(before[each] for each in early))
     return Parts(before, early, late, tuple(each for each in before if each not in early | late))
 
 
-def _queues(instruction: Instruction) -> list[object]:
-    """What keeps its recorded order: each feed, each half of a channel, a collective with itself."""
-    inside = [site.instruction for called in instruction.called for site in sites(called)]
-    found = [instruction] if acts(instruction) else inside
-    return [
-        (i.opcode, getattr(i.attributes, "channel_id", None)) if i.opcode in (*FEEDS, "send", "recv") else i
-        for i in found
-    ]
+def _sequences(instruction: Instruction) -> list[Hashable]:
+    """The sequences in which it keeps its recorded order beyond dependencies; of a call those inside it."""
+    inside = (site.instruction for called in instruction.called for site in sites(called))
+    found = map(in_sequence, (instruction,) if acts(instruction) else inside)
+    return [sequence for sequence in found if sequence is not None]
 
 
 @define(eq=False)
@@ -197,7 +194,7 @@ class _Attempt:
     chosen: Chosen
     is_only: bool
     tracers: dict[int, Tracer] = field(factory=dict)
-    done: dict[int, Counter[Hashable]] = field(factory=dict)
+    done: dict[int, Counter[EventKey]] = field(factory=dict)
     heads: dict[int, Event | Open | None] = field(factory=dict)
 
     def run(self) -> tuple[Place, list[Instruction]] | None:

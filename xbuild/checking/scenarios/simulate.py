@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import Path, Step, acts, collective_in, start_of, steps, talks
+from ...properties.effects import START_OF, Path, Step, acts, collective_in, start_of, steps, talks
 from ...properties.sites import Site
+from ...properties.waiting import CHANNEL, COLLECTIVE, FEED, SOURCE, SUPPLIED, EventKind, events_of
 from ..dataflow.analysis import key_of
 from ..deadlock.run import World
 from ..model.flattening import UNITS
 from ..model.program import Class
-from .external_waits import reads
 
 Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
-Need: TypeAlias = tuple[int, Hashable, int]  # a device must have done this so often
-Counts: TypeAlias = Mapping[int, Counter[Hashable]]  # what each device has done so far
+EventKey: TypeAlias = tuple[
+    Any, ...
+]  # a kind of event, and within what it is counted: a channel and its ends, a collective
+Need: TypeAlias = tuple[int, EventKey, int]  # a device must have had this many of these events
+Counts: TypeAlias = Mapping[int, Counter[EventKey]]  # how many events of each key each device has had
 
 MOST_EVENTS = 100_000  # of all devices together
 ALL = -1  # no device: what devices do together
-ITEM = "item"  # what nobody does: the infeed has no more
 
 
 class TooLongError(Exception):
@@ -36,14 +38,15 @@ class Event:
     """A step of a device: what it does, what it needs of others; all together do what is `common`."""
 
     site: Site
-    does: Hashable
+    does: EventKey
     needs: tuple[Need, ...] = ()
-    common: Hashable = None
+    common: EventKey | None = None
     members: tuple[int, ...] = ()  # who takes part
 
     @property
     def is_starved(self) -> bool:
-        return any(key == ITEM for _, key, _ in self.needs)
+        """Whether it waits for an item that the infeed does not have."""
+        return any(key == (SUPPLIED,) for _, key, _ in self.needs)
 
     def is_possible(self, done: Counts) -> bool:
         return all(done[device][key] >= count for device, key, count in self.needs)
@@ -67,7 +70,7 @@ Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instructi
 
 def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
     """Where devices stop; none where all end."""
-    done: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+    done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
     moved = True
     while moved:
@@ -84,7 +87,7 @@ def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
 
 def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
     """What each device does in all."""
-    found: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+    found: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
         for event in events:
             event.happen(device, found)
@@ -166,52 +169,51 @@ class Tracer:
             yield from condition
 
     def at(self, instruction: Instruction, path: Path) -> Iterator[Event]:
-        """What the device does and needs when it comes to an instruction."""
-        opcode, site = instruction.opcode, Site(path, instruction)
-        if opcode in ("send", "recv", "recv_done"):
-            yield from self._transfer(site, opcode)
-        elif opcode == "infeed":
-            if reads(instruction):
-                yield self._infeed(site)
-        elif opcode not in ("send_done", "outfeed"):
-            yield from self._collective(site)
+        """The events of an instruction on this device, with what they wait for."""
+        kinds = events_of(instruction)
+        if kinds:
+            yield from _EVENTS_WITHIN[kinds[0].within](self, Site(path, instruction), kinds)
 
-    def _transfer(self, site: Site, opcode: str) -> Iterator[Event]:
-        role = "send" if opcode == "send" else "recv"
-        peer = self.world.transfers.channels[site.channel].peers.get((role, self.device))
-        if peer is None:
-            return
-        ends = (self.device, peer) if role == "send" else (peer, self.device)
-        count = self._counted(opcode, site.channel)
-        needs: tuple[Need, ...] = ()
-        if opcode == "send" and count > self.world.send_buffers:
-            needs = ((peer, ("recv", site.channel, *ends), count - int(self.world.send_buffers)),)
-        elif opcode == "recv_done":
-            needs = ((peer, ("send", site.channel, *ends), count),)
-        yield Event(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
+    def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+        for kind in kinds:
+            role = "send" if kind.end == SOURCE else "recv"
+            peer = self.world.transfers.channels[site.channel].peers.get((role, self.device))
+            if peer is not None:
+                ends = (self.device, peer) if kind.end == SOURCE else (peer, self.device)
+                needed = kind.needed(self._counted(kind, site.channel), self.world.send_buffers)
+                is_free = kind.awaits is None or not needed
+                needs = () if is_free else ((peer, (kind.awaits, site.channel, *ends), needed),)
+                yield Event(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
 
-    def _infeed(self, site: Site) -> Event:
-        count, counts = self._counted("infeed"), self.world.infeed
-        starved = counts is not None and count > counts.get(self.device, 0)
-        return Event(site, "infeed", ((self.device, ITEM, 1),) if starved else ())
+    def _feed(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+        for kind in kinds:
+            count, counts = self._counted(kind), self.world.infeed
+            starved = counts is not None and count > counts.get(self.device, 0)
+            yield Event(site, (kind,), ((self.device, (kind.awaits,), count),) if starved else ())
 
-    def _collective(self, site: Site) -> Iterator[Event]:
-        """Coming to it, and going on when all have come; a start does the first, its done the second."""
+    def _collective(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+        """The arrival at a collective and its completion: of a start the one, of its done the other."""
         instruction = site.instruction
-        is_start = instruction.opcode.endswith("_start")
-        start = start_of(instruction) if instruction.opcode.endswith("_done") else None
+        start = start_of(instruction) if instruction.opcode in START_OF else None
         begun = site if start is None else Site(site.path, start)
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.world.program.group(collective, self.device)
         key = self.world.identity.of(self.program.module, begun), group[0]  # groups share nobody
-        if start is None:
-            turn = self._counted("came", key)
-            yield Event(site, ("came", key), common=(key, turn))
-        if not is_start:
-            turn = self._counted("met", key)
-            yield Event(site, ("met", key), ((ALL, (key, turn), len(group)),), members=group)
+        for kind in kinds:
+            turn = self._counted(kind, key)
+            if kind.awaits is None:
+                yield Event(site, (kind, key), common=(kind, key, turn))
+            else:
+                yield Event(site, (kind, key), ((ALL, (kind.awaits, key, turn), len(group)),), members=group)
 
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1
         return self.counts[key]
+
+
+_EVENTS_WITHIN: Mapping[str, Callable[[Tracer, Site, Sequence[EventKind]], Iterator[Event]]] = {
+    CHANNEL: Tracer._transfer,
+    COLLECTIVE: Tracer._collective,
+    FEED: Tracer._feed,
+}
