@@ -78,7 +78,7 @@ def _stops_in_a_level(world: World) -> bool:
 
 def _stops_in_a_scenario(world: World) -> bool:
     scenarios = Scenarios(world, Control(world.program))
-    return not all(scenarios.ends(world, row) for row in scenarios.rows)
+    return not all(scenarios.ends(world, each) for each in scenarios.enumerated)
 
 
 def _is_short_of_events(world: World) -> bool:

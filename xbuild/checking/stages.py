@@ -21,12 +21,11 @@ from .deadlock.run import World
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
-from .scenarios.data_dependence import Settlement
-from .scenarios.external_waits import outside
-from .scenarios.summary import is_summarised, summarised, unfinished
+from .scenarios import conclude
 from .structure.meetings import identities, meetings
 from .structure.structure import structure
 from .structure.transfers import transfers
+from .summary import is_summarised, summarised, unfinished
 
 MOST_BUFFERS = 4
 
@@ -117,22 +116,14 @@ class _Check:
     world: World
 
     def verdict(self) -> Verdict:
-        program = self.world.program
-        examination = self._examine(program)
-        if examination.recorder.torn is not None:
-            examination = self._in_recorded_order(examination)
-        findings = (*examination.found, *outside(self.world))
-        is_open = examination.stuck or findings or examination.fills
-        settled = Settlement(self.world, examination).settled() if is_open else None
-        if settled is not None:
-            found = self._verdict(examination, settled.kind, settled.findings, settled.orders)
-            return found if settled.may_end else evolve(found, summary="")
-        if examination.stuck:
-            return self._refused(examination)
-        kind: VerdictKind = "ok" if not findings else "depends"
-        if any(finding.kind != "data_dependent" for finding in findings):
-            kind, findings = "error", tuple(f for f in findings if f.kind != "data_dependent")
-        return self._verdict(examination, kind, findings, examination.recorder.orders())
+        levels = self._examine(self.world.program)
+        if levels.recorder.torn is not None:
+            levels = self._in_recorded_order(levels)
+        concluded = conclude(self.world, levels)
+        if concluded.kind == "deadlock" and not concluded.is_simulated:
+            return self._refused(levels)
+        found = self._verdict(levels, concluded.kind, concluded.findings, concluded.orders)
+        return found if concluded.may_end else evolve(found, summary="")
 
     def _verdict(
         self, examination: Examination, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
@@ -200,18 +191,16 @@ class _Check:
 
     def _is_hopeless(self, free: Examination) -> bool:
         """Whether what is stuck with no order given stays so, however the data decide."""
-        settled = Settlement(evolve(self.world, program=free.world.program), free).settled()
-        return settled is None or settled.kind == "deadlock"
+        return conclude(evolve(self.world, program=free.world.program), free).kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
         """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
         if mended is None:
             return mended
         program = self.world.program.ordered(mended.orders)
-        settled = Settlement(evolve(self.world, program=program), self._examine(program)).settled()
-        left = () if settled is None else settled.findings
-        stops = settled is not None and settled.kind == "deadlock"
-        return None if stops or any(found.cause != "STARVED" for found in left) else mended
+        concluded = conclude(evolve(self.world, program=program), self._examine(program))
+        is_mended = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
+        return mended if is_mended or not concluded.is_simulated else None
 
     def _note(self, examination: Examination) -> str:
         """From which capacity of send buffers on the program runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -46,6 +46,15 @@ class Examination:
     def __attrs_post_init__(self) -> None:
         self.recorder = Recorder(self.world.program)
         self.level({device: (each.module.entry, ()) for device, each in self.world.program.class_of.items()})
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the levels found more than that data decide."""
+        return bool(self.stuck) or any(found.kind != "data_dependent" for found in self.found)
+
+    def assuming(self, world: World, assumed: Mapping[Hashable, int]) -> Examination:
+        """The levels of these programs where some decisions, by device and place, are assumed."""
+        return Examination(world, self.control.assuming(assumed))
 
     def level(self, places: Places) -> None:
         """Run the items of these computations against each other, then what is inside their units."""

@@ -18,6 +18,7 @@ from ..model.program import Class, Program, devices_text
 from ..model.scans import slices_of
 
 Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
+Scenario: TypeAlias = tuple[Value, ...]  # the value of each choice
 
 SHOWN = 3
 

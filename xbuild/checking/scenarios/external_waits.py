@@ -17,7 +17,7 @@ from ..structure.async_pairs import is_pipelined
 _DONES = frozenset(TRANSFERS.values())
 
 
-def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
+def external_wait_findings(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
     """The conditions that only the run can tell, each in words; `asks`: whether a device comes to its infeed at all."""
     for each in world.program.freed().classes:
         yield from _infeeds(world, each, asks)

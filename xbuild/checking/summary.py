@@ -10,17 +10,17 @@ from collections.abc import Hashable, Iterator
 
 from attrs import define
 
-from ...core.graph import Computation, Instruction
-from ...properties.effects import TRANSFERS, Path, communicates
-from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
-from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
-from ..dataflow.replication import Uniformity, varies
-from ..deadlock.run import World
-from ..model.describe import finding
-from ..model.flattening import UNITS
-from ..model.program import Program, devices_text
-from ..model.verdict import Finding, Verdict
-from .external_waits import outside
+from ..core.graph import Computation, Instruction
+from ..properties.effects import TRANSFERS, Path, communicates
+from ..properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
+from .dataflow.analysis import Leaf, Reading, TooMuchError, spread
+from .dataflow.replication import Uniformity, varies
+from .deadlock.run import World
+from .model.describe import finding
+from .model.flattening import UNITS
+from .model.program import Program, devices_text
+from .model.verdict import Finding, Verdict
+from .scenarios import external_wait_findings
 
 
 def is_summarised(program: Program) -> bool:
@@ -31,7 +31,7 @@ def is_summarised(program: Program) -> bool:
 def summarised(world: World) -> Verdict:
     """ok where all devices go alike whatever the data, else depends."""
     program = world.program
-    left = (*outside(world),) if _goes_alike(program) else (_too_many(program),)
+    left = (*external_wait_findings(world),) if _goes_alike(program) else (_too_many(program),)
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     if left:
         return Verdict("depends", "given" if program.given else "found", left, entries)
