@@ -14,15 +14,15 @@ from tests.checking.test_model import loop, many, meet, recv, send, times
 from tests.model.compare import disagreement
 from tests.model.programs import Ops, Program
 from tests.model.writer import written
-from xbuild.checking.dataflow.control import Control
+from xbuild.checking.dataflow.decisions import Decisions
 from xbuild.checking.deadlock import wait_graph
-from xbuild.checking.deadlock.examine import Examination
-from xbuild.checking.deadlock.run import World
+from xbuild.checking.deadlock.level_run import World
+from xbuild.checking.deadlock.levels import LevelStage
 from xbuild.checking.model.program import program_of
-from xbuild.checking.scenarios.event_counts import lacks
+from xbuild.checking.scenarios.event_counts import is_short_by_counts
 from xbuild.checking.scenarios.scenarios import Scenarios
 from xbuild.checking.structure.meetings import identities
-from xbuild.checking.structure.transfers import transfers
+from xbuild.checking.structure.transfers import match_transfers
 from xbuild.properties.effects import DONE_OF, MEETS, START_OF
 from xbuild.properties.waiting import (
     COMPLETED,
@@ -73,16 +73,16 @@ Part = Callable[[World], bool]
 
 
 def _stops_in_a_level(world: World) -> bool:
-    return bool(Examination(world, Control(world.program)).stuck)
+    return bool(LevelStage(world, Decisions(world.program)).stuck)
 
 
 def _stops_in_a_scenario(world: World) -> bool:
-    scenarios = Scenarios(world, Control(world.program))
+    scenarios = Scenarios(world, Decisions(world.program))
     return not all(scenarios.ends(world, each) for each in scenarios.enumerated)
 
 
 def _is_short_of_events(world: World) -> bool:
-    return lacks(world, Control(world.program))
+    return is_short_by_counts(world, Decisions(world.program))
 
 
 def in_loops(first: Ops, second: Ops) -> Program:
@@ -120,7 +120,7 @@ CASES = [
 
 def world_of(program: Program) -> World:
     whole = program_of(written(program).module)
-    return World(whole, transfers(whole)[0], identities(whole))
+    return World(whole, match_transfers(whole)[0], identities(whole))
 
 
 @pytest.mark.parametrize(("kind", "program", "part"), CASES)
@@ -141,6 +141,6 @@ def test_an_infeed_of_the_empty_tuple_takes_no_item() -> None:
     xb.ops.infeed(xb.after_all(builder=builder), shape=TupleShape())
     module = xb.Module("empty", builder.build(x))
     program = program_of(module)
-    world = World(program, transfers(program)[0], identities(program), infeed={0: 0})
+    world = World(program, match_transfers(program)[0], identities(program), infeed={0: 0})
     assert not any(part(world) for part in IN_ORDER)
     assert xb.check(module, infeed=[0]).kind == "ok"

@@ -14,18 +14,18 @@ from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
-from .dataflow.control import Control
-from .deadlock.examine import Examination
-from .deadlock.repair import repair, tries
-from .deadlock.run import World
+from .dataflow.decisions import Decisions
+from .deadlock.level_run import World
+from .deadlock.levels import LevelStage
+from .deadlock.repair import find_repair, most_tries
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios import conclude
-from .structure.meetings import identities, meetings
-from .structure.structure import structure
-from .structure.transfers import transfers
-from .summary import is_summarised, summarised, unfinished
+from .structure.meetings import collective_faults, identities
+from .structure.structure import structure_faults
+from .structure.transfers import match_transfers
+from .summary import is_summarised, summary_verdict, unfinished_verdict
 
 MOST_BUFFERS = 4
 
@@ -69,21 +69,21 @@ def check(
         except DeadlineError:
             if max_seconds is None:  # that of who calls
                 raise
-            return evolve(unfinished(asked.program, max_seconds), asked=asked)
+            return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
 
 
 def _verdict(asked: Asked) -> Verdict:
     whole = asked.program
-    faults = structure(whole)
+    faults = structure_faults(whole)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
-    found, faults = transfers(whole)
+    found, faults = match_transfers(whole)
     identity = identities(whole)
-    faults += meetings(whole, identity, Control(whole).runs)
+    faults += collective_faults(whole, identity, Decisions(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
     world = World(whole, found, identity, asked.send_buffers, asked.infeed)
-    return summarised(world) if is_summarised(whole) else _Check(world).verdict()
+    return summary_verdict(world) if is_summarised(whole) else _Check(world).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
@@ -126,9 +126,9 @@ class _Check:
         return found if concluded.may_end else evolve(found, summary="")
 
     def _verdict(
-        self, examination: Examination, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
+        self, levels: LevelStage, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
     ) -> Verdict:
-        scope, program = self._scope(examination), self.world.program
+        scope, program = self._scope(levels), self.world.program
         if kind == "deadlock":
             return Verdict(kind, scope, findings)
         return Verdict(
@@ -143,17 +143,17 @@ class _Check:
             reordered=orders,
         )
 
-    def _examine(self, program: Program, send_buffers: float | None = None) -> Examination:
+    def _examine(self, program: Program, send_buffers: float | None = None) -> LevelStage:
         buffers = self.world.send_buffers if send_buffers is None else send_buffers
-        return Examination(evolve(self.world, program=program, send_buffers=buffers), Control(program))
+        return LevelStage(evolve(self.world, program=program, send_buffers=buffers), Decisions(program))
 
-    def _in_recorded_order(self, torn: Examination) -> Examination:
+    def _in_recorded_order(self, torn: LevelStage) -> LevelStage:
         """The recorded order where that or moves in it run; an order that leaves a call and enters it again is none."""
         program = self.world.program.ordered({})
         recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
-        mended = repair(program, recorded, torn, self._examine)
+        mended = find_repair(program, recorded, torn, self._examine)
         if mended is not None:
             return self._examine(self.world.program.ordered(mended.orders))
         call = torn.recorder.torn
@@ -170,26 +170,26 @@ class _Check:
         )
         return torn
 
-    def _scope(self, examination: Examination) -> Scope:
-        if examination.is_forced:
+    def _scope(self, levels: LevelStage) -> Scope:
+        if levels.is_forced:
             return "every"
         return "given" if self.world.program.given else "found"
 
-    def _refused(self, examination: Examination) -> Verdict:
+    def _refused(self, levels: LevelStage) -> Verdict:
         program = self.world.program
         scope: Scope = "every"
         mended: Repair | None = None
         if any(each.given for each in program.classes):
             free = self._examine(program.freed())
             scope = "every" if free.stuck and self._is_hopeless(free) else "given"
-            mended = self._confirmed(repair(program, examination, free, self._examine))
-        first, *rest = examination.found
+            mended = self._confirmed(find_repair(program, levels, free, self._examine))
+        first, *rest = levels.found
         deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
         return Verdict(
-            "deadlock", scope, (evolve(deadlocks[0], note=self._note(examination)), *deadlocks[1:]), repair=mended
+            "deadlock", scope, (evolve(deadlocks[0], note=self._note(levels)), *deadlocks[1:]), repair=mended
         )
 
-    def _is_hopeless(self, free: Examination) -> bool:
+    def _is_hopeless(self, free: LevelStage) -> bool:
         """Whether what is stuck with no order given stays so, however the data decide."""
         return conclude(evolve(self.world, program=free.world.program), free).kind == "deadlock"
 
@@ -202,11 +202,11 @@ class _Check:
         is_mended = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
         return mended if is_mended or not concluded.is_simulated else None
 
-    def _note(self, examination: Examination) -> str:
+    def _note(self, levels: LevelStage) -> str:
         """From which capacity of send buffers on the program runs."""
-        kinds = {run.item(place).kind for run in examination.stuck for place in run.blocked()}
+        kinds = {run.item(place).kind for run in levels.stuck for place in run.blocked()}
         if "send" in kinds and self.world.send_buffers == 0:
-            for buffers in range(1, tries(examination, MOST_BUFFERS) + 1):
+            for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
                 if not self._examine(self.world.program, buffers).stuck:
                     return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
         return ""

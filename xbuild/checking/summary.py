@@ -15,7 +15,7 @@ from ..properties.effects import TRANSFERS, Path, communicates
 from ..properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
 from .dataflow.analysis import Leaf, Reading, TooMuchError, spread
 from .dataflow.replication import Uniformity, varies
-from .deadlock.run import World
+from .deadlock.level_run import World
 from .model.describe import finding
 from .model.flattening import UNITS
 from .model.program import Program, devices_text
@@ -28,7 +28,7 @@ def is_summarised(program: Program) -> bool:
     return not all(is_followed(each.module.entry) for each in program.classes)
 
 
-def summarised(world: World) -> Verdict:
+def summary_verdict(world: World) -> Verdict:
     """ok where all devices go alike whatever the data, else depends."""
     program = world.program
     left = (*external_wait_findings(world),) if _goes_alike(program) else (_too_many(program),)
@@ -45,7 +45,7 @@ def summarised(world: World) -> Verdict:
     )
 
 
-def unfinished(program: Program, seconds: float) -> Verdict:
+def unfinished_verdict(program: Program, seconds: float) -> Verdict:
     """What is to say where the time for the check was over."""
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     found = finding(

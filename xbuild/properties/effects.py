@@ -97,7 +97,7 @@ def is_under_way(instruction: Instruction) -> bool:
     return start is not None and start.opcode in DONE_OF and collective_in(start) is not None
 
 
-def acts(instruction: Instruction) -> bool:
+def communicates_itself(instruction: Instruction) -> bool:
     """Whether it needs another device or the host itself."""
     opcode = instruction.opcode
     if opcode in _ALWAYS:
@@ -108,9 +108,9 @@ def acts(instruction: Instruction) -> bool:
     return start is not None and collective_in(start) is not None
 
 
-def talks(instruction: Instruction) -> bool:
+def communicates_anywhere(instruction: Instruction) -> bool:
     """Whether it needs another device or the host, itself or in what it calls."""
-    return acts(instruction) or any(map(communicates, instruction.called))
+    return communicates_itself(instruction) or any(map(communicates, instruction.called))
 
 
 @remembered
@@ -122,7 +122,7 @@ def notable(computation: Computation) -> tuple[Instruction, ...]:
 @remembered
 def communicates(computation: Computation) -> bool:
     """Whether a run of it may need another device or the host."""
-    return any(map(talks, notable(computation)))
+    return any(map(communicates_anywhere, notable(computation)))
 
 
 def has_side_effect(instruction: Instruction) -> bool:
@@ -197,7 +197,7 @@ _DRAWS = frozenset({"rng", "rng_get_and_update_state"})
 
 def has_effect(instruction: Instruction) -> bool:
     """Whether it talks to devices or the host, reaches outside, or moves a random state, itself or in what it calls."""
-    if acts(instruction) or instruction.opcode in _DRAWS or has_side_effect(instruction):
+    if communicates_itself(instruction) or instruction.opcode in _DRAWS or has_side_effect(instruction):
         return True
     return bool(OPS[instruction.opcode].regions) and any(map(has_effects, instruction.called))
 

@@ -13,9 +13,9 @@ from .effects import (
     MEETING,
     TRANSFERS,
     Path,
-    acts,
     collective_in,
     communicates,
+    communicates_itself,
     notable,
     remembered,
     steps,
@@ -85,7 +85,7 @@ def _once(computation: Computation, path: Path, seen: set[tuple[Computation, boo
         return
     seen.add(way)
     for instruction in notable(computation):
-        if acts(instruction):
+        if communicates_itself(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):
@@ -95,7 +95,7 @@ def _once(computation: Computation, path: Path, seen: set[tuple[Computation, boo
 
 def _sites(computation: Computation, path: Path) -> Iterator[Site]:
     for instruction in notable(computation):
-        if acts(instruction):
+        if communicates_itself(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):

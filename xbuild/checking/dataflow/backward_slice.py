@@ -175,7 +175,7 @@ def _asks_inside(computation: Computation) -> bool:
     return any(map(_asks, computation.instructions))
 
 
-def needed(program: Program, identity: Identities) -> Mapping[Module, Needed]:
+def backward_slices(program: Program, identity: Identities) -> Mapping[Module, Needed]:
     """The slices of all programs; of a collective that one needs, all others need their part."""
     found = {each.module: Needed(each.module) for each in program.classes}
     if len(found) == 1:

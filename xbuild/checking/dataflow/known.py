@@ -16,7 +16,7 @@ from .facts import Facts
 MOST_AGAIN = 8  # walks that are begun again, since a device brought more than one thing
 
 
-def propagated(
+def propagate_constants(
     program: Program, identity: Identities, needed: Mapping[Module, Needed], devices: Sequence[int]
 ) -> Mapping[int, Facts]:
     """The facts of these devices, found together: each collective that they all come to may be known.

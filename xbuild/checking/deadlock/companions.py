@@ -8,7 +8,7 @@ from ...properties.effects import collective_in, steps
 from ...properties.sites import Site, sites
 from ..model.describe import finding, named
 from ..model.verdict import Finding
-from .run import Place, World
+from .level_run import Place, World
 from .skeleton import Skeleton
 
 
@@ -54,7 +54,7 @@ def inside(unit: Site) -> Iterator[Site]:
         yield from sites(step.computation, (*unit.path, step))
 
 
-def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Finding | None:
+def companion_conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Finding | None:
     """Two units of one device that would have to run as one."""
     seen: dict[int, Site] = {}
     for device, number in places:

@@ -11,7 +11,7 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import Path, notable
 from ...properties.sites import sites
 from ...properties.waiting import in_sequence
-from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+from ..model.flattening import UNITS, Choose, OrderOf, flattened_step, is_item
 
 Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
 MANY = 6
@@ -49,11 +49,11 @@ class Walk:
 
     def _come_to(self, instruction: Instruction, path: Path, front: Front) -> Front:
         """Enter the items of an instruction; what its users come after."""
-        first, step = len(self.before), entered(instruction, path, self.choose)
+        first, step = len(self.before), flattened_step(instruction, path, self.choose)
         if step is not None:
             self.enter(step.computation, (*path, step), front)
             return self._joined((front, tuple(range(first, len(self.before)))))
-        if not waits(instruction, path, self.choose):
+        if not is_item(instruction, path, self.choose):
             return front
         for sequence in _sequences(instruction):
             front = self._joined((front, self._last.get(sequence, ())))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from .run import Place, Run
+    from .level_run import LevelRun, Place
 
 
 @define(eq=False)
@@ -19,7 +19,7 @@ class Cursors:
     Only where all stand is it asked what an item comes after by dependencies, and only of items that others wait for.
     """
 
-    run: Run
+    run: LevelRun
     first: Mapping[int, int]
     waits: list[int] = field(init=False)
     cursor: dict[int, int] = field(init=False)

@@ -10,7 +10,7 @@ from attrs import frozen
 from ...core.graph import Computation
 from ...properties.effects import Path, notable
 from ...properties.sites import Site, sites_of
-from ..model.flattening import UNITS, Choose, OrderOf, entered, waits
+from ..model.flattening import UNITS, Choose, OrderOf, flattened_step, is_item
 from .dependencies import Front, Walk
 
 
@@ -108,8 +108,8 @@ def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choos
         members = frozenset(looked_at)
         looked_at = tuple(i for i in found if i in members)
     for instruction in looked_at:
-        step = entered(instruction, path, choose)
+        step = flattened_step(instruction, path, choose)
         if step is not None:
             yield from _entered(step.computation, (*path, step), order, choose)
-        elif waits(instruction, path, choose):
+        elif is_item(instruction, path, choose):
             yield Site(path, instruction)

@@ -9,12 +9,12 @@ from attrs import define, field, frozen
 
 from ...core.graph import Instruction
 from ...properties.effects import start_of, where
-from ..model.branches import cause_of, parted, predicate_row, repair_of
-from ..model.describe import calls_text, fact, untied
+from ..model.branches import cause_in_branch, innermost_branch, predicate_row, repair_in_branch
+from ..model.describe import calls_text, fact, untying_text
 from ..model.program import devices_text
 from ..model.verdict import Finding, Row, Wait
-from .causes import cause
-from .run import Place, Run
+from .causes import cause_of_deadlock
+from .level_run import LevelRun, Place
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -43,7 +43,7 @@ class Edge:
 class Stuck:
     """A run that has come to a stop before its end."""
 
-    run: Run
+    run: LevelRun
     _late: dict[int, list[Place]] = field(factory=dict)
     _missed: dict[int, str] = field(factory=dict)
 
@@ -160,10 +160,10 @@ def _any(graph: nx.DiGraph[Place]) -> list[Place]:
         return []
 
 
-Enter = Callable[[Run, dict[int, list[Place]]], dict[int, list[tuple[Instruction, str]]]]
+Enter = Callable[[LevelRun, dict[int, list[Place]]], dict[int, list[tuple[Instruction, str]]]]
 
 
-def deadlock(run: Run, enter: Enter) -> Finding:
+def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
     """The finding for a run that is stuck; `enter` tells where devices stand inside the units they are blocked at."""
     stuck = Stuck(run)
     blocked = stuck.blocked()
@@ -179,13 +179,13 @@ def deadlock(run: Run, enter: Enter) -> Finding:
         for device, places in blocked.items()
     }
     involved = [*(run.item(e.blocked).instruction for e in cycle), *(run.item(e.partner).instruction for e in cycle)]
-    causes, mended = cause(run, cycle, roots), _untied(run, cycle)
-    step = parted(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
+    causes, mended = cause_of_deadlock(run, cycle, roots), _untied(run, cycle)
+    step = innermost_branch(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
     if step is not None:
         (device, number), missing = roots[0]
         site = run.item((device, number))
         rows.append(predicate_row(step, device, missing))
-        causes, mended = (causes[0], cause_of(site, step)), repair_of(site, step)
+        causes, mended = (causes[0], cause_in_branch(site, step)), repair_in_branch(site, step)
     return Finding(
         "infeed_starved" if causes[0] == "STARVED" else "deadlock",
         _message(run, cycle, roots),
@@ -200,7 +200,7 @@ def deadlock(run: Run, enter: Enter) -> Finding:
     )
 
 
-def _roots(run: Run, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple[int, ...]]]:
+def _roots(run: LevelRun, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple[int, ...]]]:
     """Blocked items that miss somebody who will never come, or an item of the infeed."""
     found = []
     for places in blocked.values():
@@ -211,7 +211,7 @@ def _roots(run: Run, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple
     return found
 
 
-def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> str:
+def _message(run: LevelRun, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> str:
     if cycle:
         calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"
@@ -223,7 +223,7 @@ def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ..
     return f"{devices_text(missing)} never come{'s' * (len(missing) == 1)} to {partner_name(run, place)}"
 
 
-def partner_name(run: Run, place: Place) -> str:
+def partner_name(run: LevelRun, place: Place) -> str:
     """What others would have to come to: the collective itself, the other half of a channel."""
     item = run.item(place)
     start = start_of(item.instruction) if item.kind == "done" else None
@@ -233,11 +233,11 @@ def partner_name(run: Run, place: Place) -> str:
     return str(item) if other is None else f"{other} of {fact(item.instruction)}, which {item} waits for"
 
 
-def _around(run: Run, place: Place) -> str:
+def _around(run: LevelRun, place: Place) -> str:
     return where(run.item(place).path)
 
 
-def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, str]] | None) -> Row:
+def _row(run: LevelRun, stuck: Stuck, place: Place, inner: list[tuple[Instruction, str]] | None) -> Row:
     device, item = place[0], run.item(place)
     text = " and ".join(each for _, each in inner) if inner else str(item)
     partners: dict[str, list[int]] = {}
@@ -254,7 +254,7 @@ def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, st
     return Row((device,), f"stops at {text}", _fact(run, place), stands.source, waits)
 
 
-def _fact(run: Run, place: Place) -> str:
+def _fact(run: LevelRun, place: Place) -> str:
     item = run.item(place)
     if item.kind == "unit":
         return ""
@@ -262,7 +262,7 @@ def _fact(run: Run, place: Place) -> str:
     return fact(item.instruction, place[0], peer)
 
 
-def _wait(run: Run, edge: Edge) -> Wait:
+def _wait(run: LevelRun, edge: Edge) -> Wait:
     item, partner, at = run.item(edge.blocked), run.item(edge.partner), run.item(edge.at)
     behind = ""
     if edge.at != edge.partner:
@@ -272,8 +272,8 @@ def _wait(run: Run, edge: Edge) -> Wait:
     return Wait(edge.blocked[0], item.instruction, edge.partner[0], partner.instruction, REASONS[item.kind], behind)
 
 
-def _untied(run: Run, cycle: list[Edge]) -> str:
+def _untied(run: LevelRun, cycle: list[Edge]) -> str:
     if not cycle or run.level.skeletons[cycle[0].blocked[0]].given:
         return ""
     waits = [(run.item(edge.partner).instruction, run.item(edge.at).instruction, edge.at[0]) for edge in cycle]
-    return untied([wait for wait in waits if wait[0] is not wait[1]])
+    return untying_text([wait for wait in waits if wait[0] is not wait[1]])

@@ -16,7 +16,7 @@ from ...properties.sites import Site
 from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, OF_CHANNELS, SOURCE, EventKind, takes_item
 
 if TYPE_CHECKING:
-    from .run import Run
+    from .level_run import LevelRun
 
 
 @define(eq=False)
@@ -36,7 +36,7 @@ class Wire:
 class Joiner:
     """Makes the nodes of a run and the edges between devices."""
 
-    run: Run
+    run: LevelRun
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)

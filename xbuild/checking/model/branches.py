@@ -18,7 +18,7 @@ _THROUGH = ("convert", "copy", "reshape", "opt_barrier")
 DEEPEST = 4
 
 
-def parted(site: Site) -> Step | None:
+def innermost_branch(site: Site) -> Step | None:
     """The innermost branch that a place stands in."""
     return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
 
@@ -37,18 +37,18 @@ def decider_row(unit: Site, devices: Sequence[int]) -> Row:
 
 
 def _equation(instruction: Instruction) -> str:
-    expression = spelled(instruction)
+    expression = expression_text(instruction)
     return instruction.name if expression == instruction.name else f"{instruction.name} = {expression}"
 
 
-def cause_of(site: Site, step: Step) -> str:
+def cause_in_branch(site: Site, step: Step) -> str:
     """Why only some devices come to a place in a branch."""
-    decider = decides(step.instruction.operands[0])
+    decider = deciding_id(step.instruction.operands[0])
     what = "a collective" if collective_in(site.instruction) is not None else site.instruction.opcode.replace("_", "-")
     return f"{what} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
 
 
-def repair_of(site: Site, step: Step) -> str:
+def repair_in_branch(site: Site, step: Step) -> str:
     """The edit that brings all devices to a place in a branch."""
     name, conditional = site.instruction.name, step.instruction.name
     if collective_in(site.instruction) is None:
@@ -59,7 +59,7 @@ def repair_of(site: Site, step: Step) -> str:
     )
 
 
-def decides(predicate: Instruction) -> str:
+def deciding_id(predicate: Instruction) -> str:
     """What a predicate is computed from that no two devices share: `replica-id`; nothing where that is not seen."""
     stack, seen = [predicate], set[Instruction]()
     while stack:
@@ -72,7 +72,7 @@ def decides(predicate: Instruction) -> str:
     return ""
 
 
-def spelled(instruction: Instruction, depth: int = 0) -> str:
+def expression_text(instruction: Instruction, depth: int = 0) -> str:
     """A small expression: `(replica-id == 0)`; deeper parts by name."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in _BY_DEVICE:
@@ -82,9 +82,9 @@ def spelled(instruction: Instruction, depth: int = 0) -> str:
     if depth == DEEPEST:
         return instruction.name
     if opcode in _THROUGH:
-        return spelled(operands[0], depth + 1)
+        return expression_text(operands[0], depth + 1)
     if opcode == "compare":
-        left, right = (spelled(each, depth + 1) for each in operands)
+        left, right = (expression_text(each, depth + 1) for each in operands)
         return f"({left} {_SIGNS[instruction.attributes.direction]} {right})"
     return (
         instruction.name
@@ -94,4 +94,4 @@ def spelled(instruction: Instruction, depth: int = 0) -> str:
 
 
 def _parts(operands: tuple[Instruction, ...], depth: int) -> str:
-    return ", ".join(spelled(each, depth + 1) for each in operands)
+    return ", ".join(expression_text(each, depth + 1) for each in operands)

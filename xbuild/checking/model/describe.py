@@ -79,7 +79,7 @@ def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:
     return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
 
 
-def untied(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
+def untying_text(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
     """What fixes an order that no schedule can change: one of these ties has to go."""
     told = [f"{late.name} from {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
     return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
@@ -91,7 +91,7 @@ def row(devices: Iterable[int], site: Site, peer: int | None = None) -> Row:
     return Row(found, str(site), fact(site.instruction, found[0], peer), site.instruction.source)
 
 
-def absent(devices: Iterable[int], text: str) -> Row:
+def absent_row(devices: Iterable[int], text: str) -> Row:
     """Devices that have not got what others count on."""
     return Row(tuple(devices), text)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import LOOPS, Path, Step, acts, communicates, steps
+from ...properties.effects import LOOPS, Path, Step, communicates, communicates_itself, steps
 from .verdict import Order
 
 Choose: TypeAlias = Callable[[Instruction, Path], int | None]
@@ -16,7 +16,7 @@ UNITS = ("conditional", *LOOPS)
 _ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if any, which is silent; of one by its body
 
 
-def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
+def flattened_step(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
     """The one computation that a run of it comes to, where that is known and communicates."""
     if instruction.opcode not in _ENTERED or not any(map(communicates, instruction.called)):
         return None
@@ -28,9 +28,9 @@ def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None
     return step if step is not None and communicates(step.computation) else None
 
 
-def waits(instruction: Instruction, path: Path, choose: Choose) -> bool:
+def is_item(instruction: Instruction, path: Path, choose: Choose) -> bool:
     """Whether a device may have to wait there: it acts, or is a loop or conditional of which nobody knows what runs."""
-    if acts(instruction):
+    if communicates_itself(instruction):
         return True
     if instruction.opcode not in UNITS or not any(map(communicates, instruction.called)):
         return False

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from attrs import define, evolve, frozen
 
-from ..deadlock.examine import Examination
-from ..deadlock.run import World
+from ..deadlock.level_run import World
+from ..deadlock.levels import LevelStage
 from ..model.verdict import Orders
 from .choices import Scenario
 from .scenarios import Outcomes, Scenarios
@@ -31,7 +31,7 @@ class Candidates:
     """The orders of programs that are simulated, one after the other until the programs end in all scenarios."""
 
     world: World
-    levels: Examination
+    levels: LevelStage
     scenarios: Scenarios
 
     @cached_property

@@ -12,7 +12,7 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import Path, branch_name, communicates, notable, steps
 from ...properties.sites import Site
 from ..dataflow.analysis import key_of
-from ..dataflow.control import Control
+from ..dataflow.decisions import Decisions
 from ..model.flattening import UNITS
 from ..model.program import Class, Program, devices_text
 from ..model.scans import slices_of
@@ -74,7 +74,7 @@ class Choices:
     """All choices of the programs; `trips` are the numbers of trips that are known."""
 
     program: Program
-    control: Control
+    decisions: Decisions
     every: list[Choice] = field(factory=list)
     trips: set[int] = field(factory=set)
     at: dict[tuple[int, Hashable], int] = field(factory=dict)  # which choice it is at a place of a device
@@ -106,18 +106,18 @@ class Choices:
 
     def turns_at(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
         """What is decided at a place time after time, or always; None where nobody knows."""
-        always = self.control.decided(device, instruction, path)
-        return self.control.turns(device, instruction, path) if always is None else (always,)
+        always = self.decisions.decided(device, instruction, path)
+        return self.decisions.turns(device, instruction, path) if always is None else (always,)
 
     def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
         """The branches that may be taken there, where that is known."""
-        number = self.control.values.decided(device, site.instruction, site.path)
-        is_steady = number is None or self.control.values.is_steady(number, site.path)
-        key = self.control.decider(device, site) or (each.module, site.key, self.control.label(device, site))
+        number = self.decisions.values.decided(device, site.instruction, site.path)
+        is_steady = number is None or self.decisions.values.is_steady(number, site.path)
+        key = self.decisions.decider(device, site) or (each.module, site.key, self.decisions.label(device, site))
         at = known.setdefault((key, is_steady), len(self.every))
         if at == len(self.every):
             self.every.append(Choice(site, is_steady, [], {}, set()))
-        ways = self.control.ways(device, site.instruction, site.path) or frozenset()
+        ways = self.decisions.ways(device, site.instruction, site.path) or frozenset()
         is_first = not self.every[at].places
         self.every[at].ways = {*ways, *self.every[at].ways} if ways and (is_first or self.every[at].ways) else set()
         place = device, key_of(site.instruction, site.path)

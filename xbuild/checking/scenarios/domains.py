@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from attrs import define
 
 from ...properties.waiting import TAKEN
-from ..deadlock.run import World
+from ..deadlock.level_run import World
 from .choices import Choice, Scenario, Value
 from .simulate import ALL, Counts, EventKey, TooLongError
 

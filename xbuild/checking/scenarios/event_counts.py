@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import LOOPS, Path, Step, acts, steps
-from ..dataflow.control import Control
-from ..deadlock.run import World
+from ...properties.effects import LOOPS, Path, Step, communicates_itself, steps
+from ..dataflow.decisions import Decisions
+from ..deadlock.level_run import World
 from ..model.flattening import UNITS
-from .simulate import Event, EventKey, Need, Tracer, order_of
+from .simulate import Event, EventKey, Need, Tracer, communicating_order
 
 
 class UnknownError(Exception):
     """Only the run can tell how often a place is come to."""
 
 
-def lacks(world: World, control: Control) -> bool:
+def is_short_by_counts(world: World, decisions: Decisions) -> bool:
     """Whether, in whatever order, a device needs what another does too seldom; not where only the run can tell."""
     try:
-        found = {device: _Count(world, control, device) for device in world.program.devices}
+        found = {device: _Count(world, decisions, device) for device in world.program.devices}
     except UnknownError:
         return False
     return any(found[other].done[key] < need for each in found.values() for other, key, need in each.needs())
@@ -33,7 +33,7 @@ class _Count:
     """One device: how often it does what, and of each one event."""
 
     world: World
-    control: Control
+    decisions: Decisions
     device: int
     done: Counter[EventKey] = field(factory=Counter)
     _events: dict[EventKey, Event] = field(factory=dict)
@@ -41,7 +41,7 @@ class _Count:
 
     def __attrs_post_init__(self) -> None:
         each = self.world.program.class_of[self.device]
-        self._tracer = Tracer(self.world, self.device, order_of(each), lambda *_: 0)
+        self._tracer = Tracer(self.world, self.device, communicating_order(each), lambda *_: 0)
         self._run(each.module.entry, (), 1)
 
     def needs(self) -> Iterator[Need]:
@@ -53,7 +53,7 @@ class _Count:
     def _run(self, computation: Computation, path: Path, times: int) -> None:
         for instruction in self._tracer.walk(computation):
             assert isinstance(instruction, Instruction)
-            if acts(instruction):
+            if communicates_itself(instruction):
                 for event in self._tracer.at(instruction, path):
                     self.done[event.does] += times
                     if event.members:
@@ -78,10 +78,10 @@ class _Count:
 
     def _decided(self, instruction: Instruction, path: Path, times: int) -> dict[int, int]:
         """How often it is decided in which way."""
-        number = self.control.decided(self.device, instruction, path)
+        number = self.decisions.decided(self.device, instruction, path)
         if number is not None:
             return {number: times}
-        turns = self.control.turns(self.device, instruction, path)
+        turns = self.decisions.turns(self.device, instruction, path)
         if turns is None or len(turns) != times:
             raise UnknownError
         return Counter(turns)

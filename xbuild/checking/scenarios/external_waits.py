@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, TRANSFERS, acts, has_side_effect, notable
+from ...properties.effects import FEEDS, TRANSFERS, communicates_itself, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
 from ...properties.waiting import events_of
-from ..deadlock.run import World
+from ..deadlock.level_run import World
 from ..model.describe import finding, named
 from ..model.program import Class, devices_text
 from ..model.verdict import Finding
@@ -86,4 +86,4 @@ def _has_side_effect(computation: Computation) -> bool:
 def _meets(instruction: Instruction) -> bool:
     """Whether other devices take part in it, or in what it calls."""
     sites = (site.instruction for called in instruction.called for site in sites_of(called))
-    return any(i.opcode not in FEEDS for i in (*((instruction,) if acts(instruction) else ()), *sites))
+    return any(i.opcode not in FEEDS for i in (*((instruction,) if communicates_itself(instruction) else ()), *sites))

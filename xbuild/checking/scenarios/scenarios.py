@@ -15,8 +15,8 @@ from ...process.deadline import ask
 from ...properties.effects import Path
 from ...properties.waiting import TAKEN
 from ..dataflow.analysis import key_of
-from ..dataflow.control import Control
-from ..deadlock.run import World
+from ..dataflow.decisions import Decisions
+from ..deadlock.level_run import World
 from ..model.program import Class, Program
 from .choices import Choice, Choices, Scenario, Value
 from .domains import Domains, alike
@@ -27,10 +27,10 @@ from .simulate import (
     TooLongError,
     Tracer,
     Walk,
-    never,
-    order_of,
-    stopping,
-    totals,
+    communicating_order,
+    event_totals,
+    is_short_of_events,
+    standing_events,
 )
 
 Traces: TypeAlias = dict[int, tuple[Event, ...]]
@@ -46,7 +46,7 @@ class Scenarios:
     """The choices of a program, and the scenarios that they make."""
 
     world: World
-    control: Control
+    decisions: Decisions
     found: Choices = field(init=False)
     _domains: Domains = field(init=False)
     _work: int = 0
@@ -54,7 +54,7 @@ class Scenarios:
     _walks: dict[tuple[Program, Class], Walk] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.found = found = Choices(self.world.program, self.control)
+        self.found = found = Choices(self.world.program, self.decisions)
         self._domains = Domains(self.world, found.every, frozenset(found.trips), self._totals)
 
     @property
@@ -80,7 +80,7 @@ class Scenarios:
         return len(self.enumerated) == self.count and not self._domains.is_rough
 
     def _totals(self, scenario: Scenario) -> Counts:
-        return totals(self.traces(self.world, scenario))
+        return event_totals(self.traces(self.world, scenario))
 
     def _enumerate(self, domains: Sequence[Sequence[Value]]) -> list[Scenario]:
         """The scenarios: first those in which all choices are alike; of too many those in which one choice differs."""
@@ -119,7 +119,7 @@ class Scenarios:
         key = world.program, device, tuple(scenario[at] for at in self.found.of[device])
         if key not in self._traces:
             each = world.program.class_of[device]
-            walk = self._walks.setdefault((world.program, each), order_of(each))
+            walk = self._walks.setdefault((world.program, each), communicating_order(each))
             self._traces[key] = Tracer(world, device, walk, self.decide(scenario)(device)).events()
         return self._traces[key]
 
@@ -132,7 +132,7 @@ class Scenarios:
 
     def standing(self, world: World, scenario: Scenario) -> dict[int, Event]:
         """Where devices stop in a scenario."""
-        return stopping(self.traces(world, scenario))
+        return standing_events(self.traces(world, scenario))
 
     def _followed(self, world: World, scenario: Scenario) -> dict[int, Event]:
         """Where devices stop, as long as that is worth finding out."""
@@ -144,7 +144,7 @@ class Scenarios:
     def is_hopeless(self, scenario: Scenario) -> bool:
         """Whether it cannot end, in whatever order: somebody waits for what comes too seldom."""
         try:
-            return never(self.traces(self.world, scenario))
+            return is_short_of_events(self.traces(self.world, scenario))
         except TooLongError:
             return False
 

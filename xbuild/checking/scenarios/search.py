@@ -14,15 +14,24 @@ from attrs import define, evolve, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import LOOPS, Path, acts, communicates, notable, remembered, steps, talks
+from ...properties.effects import (
+    LOOPS,
+    Path,
+    communicates,
+    communicates_anywhere,
+    communicates_itself,
+    notable,
+    remembered,
+    steps,
+)
 from ...properties.order import linear
 from ...properties.sites import reached, sites
 from ...properties.waiting import COMPLETING, POSTING, SILENT, in_sequence
 from ..dataflow.analysis import Key, key_of
+from ..deadlock.level_run import World
 from ..deadlock.orders import arranged
-from ..deadlock.run import World
 from ..model.verdict import Orders
-from .simulate import ALL, Decide, Event, EventKey, Open, TooLongError, Tracer, Walk, order_of
+from .simulate import ALL, Decide, Event, EventKey, Open, TooLongError, Tracer, Walk, communicating_order
 
 Place: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
 Chosen: TypeAlias = dict[Place, tuple[Instruction, ...]]  # what of the rest comes first
@@ -44,14 +53,14 @@ class Parts:
 
 
 @remembered
-def parts(computation: Computation) -> Parts:
+def order_parts(computation: Computation) -> Parts:
     """The parts of a computation, in recorded order."""
     before: dict[Instruction, frozenset[Instruction]] = {}
     reach: dict[Instruction, frozenset[Instruction]] = {}
     last: dict[Hashable, Instruction] = {}
     for each in linear(computation) or ():
         needed = {o for o in (*each.operands, *each.control) if reach.get(o)}
-        if talks(each) and each.opcode not in SILENT:
+        if communicates_anywhere(each) and each.opcode not in SILENT:
             sequences = _sequences(each)
             needed |= {last[sequence] for sequence in sequences if sequence in last}
             last |= dict.fromkeys(sequences, each)
@@ -68,7 +77,7 @@ def parts(computation: Computation) -> Parts:
 def _sequences(instruction: Instruction) -> list[Hashable]:
     """The sequences in which it keeps its recorded order beyond dependencies; of a call those inside it."""
     inside = (site.instruction for called in instruction.called for site in sites(called))
-    found = map(in_sequence, (instruction,) if acts(instruction) else inside)
+    found = map(in_sequence, (instruction,) if communicates_itself(instruction) else inside)
     return [sequence for sequence in found if sequence is not None]
 
 
@@ -84,7 +93,7 @@ class Search:
     def __attrs_post_init__(self) -> None:
         for each in self.world.program.classes:
             self._count(each.module.entry, ())
-            if any(sum(map(talks, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
+            if any(sum(map(communicates_anywhere, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
                 self.gave_up = True
 
     def _count(self, computation: Computation, path: Path) -> None:
@@ -92,7 +101,7 @@ class Search:
         self._once.setdefault(computation, set()).add(key_of(computation.root, path))
         for instruction in notable(computation):
             for step in steps(instruction):
-                if communicates(step.computation) and not acts(instruction):
+                if communicates(step.computation) and not communicates_itself(instruction):
                     self._count(step.computation, (*path, step))
 
     def order(self, scenarios: Sequence[Scenario]) -> Mapping[int, Orders] | None:
@@ -159,7 +168,7 @@ def _walk(
     computation: Computation, order: Callable[[], tuple[Instruction, ...]], choose: Callable[[Instruction], None]
 ) -> Iterator[Instruction | tuple[Instruction, ...]]:
     """A run of a computation in an order of its rest; the options where that has an end."""
-    has = parts(computation)
+    has = order_parts(computation)
     done: set[Instruction] = set()
     place = 0
     while True:
@@ -202,7 +211,7 @@ class _Attempt:
         world = self.search.world
         self.done[ALL] = Counter()
         for device, each in world.program.class_of.items():
-            walk = order_of(each) if each.given else self._free(device)
+            walk = communicating_order(each) if each.given else self._free(device)
             self.tracers[device] = Tracer(world, device, walk, self.scenario(device))
             self.done[device] = Counter()
         traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
@@ -279,7 +288,7 @@ class _Attempt:
         return sorted(levels, key=lambda each: each[0])
 
     def _level(self, device: int, instruction: Instruction, path: Path) -> int:
-        if not acts(instruction):
+        if not communicates_itself(instruction):
             return ENTERED
         tracer = self.tracers[device]
         probe = evolve(tracer, counts=Counter(tracer.counts))

@@ -10,11 +10,20 @@ from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import START_OF, Path, Step, acts, collective_in, start_of, steps, talks
+from ...properties.effects import (
+    START_OF,
+    Path,
+    Step,
+    collective_in,
+    communicates_anywhere,
+    communicates_itself,
+    start_of,
+    steps,
+)
 from ...properties.sites import Site
 from ...properties.waiting import CHANNEL, COLLECTIVE, FEED, SOURCE, SUPPLIED, EventKind, events_of
 from ..dataflow.analysis import key_of
-from ..deadlock.run import World
+from ..deadlock.level_run import World
 from ..model.flattening import UNITS
 from ..model.program import Class
 
@@ -68,7 +77,7 @@ class Open:
 Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
 
 
-def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
+def standing_events(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
     """Where devices stop; none where all end."""
     done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
@@ -85,7 +94,7 @@ def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
     return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
-def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
+def event_totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
     """What each device does in all."""
     found: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
@@ -94,19 +103,19 @@ def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
     return found
 
 
-def never(traces: Mapping[int, Sequence[Event]]) -> bool:
+def is_short_of_events(traces: Mapping[int, Sequence[Event]]) -> bool:
     """Whether a device needs what another does too seldom, in whatever order."""
-    done = totals(traces)
+    done = event_totals(traces)
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
-def order_of(each: Class) -> Walk:
+def communicating_order(each: Class) -> Walk:
     """All that communicates, in the order that binds, or the recorded."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
     def walk(computation: Computation) -> tuple[Instruction, ...]:
         if computation not in known:
-            known[computation] = tuple([i for i in each.order(computation) if talks(i)])
+            known[computation] = tuple([i for i in each.order(computation) if communicates_anywhere(i)])
         return known[computation]
 
     return walk
@@ -138,7 +147,7 @@ class Tracer:
         for instruction in self.walk(computation):
             if isinstance(instruction, tuple):
                 yield Open(instruction, path)
-            elif acts(instruction):
+            elif communicates_itself(instruction):
                 self._step()
                 yield from self.at(instruction, path)
             else:

@@ -9,12 +9,12 @@ from attrs import define, frozen
 
 from ...properties.effects import collective_in, start_of
 from ...properties.sites import Site, collectives_of
-from ..deadlock.examine import Examination
-from ..deadlock.run import Place, World
+from ..deadlock.level_run import Place, World
+from ..deadlock.levels import LevelStage
 from ..model.flattening import UNITS
 from ..model.verdict import Finding, Orders, VerdictKind
 from .candidates import Candidate, Candidates
-from .event_counts import lacks
+from .event_counts import is_short_by_counts
 from .external_waits import external_wait_findings
 from .scenarios import Outcomes, Scenarios
 from .stops import Stops
@@ -38,7 +38,7 @@ class Conclusion:
     is_simulated: bool = True
 
 
-def conclude(world: World, levels: Examination) -> Conclusion:
+def conclude(world: World, levels: LevelStage) -> Conclusion:
     """The conclusion for programs by what the levels found, by simulation where that leaves anything open."""
     waits = tuple(external_wait_findings(world))
     if not (levels.stuck or levels.found or levels.fills or waits):
@@ -46,7 +46,7 @@ def conclude(world: World, levels: Examination) -> Conclusion:
     return ScenarioStage(world, levels).conclusion() or _by_levels(levels, (*levels.found, *waits))
 
 
-def _by_levels(levels: Examination, findings: tuple[Finding, ...]) -> Conclusion:
+def _by_levels(levels: LevelStage, findings: tuple[Finding, ...]) -> Conclusion:
     """What the levels and the external waits say by themselves."""
     if levels.stuck:
         return Conclusion("deadlock", tuple(levels.found), {}, is_simulated=False)
@@ -60,11 +60,11 @@ class ScenarioStage:
     """The simulation of all scenarios of programs of which the levels have found something."""
 
     world: World
-    levels: Examination
+    levels: LevelStage
 
     @cached_property
     def scenarios(self) -> Scenarios:
-        return Scenarios(self.world, self.levels.control)
+        return Scenarios(self.world, self.levels.decisions)
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -92,7 +92,7 @@ class ScenarioStage:
         """The conclusion where there are too many scenarios or orders to try all; None where the levels' stands."""
         if not self.levels.is_refused and not self.levels.fills and (best is None or best.outcomes.rank):
             return None  # the levels have told under which conditions it stops
-        if self._is_certain or (self.levels.is_refused and lacks(self.world, self.levels.control)):
+        if self._is_certain or (self.levels.is_refused and is_short_by_counts(self.world, self.levels.decisions)):
             return None
         left = [f for f in self.levels.found if f.kind == "data_dependent"]
         orders = {} if best is None else best.orders

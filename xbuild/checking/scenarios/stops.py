@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from ..deadlock.examine import Examination
-from ..deadlock.run import World
+from ..deadlock.level_run import World
+from ..deadlock.levels import LevelStage
 from ..model.describe import calls_text, finding
 from ..model.program import devices_text
 from ..model.verdict import Finding
@@ -20,7 +20,7 @@ from .simulate import Event
 class Stops:
     """The findings for scenarios that stop, by the levels where these are stuck too, else by the simulation."""
 
-    levels: Examination
+    levels: LevelStage
     scenarios: Scenarios
 
     def finding(self, world: World, scenario: Scenario) -> Finding:

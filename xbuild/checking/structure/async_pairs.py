@@ -26,7 +26,7 @@ from ..model.verdict import Finding
 Dones = Mapping[Instruction | None, list[Site]]
 
 
-def halves(each: Class) -> Iterator[Finding]:
+def async_pair_faults(each: Class) -> Iterator[Finding]:
     """Every fault of the starts and dones of a program."""
     yield from _disallowed(each, sites_of(each.module.entry))
     if all(map(_is_usual, reached(each.module.entry))):

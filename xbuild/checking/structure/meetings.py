@@ -16,10 +16,10 @@ from ...core.graph import Computation, Instruction, Module
 from ...properties.device_groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
 from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
-from ..model.describe import absent, finding, groups_text, named, nest_finding, payload
+from ..model.describe import absent_row, finding, groups_text, named, nest_finding, payload
 from ..model.program import Class, Program, devices_text
 from ..model.verdict import Finding
-from .pairs import faults_of_pairs
+from .pairs import pair_faults
 
 Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may come to a place
 
@@ -103,7 +103,7 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
+def collective_faults(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
     """Every fault of the collectives: of each alone, and between programs at places that `runs` says may be come to."""
     classes = program.freed().classes
     found: list[Finding] = []
@@ -122,7 +122,7 @@ def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
     pairs = getattr(collective.attributes, "source_target_pairs", None)
     if pairs is not None:
         what = "partition" if how == "cross_partition" else "device"
-        yield from faults_of_pairs(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
+        yield from pair_faults(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
         return
     what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
     lists = named_lists(getattr(collective.attributes, "replica_groups", ()), how, count)
@@ -254,7 +254,7 @@ def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Fin
                 f"{named(site.instruction)} of {devices_text(each.devices)} waits for {devices_text(lacking)}, "
                 "whose program has no such collective",
                 *((one.devices, place) for one, place in places),
-                rows=[absent(lacking, f"nothing that is {site.instruction.name}")],
+                rows=[absent_row(lacking, f"nothing that is {site.instruction.name}")],
                 cause_text="across programs a collective is known by a channel id that is unique, else by its name",
                 repair_text=f"add {site.instruction.name} to their program, or take them out of its groups",
             )

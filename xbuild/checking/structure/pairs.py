@@ -11,7 +11,7 @@ from ..model.describe import finding
 from ..model.verdict import Finding
 
 
-def faults_of_pairs(
+def pair_faults(
     devices: tuple[int, ...], site: Site, pairs: Pairs, count: int, what: str, named: Pairs | None = None
 ) -> Iterator[Finding]:
     """Pairs name what there is, each source once, each target once; `named`: those of which the first is asked."""

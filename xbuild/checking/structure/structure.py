@@ -14,10 +14,10 @@ from ...properties.sites import Site, reached
 from ..model.describe import finding, named
 from ..model.program import Class, Program
 from ..model.verdict import Finding
-from .async_pairs import halves
+from .async_pairs import async_pair_faults
 
 
-def structure(program: Program) -> list[Finding]:
+def structure_faults(program: Program) -> list[Finding]:
     """Every fault of a program by itself, each program once."""
     found: list[Finding] = [fault for each in program.classes for fault in _global(each)]
     if found:
@@ -28,7 +28,7 @@ def structure(program: Program) -> list[Finding]:
         broken = [*_cycles(each)]
         found = [*broken, *found]
         if not broken:
-            found += halves(each)
+            found += async_pair_faults(each)
     return found
 
 

@@ -11,10 +11,10 @@ from shape_inference import compatible
 from ...core.graph import Instruction
 from ...properties.effects import collective_in, nest, spelling, travelling
 from ...properties.sites import Site, collectives_of, transfers_of
-from ..model.describe import absent, calls_text, finding, nest_finding, payload
+from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import Class, Program, devices_text
 from ..model.verdict import Finding
-from .pairs import faults_of_pairs
+from .pairs import pair_faults
 
 OTHER = {"send": "recv", "recv": "send"}
 
@@ -67,7 +67,7 @@ class Transfers:
         return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
 
 
-def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
+def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
     """The channels with their peers, and every fault of them."""
     channels: dict[int, Channel] = {}
     classes = program.freed().classes
@@ -81,7 +81,7 @@ def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
             channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
     found: list[Finding] = [*_mixed(classes, channels)]
     for channel in channels.values():
-        if not _settled(channel):
+        if not _set_plain_peers(channel):
             found += _faults(program, channel)
     return Transfers(channels), found
 
@@ -105,7 +105,7 @@ def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Itera
                 )
 
 
-def _settled(channel: Channel) -> bool:
+def _set_plain_peers(channel: Channel) -> bool:
     """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
     sends, recvs = channel.halves["send"], channel.halves["recv"]
     if len(sends) != 1 or len(recvs) != 1:
@@ -128,7 +128,7 @@ def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
         yield from faults
         if faults:
             return
-    faults = [*_joined(program, channel)]
+    faults = [*_set_peers(program, channel)]
     yield from faults
     if not faults:
         yield from _disagreeing(channel)
@@ -170,7 +170,7 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
                 f"missing_{other}",
                 f"{calls} on channel {channel.number} {verb} no {other}",
                 *((half.devices, half.site) for half in halves),
-                rows=[absent(rest, f"no {other} on channel {channel.number}")],
+                rows=[absent_row(rest, f"no {other} on channel {channel.number}")],
                 cause_text=f"nobody takes what {halves[0].instruction.name} sends"
                 if role == "send"
                 else f"nobody sends to {halves[0].instruction.name}",
@@ -180,10 +180,10 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
 
 def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
     for half in (half for halves in channel.halves.values() for half in halves if half.pairs):
-        yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
+        yield from pair_faults(half.devices, half.site, half.pairs, len(program.devices), "device")
 
 
-def _joined(program: Program, channel: Channel) -> Iterator[Finding]:
+def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
     """Set the peers, and tell where the two halves do not name each other."""
     seen: set[str] = set()
     for role, place in (("send", 0), ("recv", 1)):
@@ -236,7 +236,7 @@ def _unfit(program: Program, channel: Channel, half: Half, role: str, device: in
         f"and its {OTHER[role]} {elsewhere.instruction.name} sits on {devices_text(elsewhere.devices)}",
         ((device,), half.site),
         (elsewhere.devices, elsewhere.site),
-        rows=[absent([peer], f"no {OTHER[role]} on channel {channel.number}")],
+        rows=[absent_row([peer], f"no {OTHER[role]} on channel {channel.number}")],
         repair_text=f"name the same pair of devices in {half.instruction.name} and {elsewhere.instruction.name}",
     )
 

@@ -43,7 +43,7 @@ class Level:
 
 
 @define(eq=False, slots=False)
-class Run:
+class LevelRun:
     """A run of a level; a node is an item of one device, or a meeting of several.
 
     The items of each device are numbered in a row, device after device; `together` has the nodes after these: what

@@ -13,19 +13,19 @@ from ...process.deadline import ask
 from ...properties.effects import LOOPS, Path, Step, communicates, steps
 from ...properties.sites import Site
 from ..dataflow.analysis import Key, key_of
-from ..dataflow.control import Control
+from ..dataflow.decisions import Decisions
 from ..model.verdict import Finding
-from .companions import companions, conflict
+from .companions import companion_conflict, companions
+from .level_run import Level, LevelRun, Place, World
 from .orders import Recorder
-from .run import Level, Place, Run, World
 from .skeleton import Skeleton, skeleton
-from .stuck import deadlock
+from .stuck import deadlock_finding
 
 Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation, and the calls that led there
 
 
 @define(eq=False)
-class Examination:
+class LevelStage:
     """The findings about control flow and order, and the order in which each device may run each computation.
 
     `is_forced`: dependencies alone leave one order of what communicates, or one program serves all. `fills`: a trip of
@@ -33,9 +33,9 @@ class Examination:
     """
 
     world: World
-    control: Control
+    decisions: Decisions
     found: list[Finding] = field(factory=list)
-    stuck: list[Run] = field(factory=list)
+    stuck: list[LevelRun] = field(factory=list)
     is_forced: bool = True
     fills: bool = False
     levels: list[Level] = field(factory=list)
@@ -52,15 +52,15 @@ class Examination:
         """Whether the levels found more than that data decide."""
         return bool(self.stuck) or any(found.kind != "data_dependent" for found in self.found)
 
-    def assuming(self, world: World, assumed: Mapping[Hashable, int]) -> Examination:
+    def assuming(self, world: World, assumed: Mapping[Hashable, int]) -> LevelStage:
         """The levels of these programs where some decisions, by device and place, are assumed."""
-        return Examination(world, self.control.assuming(assumed))
+        return LevelStage(world, self.decisions.assuming(assumed))
 
     def level(self, places: Places) -> None:
         """Run the items of these computations against each other, then what is inside their units."""
         ask()
-        skeletons, sets = self._settled(places)
-        conflicts = [fault for members in sets if (fault := conflict(skeletons, members)) is not None]
+        skeletons, sets = self._entered_level(places)
+        conflicts = [fault for members in sets if (fault := companion_conflict(skeletons, members)) is not None]
         self.found += conflicts
         self.is_forced &= not conflicts
         if not skeletons or conflicts:
@@ -69,19 +69,19 @@ class Examination:
         for members in sets:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
-    def _settled(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
+    def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
         """The items of a level and its units in sets, once every conditional whose branch is known is entered."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
             sets = companions(self.world, skeletons)
-            if not sum(self._choose(skeletons, members) for members in sets):
+            if not sum(self._enter(skeletons, members) for members in sets):
                 return skeletons, sets
 
-    def _choose(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
+    def _enter(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
         """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
-        branches = self._decided(members)
+        branches = self._decisions_of(members)
         known = zip(members, branches, strict=True)
         if not all(branch is not None and _is_entered(site, branch) for (_, site), branch in known):
             return False
@@ -89,9 +89,9 @@ class Examination:
             self._chosen.setdefault(device, {})[key_of(site.instruction, site.path)] = branch  # type: ignore[assignment]
         return True
 
-    def _decided(self, members: list[tuple[int, Site]]) -> list[int | None]:
-        asked = members[:1] if self.control.agree(members) else members
-        found = [self.control.decided(device, site.instruction, site.path) for device, site in asked]
+    def _decisions_of(self, members: list[tuple[int, Site]]) -> list[int | None]:
+        asked = members[:1] if self.decisions.agree(members) else members
+        found = [self.decisions.decided(device, site.instruction, site.path) for device, site in asked]
         return found if len(asked) == len(members) else found * len(members)
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
@@ -107,20 +107,20 @@ class Examination:
 
     def _run(self, level: Level, places: Places) -> None:
         self.levels.append(level)
-        self.fills = self.fills or (self.world.send_buffers > 0 and self._leaves(level))
+        self.fills = self.fills or (self.world.send_buffers > 0 and self._fills_buffers(level))
         if self._is_one_program(level):
             return
         self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
-        run = Run(self.world, level)
+        run = LevelRun(self.world, level)
         if not run.finished:
             self.stuck.append(run)
-            self.found.append(deadlock(run, self._inner))
+            self.found.append(deadlock_finding(run, self._inner))
             return
         for device, each in level.skeletons.items():
             computation, path = places[device]
             self.recorder.record(device, computation, len(path), each, run.order[device])
 
-    def _leaves(self, level: Level) -> bool:
+    def _fills_buffers(self, level: Level) -> bool:
         """Whether it is run again and again, and has more sends of a channel than recvs."""
         left = Counter[tuple[int, ...]]()
         for device, each in level.skeletons.items():
@@ -144,12 +144,12 @@ class Examination:
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
         """Whether devices go through a loop or conditional alike, and then what is inside."""
-        verdict = self.control.verdict(members)
-        if verdict is not None:
-            self.found.append(verdict)
+        finding = self.decisions.disagreement(members)
+        if finding is not None:
+            self.found.append(finding)
         inside: dict[str, dict[int, tuple[Computation, Path]]] = {}
         for device, site in members:
-            ways = self.control.ways(device, site.instruction, site.path)
+            ways = self.decisions.ways(device, site.instruction, site.path)
             for number, step in enumerate(steps(site.instruction)):
                 is_possible = ways is None or site.instruction.opcode != "conditional" or number in ways
                 if is_possible and communicates(step.computation):
@@ -157,7 +157,7 @@ class Examination:
         for places in inside.values():
             self.level(places)
 
-    def _inner(self, run: Run, blocked: Mapping[int, list[Place]]) -> dict[int, list[tuple[Instruction, str]]]:
+    def _inner(self, run: LevelRun, blocked: Mapping[int, list[Place]]) -> dict[int, list[tuple[Instruction, str]]]:
         """Where devices that are blocked at a unit stand inside it, at what misses its partner there."""
         units = {
             device: run.item(places[0]) for device, places in blocked.items() if run.item(places[0]).kind == "unit"
@@ -166,7 +166,7 @@ class Examination:
             return {}
         entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
-        inner = Run(self.world, Level(skeletons, _names(companions(self.world, skeletons))))
+        inner = LevelRun(self.world, Level(skeletons, _names(companions(self.world, skeletons))))
         standing: dict[int, list[Place]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)

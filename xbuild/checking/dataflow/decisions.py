@@ -17,17 +17,17 @@ from ..model.describe import finding, named
 from ..model.program import Program, devices_text
 from ..model.verdict import Finding
 from .analysis import key_of
-from .backward_slice import Needed, needed
+from .backward_slice import Needed, backward_slices
 from .cross_device_values import Values
 from .facts import Facts
-from .known import propagated
+from .known import propagate_constants
 from .replication import Uniformity, uniformity
 
 Member = tuple[int, Site]
 
 
 @define(eq=False)
-class Control:
+class Decisions:
     """What is known of predicates and trips, asked for only where something hangs on it."""
 
     program: Program
@@ -37,9 +37,9 @@ class Control:
     _facts: dict[Any, Facts] = field(factory=dict, init=False)
     _slices: list[Mapping[Module, Needed]] = field(factory=list, init=False)
 
-    def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
+    def assuming(self, assumed: Mapping[Hashable, int]) -> Decisions:
         """The same, where these places of devices decide in these ways."""
-        found = Control(self.program, assumed, self.values)
+        found = Decisions(self.program, assumed, self.values)
         found._agreements, found._facts, found._slices = self._agreements, self._facts, self._slices
         return found
 
@@ -68,15 +68,15 @@ class Control:
         """The facts of a device: found for all where they give each other what decides, else once for those alike."""
         module = self.program.class_of[device].module
         if not self._slices:
-            self._slices.append(needed(self.program, self.values.identity))
+            self._slices.append(backward_slices(self.program, self.values.identity))
         slices = self._slices[0]
         if any(each.collectives for each in slices.values()):
             if not self._facts:
-                self._facts |= propagated(self.program, self.values.identity, slices, self.program.devices)
+                self._facts |= propagate_constants(self.program, self.values.identity, slices, self.program.devices)
             return self._facts[device]
         key = module, device if slices[module].asks else None
         if key not in self._facts:
-            self._facts[key] = propagated(self.program, self.values.identity, slices, (device,))[device]
+            self._facts[key] = propagate_constants(self.program, self.values.identity, slices, (device,))[device]
         return self._facts[key]
 
     def agree(self, members: Sequence[Member]) -> bool:
@@ -112,7 +112,7 @@ class Control:
             self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 
-    def verdict(self, members: Sequence[Member]) -> Finding | None:
+    def disagreement(self, members: Sequence[Member]) -> Finding | None:
         """What there is to say of units that run together: nothing where they go alike."""
         if len(members) == 1 or self.agree(members):
             return None
