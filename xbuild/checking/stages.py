@@ -1,4 +1,4 @@
-"""The verdict before the run."""
+"""`check` and `schedule`: the stages of the static check, called in order, and the verdict made of their findings."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] 
 
 @frozen(eq=False)
 class _Check:
-    """One check of programs whose structure is right."""
+    """The stages after the structural ones, for programs without structural faults."""
 
     world: World
 
@@ -148,7 +148,7 @@ class _Check:
         return LevelStage(evolve(self.world, program=program, send_buffers=buffers), Decisions(program))
 
     def _in_recorded_order(self, torn: LevelStage) -> LevelStage:
-        """The recorded order where that or moves in it run; an order that leaves a call and enters it again is none."""
+        """The levels in the recorded order, or with moves in it, where the order found leaves and reenters a call."""
         program = self.world.program.ordered({})
         recorded = self._examine(program)
         if not recorded.stuck:
@@ -190,11 +190,11 @@ class _Check:
         )
 
     def _is_hopeless(self, free: LevelStage) -> bool:
-        """Whether what is stuck with no order given stays so, however the data decide."""
+        """Whether programs that are stuck in every order stay so in all scenarios."""
         return conclude(evolve(self.world, program=free.world.program), free).kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
-        """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
+        """The repair, if the repaired programs end by the scenario stage, too; it sees stops that the levels do not."""
         if mended is None:
             return mended
         program = self.world.program.ordered(mended.orders)
@@ -203,7 +203,7 @@ class _Check:
         return mended if is_mended or not concluded.is_simulated else None
 
     def _note(self, levels: LevelStage) -> str:
-        """From which capacity of send buffers on the program runs."""
+        """The note which capacity of send buffers makes the programs run, if one does."""
         kinds = {run.item(place).kind for run in levels.stuck for place in run.blocked()}
         if "send" in kinds and self.world.send_buffers == 0:
             for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):

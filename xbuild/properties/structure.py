@@ -1,4 +1,4 @@
-"""What a program is apart from its names: an order that follows from structure alone, and a digest of all of it.
+"""The structure of a program, without its names: a canonical order of instructions, and a digest of the whole.
 
 Two programs have one structure where they compute the same in the same way: opcodes, shapes, operands, attributes,
 called computations, control edges, counts of devices, sharding and what else is told to a compiler. Names, metadata,
@@ -96,7 +96,7 @@ class Structure:
         return value.plain() if isinstance(value, Shape | TupleShape) else value
 
     def shape(self, shape: AnyShape) -> str:
-        """The text of a shape without layout, made once for each."""
+        """The text of a shape without layout; kept, since shapes are shared."""
         if id(shape) not in self._shapes:
             self._shapes[id(shape)] = shape, repr(shape.plain())
         return self._shapes[id(shape)][1]

@@ -1,7 +1,7 @@
 """The waiting rules: which events each communicating instruction has, and which event each of them waits for.
 
-One table for the static checker and for logical time. The runtime states its rules itself, and so do the models of the
-tests: they are the check on this table.
+The static checker and logical time read this table. The runtime and the models of the tests state the same rules
+independently, so that tests can compare the table with them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EventKind:
     is_buffered: bool = False
 
     def needed(self, number: int, send_buffers: float) -> int:
-        """How many events of the kind that it awaits come before the event with this number, counted from 1."""
+        """How many events of the awaited kind come before the event with this number, counted from 1."""
         return number - int(min(send_buffers, number)) if self.is_buffered else number
 
 
@@ -108,10 +108,10 @@ COMPLETING = _opcodes({
 
 
 def in_sequence(instruction: Instruction) -> Hashable | None:
-    """What instructions share that keep their recorded order in every schedule; None where nothing holds it to one.
+    """The sequence that an instruction is in, whose order every schedule keeps; None where it is in none.
 
-    Each feed, each half of a channel, and a collective with itself where what holds it is called again: so the n-th
-    event of one kind is the same in every schedule.
+    A sequence is each feed, each half of a channel, and the calls of one collective: so the n-th event of a kind is
+    the same event in every schedule.
     """
     if instruction.opcode in FEEDS:
         return instruction.opcode

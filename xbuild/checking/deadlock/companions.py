@@ -1,4 +1,4 @@
-"""Loops and conditionals of several devices that run together, because what is inside them meets."""
+"""Companions: loops and conditionals of several devices that run together, since communication inside them matches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .skeleton import Skeleton
 
 
 def companions(world: World, skeletons: Mapping[int, Skeleton]) -> list[list[Place]]:
-    """The units of a level in sets: two are in one set where anything inside meets, directly or by others."""
+    """The units of a level in sets, joined where communication inside two units matches, directly or through others."""
     leader: dict[Place, Place] = {}
 
     def find(place: Place) -> Place:
@@ -35,7 +35,7 @@ def companions(world: World, skeletons: Mapping[int, Skeleton]) -> list[list[Pla
 
 
 def _meets(world: World, device: int, item: Site) -> Iterator[Hashable]:
-    """What tells whom a unit meets inside: channels with their ends, collectives with their groups."""
+    """Keys of the communication inside a unit: channels with both devices, collectives with their group."""
     program = world.program
     module = program.class_of[device].module
     for site in inside(item):
@@ -49,13 +49,13 @@ def _meets(world: World, device: int, item: Site) -> Iterator[Hashable]:
 
 
 def inside(unit: Site) -> Iterator[Site]:
-    """The communicating places of all that a loop or conditional calls."""
+    """The sites inside a loop or conditional."""
     for step in steps(unit.instruction):
         yield from sites(step.computation, (*unit.path, step))
 
 
 def companion_conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Finding | None:
-    """Two units of one device that would have to run as one."""
+    """The finding that two units of one device are companions; None where no two are."""
     seen: dict[int, Site] = {}
     for device, number in places:
         item = skeletons[device].items[number]

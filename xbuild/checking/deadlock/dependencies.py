@@ -1,4 +1,4 @@
-"""What each item of a level must come after by dependencies: a walk that carries the nearest items before a value."""
+"""Dependencies between the items of a level: a walk that keeps for each value the nearest items before it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Walk:
     _last: dict[Hashable, Front] = field(factory=dict)
 
     def links(self, computation: Computation, path: Path) -> Iterator[Front]:
-        """What every item and then every joint comes after, joints numbered on from the items."""
+        """The predecessors of every item and then of every joint; joints are numbered on from the items."""
         self.enter(computation, path, ())
         count = len(self.before)
         for front in (*self.before, *self.joints):
@@ -48,7 +48,7 @@ class Walk:
                 value[instruction] = front
 
     def _come_to(self, instruction: Instruction, path: Path, front: Front) -> Front:
-        """Enter the items of an instruction; what its users come after."""
+        """Enter the items of an instruction; the front that its users come after."""
         first, step = len(self.before), flattened_step(instruction, path, self.choose)
         if step is not None:
             self.enter(step.computation, (*path, step), front)
@@ -62,7 +62,7 @@ class Walk:
         return (first,)
 
     def _joined(self, fronts: Iterable[Front]) -> Front:
-        """All of these; where they are many, a joint that stands for them."""
+        """The union of fronts; where it is large, a joint that stands for it."""
         some = [front for front in fronts if front]
         if len(some) <= 1:
             return some[0] if some else ()

@@ -1,4 +1,4 @@
-"""Level by level through the programs of all devices: run each level without values, and tell what goes wrong in it."""
+"""The level stage: the programs of all devices are run level by level without values; what is stuck is a finding."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation
 
 @define(eq=False)
 class LevelStage:
-    """The findings about control flow and order, and the order in which each device may run each computation.
+    """The findings of all levels, and the order in which each device may run each computation.
 
-    `is_forced`: dependencies alone leave one order of what communicates, or one program serves all. `fills`: a trip of
-    a loop sends more than it takes, so that buffers have room for some trips only.
+    `is_forced`: dependencies leave one order of the items, or one order serves all devices. `fills`: a trip of a loop
+    sends more than is received, so that buffers have room for some trips only.
     """
 
     world: World
@@ -49,15 +49,15 @@ class LevelStage:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the levels found more than that data decide."""
+        """Whether the levels found a deadlock or an error, not only conditions on data."""
         return bool(self.stuck) or any(found.kind != "data_dependent" for found in self.found)
 
     def assuming(self, world: World, assumed: Mapping[Hashable, int]) -> LevelStage:
-        """The levels of these programs where some decisions, by device and place, are assumed."""
+        """The levels of these programs under assumed decisions, by device and site."""
         return LevelStage(world, self.decisions.assuming(assumed))
 
     def level(self, places: Places) -> None:
-        """Run the items of these computations against each other, then what is inside their units."""
+        """Run one level, then the levels inside its units."""
         ask()
         skeletons, sets = self._entered_level(places)
         conflicts = [fault for members in sets if (fault := companion_conflict(skeletons, members)) is not None]
@@ -70,7 +70,7 @@ class LevelStage:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
     def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
-        """The items of a level and its units in sets, once every conditional whose branch is known is entered."""
+        """The items of a level and the sets of its companions, after flattening all units with known decisions."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
@@ -79,7 +79,7 @@ class LevelStage:
                 return skeletons, sets
 
     def _enter(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
-        """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
+        """Flatten companions whose decisions are all known and run their inside at most once; whether that is so."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
         branches = self._decisions_of(members)
         known = zip(members, branches, strict=True)
@@ -95,7 +95,7 @@ class LevelStage:
         return found if len(asked) == len(members) else found * len(members)
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
-        """The items of a computation on a device; the same object for devices that do the same."""
+        """The items of a computation on a device; one object for all devices with the same items."""
         each, chosen = self.world.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
@@ -121,7 +121,7 @@ class LevelStage:
             self.recorder.record(device, computation, len(path), each, run.order[device])
 
     def _fills_buffers(self, level: Level) -> bool:
-        """Whether it is run again and again, and has more sends of a channel than recvs."""
+        """Whether the level is inside a loop, and has more sends of a channel than recvs."""
         left = Counter[tuple[int, ...]]()
         for device, each in level.skeletons.items():
             for item in each.items:
@@ -134,7 +134,7 @@ class LevelStage:
         return any(count > 0 for count in left.values())
 
     def _is_one_program(self, level: Level) -> bool:
-        """Whether all devices have the same items and only collectives: any one order of them serves all."""
+        """Whether all devices have the same items, collectives alone, so that any order of them serves all devices."""
         if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.world.program.devices):
             return False
         items = next(iter(level.skeletons.values())).items
@@ -143,7 +143,7 @@ class LevelStage:
         )
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
-        """Whether devices go through a loop or conditional alike, and then what is inside."""
+        """Check that companions decide alike, and then the levels inside them."""
         finding = self.decisions.disagreement(members)
         if finding is not None:
             self.found.append(finding)
@@ -158,7 +158,7 @@ class LevelStage:
             self.level(places)
 
     def _inner(self, run: LevelRun, blocked: Mapping[int, list[Place]]) -> dict[int, list[tuple[Instruction, str]]]:
-        """Where devices that are blocked at a unit stand inside it, at what misses its partner there."""
+        """For devices that are blocked at a unit, the items inside it at which they wait."""
         units = {
             device: run.item(places[0]) for device, places in blocked.items() if run.item(places[0]).kind == "unit"
         }
@@ -178,7 +178,7 @@ class LevelStage:
 
 
 def _is_entered(unit: Site, number: int) -> bool:
-    """Whether what is inside of a unit counts as standing around it: it runs once, or not at all."""
+    """Whether the inside of a unit with this decision is flattened into the level: it runs once, or not at all."""
     if unit.instruction.opcode == "conditional":
         return True
     *condition, _ = steps(unit.instruction)
@@ -186,7 +186,7 @@ def _is_entered(unit: Site, number: int) -> bool:
 
 
 def _first_inside(unit: Site) -> tuple[Step, Path]:
-    """What of a unit communicates: of a loop the body if it does, of a conditional the first branch that does."""
+    """The communicating callee of a unit: the body of a loop, else its condition; the first such branch."""
     inner = [step for step in steps(unit.instruction) if communicates(step.computation)]
     step = inner[-1] if unit.instruction.opcode in LOOPS else inner[0]
     return step, (*unit.path, step)

@@ -1,4 +1,4 @@
-"""The smallest edit of a given schedule that makes it safe: moves of one instruction each, every one checked."""
+"""Repair of a given schedule: the fewest moves of single instructions after which it runs, each move checked."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def find_repair(program: Program, levels: LevelStage, free: LevelStage, examine:
 
 
 def most_tries(levels: LevelStage, most: int) -> int:
-    """How often a check of this size may be done again."""
+    """How often a check of this size may be repeated."""
     nodes = sum(len(run.members) for run in levels.stuck)
     return max(1, min(most, MOST_NODES // (nodes + 1)))
 
 
 def _progress(levels: LevelStage) -> float:
-    """How far it runs: for ever where nothing is stuck."""
+    """How many nodes of the stuck levels are done; infinite where none is stuck."""
     return sum(run.done.count(True) for run in levels.stuck) if levels.stuck else float("inf")
 
 
 def _edits(program: Program, run: LevelRun) -> Iterator[_Edit]:
-    """For each edge of the cycle: what is waited for, before that at which its device stands."""
+    """For each edge of the cycle the move of the item that is waited for before the item at which its device stands."""
     stuck = Stuck(run)
     seen: set[Move] = set()
     for edge in stuck.cycle(stuck.edges(stuck.blocked())):
@@ -98,7 +98,7 @@ def _edit(program: Program, run: LevelRun, late: Place, early: Place) -> _Edit |
 
 
 def moved_before(order: Order, moved: Instruction, before: Instruction) -> Order | None:
-    """The order with one instruction, and what it needs, before another; None where others that talk would move."""
+    """The order with one instruction and its dependencies before another; None where other communication would move."""
     place = {instruction: n for n, instruction in enumerate(order)}
     first = place[before]
     group: set[Instruction] = set()
@@ -130,7 +130,7 @@ def _entries(program: Program) -> dict[int, Order]:
 
 
 def _whole(given: Program, whole: Program) -> Repair:
-    """The order that was found from scratch, where single moves do not lead there."""
+    """The repair that is a whole new order, where single moves do not lead to one that runs."""
     schedule, before = _entries(whole), _entries(given)
     changed = [device for device, order in schedule.items() if order != before[device]]
     order = [i.name for i in schedule[changed[0]] if communicates_anywhere(i)] if changed else []

@@ -1,4 +1,4 @@
-"""A level at which nobody can go on: where each device stands, who waits for whom, the shortest cycle, the cause."""
+"""The finding for a level that is stuck: where each device stands, the shortest cycle of waits, the cause."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class Edge:
 
 @define(eq=False)
 class Stuck:
-    """A run that has come to a stop before its end."""
+    """A run of a level that is stuck."""
 
     run: LevelRun
     _late: dict[int, list[Place]] = field(factory=dict)
     _missed: dict[int, str] = field(factory=dict)
 
     def late(self, node: int) -> list[Place]:
-        """Of those who have a node the items that others on their devices have to come before."""
+        """The items of a node that are not ready: predecessors on their device are not done."""
         if node not in self._late:
             self._late[node] = [member for member in self.run.members[node] if not self.run.is_ready(member)]
         return self._late[node]
 
     def missed(self, node: int) -> str:
-        """Who never comes to a node, in words; nothing where nobody is missed."""
+        """The words for devices that never arrive at a node; empty where none is missing."""
         if node not in self._missed:
             missing = self.run.missing(node)
             never = f"{devices_text(missing)}, which never come{'s' * (len(missing) == 1)} to it" if missing else ""
@@ -62,14 +62,14 @@ class Stuck:
         return self._missed[node]
 
     def blocked(self) -> dict[int, list[Place]]:
-        """The items of each device that are ready and miss others: one, in a given order."""
+        """The items of each device that are ready and wait for other devices; in a given order at most one."""
         found: dict[int, list[Place]] = {}
         for place in self.run.blocked():
             found.setdefault(place[0], []).append(place)
         return found
 
     def partners(self, place: Place) -> Iterator[Place]:
-        """What a blocked item waits for on other devices."""
+        """The items of other devices that a blocked item waits for."""
         run, node = self.run, self.run.node(place)
         needs = [*run.needs.get(node, ())]
         while needs:
@@ -88,7 +88,7 @@ class Stuck:
                         yield Edge(place, partner, at)
 
     def _stands_before(self, partner: Place, blocked: list[Place]) -> Place | None:
-        """The blocked item that keeps its device from coming to the partner."""
+        """The blocked item before the partner on its device."""
         skeleton = self.run.level.skeletons[partner[0]]
         if partner in blocked:
             return partner
@@ -201,7 +201,7 @@ def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
 
 
 def _roots(run: LevelRun, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple[int, ...]]]:
-    """Blocked items that miss somebody who will never come, or an item of the infeed."""
+    """Blocked items that wait for devices that never arrive, or for an item of the infeed."""
     found = []
     for places in blocked.values():
         for place in places:
@@ -224,7 +224,7 @@ def _message(run: LevelRun, cycle: list[Edge], roots: list[tuple[Place, tuple[in
 
 
 def partner_name(run: LevelRun, place: Place) -> str:
-    """What others would have to come to: the collective itself, the other half of a channel."""
+    """The words for what a blocked item waits for: the collective, the other half of a channel."""
     item = run.item(place)
     start = start_of(item.instruction) if item.kind == "done" else None
     if start is not None:

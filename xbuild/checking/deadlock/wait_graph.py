@@ -34,7 +34,7 @@ class Wire:
 
 @define(eq=False)
 class Joiner:
-    """Makes the nodes of a run and the edges between devices."""
+    """The construction of the nodes of a run and of the edges between devices."""
 
     run: LevelRun
     meets: dict[Hashable, int] = field(factory=dict)
@@ -46,7 +46,7 @@ class Joiner:
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
     def join(self) -> dict[int, int]:
-        """Make them; the number of the first item of each device."""
+        """Make nodes and edges; the node of the first item of each device."""
         skeletons, found, count = self.run.level.skeletons, {}, 0
         for device, skeleton in skeletons.items():
             found[device] = count
@@ -81,7 +81,7 @@ class Joiner:
         self.dones.setdefault(self._meeting_key(device, Site(item.path, start)), []).append(self._node(device, number))
 
     def _new(self) -> int:
-        """A node beside those of the items."""
+        """A new node that is no item of one device."""
         node = len(self.run.pending)
         self.run.pending.append(0)
         self.run.together[node] = []
@@ -142,7 +142,7 @@ class Joiner:
                 self.run.require(done, hub)
 
     def _gathered(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
-        """A collective waits for who has only started it, too."""
+        """Edges of a collective: it waits for all members, also those that have started it."""
         here = {*starts, *(device for device, _ in self.run.together[node])}
         if len(group) > len(here):
             self.run.never(node, [device for device in group if device not in here])
@@ -150,7 +150,7 @@ class Joiner:
             self.run.require(node, start)
 
     def _hub(self, starts: Mapping[int, int], group: Sequence[int]) -> int:
-        """A node that no device has: all members have started."""
+        """A hub, a node without members: done once all devices of the group have started."""
         hub = self._new()
         for member in group:
             if member in starts:
@@ -168,7 +168,7 @@ class Joiner:
                 self._wait(nodes[at_once:], wire.nodes[event.awaits], wire.device(event.awaits))
 
     def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
-        """Each waits for the one at its place; those that find none, for a device that will not come."""
+        """Each node waits for the need with its number; where there is none, for a device that never arrives."""
         for node, need in zip(nodes, needs, strict=False):
             self.run.require(node, need)
         for node in nodes[len(needs) :]:

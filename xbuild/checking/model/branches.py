@@ -1,4 +1,4 @@
-"""Devices that part at a conditional: its predicate as the reader wrote it, what to say of it, and what mends it."""
+"""Words for devices that take different branches: the predicate as written, the cause, and the repair."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEEPEST = 4
 
 
 def innermost_branch(site: Site) -> Step | None:
-    """The innermost branch that a place stands in."""
+    """The innermost branch that a site stands in."""
     return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
 
 
@@ -31,7 +31,7 @@ def predicate_row(step: Step, here: int, missing: tuple[int, ...]) -> Row:
 
 
 def decider_row(unit: Site, devices: Sequence[int]) -> Row:
-    """What decides in a conditional: `compare.1 = (n > 0)`, `decides conditional.2`"""
+    """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`"""
     predicate = unit.instruction.operands[0]
     return Row(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
 
@@ -42,14 +42,14 @@ def _equation(instruction: Instruction) -> str:
 
 
 def cause_in_branch(site: Site, step: Step) -> str:
-    """Why only some devices come to a place in a branch."""
+    """The sentence why only some devices come to a site in a branch."""
     decider = deciding_id(step.instruction.operands[0])
     what = "a collective" if collective_in(site.instruction) is not None else site.instruction.opcode.replace("_", "-")
     return f"{what} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
 
 
 def repair_in_branch(site: Site, step: Step) -> str:
-    """The edit that brings all devices to a place in a branch."""
+    """The sentence which edit brings all devices to a site in a branch."""
     name, conditional = site.instruction.name, step.instruction.name
     if collective_in(site.instruction) is None:
         return f"move {name} and its done out of {conditional}, or put the other half where the same devices come to it"
@@ -60,7 +60,7 @@ def repair_in_branch(site: Site, step: Step) -> str:
 
 
 def deciding_id(predicate: Instruction) -> str:
-    """What a predicate is computed from that no two devices share: `replica-id`; nothing where that is not seen."""
+    """The id that a predicate is computed from, such as `replica-id`; empty where it is computed from none."""
     stack, seen = [predicate], set[Instruction]()
     while stack:
         instruction = stack.pop()
@@ -73,7 +73,7 @@ def deciding_id(predicate: Instruction) -> str:
 
 
 def expression_text(instruction: Instruction, depth: int = 0) -> str:
-    """A small expression: `(replica-id == 0)`; deeper parts by name."""
+    """The expression of a value: `(replica-id == 0)`; operands deeper than `DEEPEST` by name."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in _BY_DEVICE:
         return _BY_DEVICE[opcode]

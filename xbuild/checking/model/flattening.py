@@ -1,4 +1,4 @@
-"""What of a computation counts as standing around it: calls, and loops and conditionals of which it is known."""
+"""Which callees are flattened into the caller's level, and which instructions are items of a level."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if 
 
 
 def flattened_step(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
-    """The one computation that a run of it comes to, where that is known and communicates."""
+    """The call that is flattened: the one computation that runs, where that is known and communicates."""
     if instruction.opcode not in _ENTERED or not any(map(communicates, instruction.called)):
         return None
     branch = choose(instruction, path) if instruction.opcode in UNITS else 0
@@ -29,7 +29,7 @@ def flattened_step(instruction: Instruction, path: Path, choose: Choose) -> Step
 
 
 def is_item(instruction: Instruction, path: Path, choose: Choose) -> bool:
-    """Whether a device may have to wait there: it acts, or is a loop or conditional of which nobody knows what runs."""
+    """Whether an instruction is an item: it communicates, or is a loop or conditional whose decision is unknown."""
     if communicates_itself(instruction):
         return True
     if instruction.opcode not in UNITS or not any(map(communicates, instruction.called)):

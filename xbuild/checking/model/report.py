@@ -1,4 +1,4 @@
-"""The text of a verdict: the sentence first, then where each device stands, the cycle, the cause, the repair."""
+"""The report of a verdict as text: the sentence, where each device stands, the cycle, the cause, the repair."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _labelled(verdict: Verdict, finding: Finding) -> Iterator[str]:
 
 
 def _rows(rows: tuple[Row, ...]) -> Iterator[str]:
-    """Each device's row; devices that do the same as one before are named with it."""
+    """The rows, one for each device; devices with equal rows are listed with the first of them."""
     alike: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         alike.setdefault(_alike(row), []).append(row)
@@ -79,7 +79,7 @@ def _rows(rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def _alike(row: Row) -> tuple[object, ...]:
-    """What devices have in common that do the same; whom they wait for differs, and so do the channel and its peer."""
+    """The key by which rows are equal; partners may differ, and so may the channel and peer of a waiting transfer."""
     is_transfer = row.fact.startswith("channel")
     return row.text, row.source, "" if row.waits and is_transfer else row.fact
 

@@ -1,4 +1,4 @@
-"""Which orders of the programs are simulated, and the one in which they end in most scenarios."""
+"""The orders in which programs are simulated, and the best of them: that in which they end in most scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decisions that data make: at which places, on which devices, and which of them are one."""
+"""Choices: the decisions that data make, by device and site; decisions of one value are one choice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 3
 
 @define(eq=False)
 class Choice:
-    """A decision that data make, on devices and at places that decide alike."""
+    """A decision that data make, at the sites and on the devices that decide alike."""
 
     site: Site
     is_steady: bool
@@ -39,11 +39,11 @@ class Choice:
 
     @property
     def most(self) -> float:
-        """The largest number that it can be."""
+        """The largest value that the choice can take."""
         return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
 
     def may_be(self, value: Value) -> bool:
-        """Whether it can be this number, or these by turns."""
+        """Whether the choice can take this value, or these by turns."""
         each = {value} if isinstance(value, int) else {*value}
         return max(each) <= self.most and (not self.ways or each <= self.ways)
 
@@ -71,7 +71,7 @@ class Choice:
 
 @define(eq=False)
 class Choices:
-    """All choices of the programs; `trips` are the numbers of trips that are known."""
+    """All choices of the programs; `trips` are the known trip counts of other loops."""
 
     program: Program
     decisions: Decisions
@@ -105,12 +105,12 @@ class Choices:
                 self._find(device, each, step.computation, (*path, step), known)
 
     def turns_at(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
-        """What is decided at a place time after time, or always; None where nobody knows."""
+        """The known decisions at a site, by turns or always the same; None where they are unknown."""
         always = self.decisions.decided(device, instruction, path)
         return self.decisions.turns(device, instruction, path) if always is None else (always,)
 
     def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
-        """The branches that may be taken there, where that is known."""
+        """Enter the choice of a site; the branches of a conditional that are possible, where that is known."""
         number = self.decisions.values.decided(device, site.instruction, site.path)
         is_steady = number is None or self.decisions.values.is_steady(number, site.path)
         key = self.decisions.decider(device, site) or (each.module, site.key, self.decisions.label(device, site))

@@ -1,7 +1,7 @@
-"""Which values of each choice are enumerated: every branch, and the trip counts at which the outcome may change.
+"""Domains: the values of each choice that are enumerated: every branch, and the trip counts that may matter.
 
-Those are the counts at which what a device does comes to as much as others do or have room for, and one more: between
-two of them nothing changes but how often the loop goes round.
+Those are 0, 1, 2, known counts, and the counts at which a device has as many events as other devices have, or have
+room for, and one more. Between two of them nothing changes but the number of trips.
 """
 
 from __future__ import annotations

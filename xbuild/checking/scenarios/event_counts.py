@@ -1,4 +1,4 @@
-"""What each device does in all, where all that decides is known: counted, and not gone through trip by trip."""
+"""Totals of events where all decisions are known: multiplied out, not simulated trip by trip."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .simulate import Event, EventKey, Need, Tracer, communicating_order
 
 
 class UnknownError(Exception):
-    """Only the run can tell how often a place is come to."""
+    """The number of times that a site is reached depends on data."""
 
 
 def is_short_by_counts(world: World, decisions: Decisions) -> bool:
-    """Whether, in whatever order, a device needs what another does too seldom; not where only the run can tell."""
+    """Whether in every order a device waits for more events than another has; False where counts depend on data."""
     try:
         found = {device: _Count(world, decisions, device) for device in world.program.devices}
     except UnknownError:
@@ -30,7 +30,7 @@ def is_short_by_counts(world: World, decisions: Decisions) -> bool:
 
 @define(eq=False)
 class _Count:
-    """One device: how often it does what, and of each one event."""
+    """The totals of one device by kind of event, and one event of each kind."""
 
     world: World
     decisions: Decisions
@@ -64,7 +64,7 @@ class _Count:
                         self._run(step.computation, (*path, step), count)
 
     def _entered(self, instruction: Instruction, path: Path, times: int) -> Iterator[tuple[Step, int]]:
-        """What it calls, and how often in all."""
+        """The callees of an instruction, and how often each runs in all."""
         every = [*steps(instruction)]
         decided = self._decided(instruction, path, times) if instruction.opcode in UNITS else {1: times}
         trips = sum(number * count for number, count in decided.items())
@@ -77,7 +77,7 @@ class _Count:
                 yield step, times
 
     def _decided(self, instruction: Instruction, path: Path, times: int) -> dict[int, int]:
-        """How often it is decided in which way."""
+        """How often each decision is made at a unit."""
         number = self.decisions.decided(self.device, instruction, path)
         if number is not None:
             return {number: times}

@@ -1,4 +1,4 @@
-"""What a program waits for that no device gives: items of the infeed, the end of a callback, a travelling state."""
+"""External waits: infeed items, callbacks of the host, and transfers whose context travels through a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DONES = frozenset(TRANSFERS.values())
 
 
 def external_wait_findings(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
-    """The conditions that only the run can tell, each in words; `asks`: whether a device comes to its infeed at all."""
+    """A finding for each wait that no device ends; `asks`: whether a device takes items of its infeed at all."""
     for each in world.program.freed().classes:
         yield from _infeeds(world, each, asks)
         yield from _callbacks(world, each)
@@ -34,7 +34,7 @@ def external_wait_findings(world: World, asks: Callable[[int], bool] = lambda de
 
 
 def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
-    """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
+    """The finding for infeeds without a stated number of items, or inside loops and conditionals."""
     places = [site for site in feeds_of(each.module.entry) if events_of(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
     if not repeated and (not places or world.infeed is not None):
@@ -55,7 +55,7 @@ def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator
 
 
 def _callbacks(world: World, each: Class) -> Iterator[Finding]:
-    """Functions of the host after which a device still has to meet another: who waits there may wait for ever."""
+    """The findings for callbacks before communication: devices that wait there wait for the callback."""
     computations = reached(each.module.entry)
     if len(world.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
         return
@@ -84,6 +84,6 @@ def _has_side_effect(computation: Computation) -> bool:
 
 
 def _meets(instruction: Instruction) -> bool:
-    """Whether other devices take part in it, or in what it calls."""
+    """Whether an instruction, or what it calls, communicates with devices."""
     sites = (site.instruction for called in instruction.called for site in sites_of(called))
     return any(i.opcode not in FEEDS for i in (*((instruction,) if communicates_itself(instruction) else ()), *sites))

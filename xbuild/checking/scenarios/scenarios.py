@@ -43,7 +43,7 @@ MOST_OWN = 512  # combinations of the choices of one device
 
 @define(eq=False, slots=False)
 class Scenarios:
-    """The choices of a program, and the scenarios that they make."""
+    """The scenarios of a program, and their simulations."""
 
     world: World
     decisions: Decisions
@@ -63,12 +63,12 @@ class Scenarios:
 
     @cached_property
     def enumerated(self) -> list[Scenario]:
-        """The scenarios that are looked at."""
+        """The scenarios that are simulated."""
         return self._enumerate(self._values)
 
     @cached_property
     def count(self) -> int:
-        """How many there are in all."""
+        """The number of combinations of all values."""
         return math.prod(map(len, self._values))
 
     @cached_property
@@ -96,7 +96,7 @@ class Scenarios:
         return max(1, min(MOST_SCENARIOS, MOST_EVENTS // max(events, len(self.world.program.devices))))
 
     def decide(self, scenario: Scenario) -> Callable[[int], Decide]:
-        """How each device decides in a scenario."""
+        """The decisions of each device in a scenario."""
         return lambda device: lambda *place: self._decide(scenario, device, *place)
 
     def _decide(self, scenario: Scenario, device: int, instruction: Instruction, path: Path, turn: int) -> int:
@@ -108,11 +108,11 @@ class Scenarios:
         return 0 if not turns else turns[min(turn, len(turns) - 1)]
 
     def assumed(self, scenario: Scenario) -> dict[Hashable, int]:
-        """The choices of a scenario that stay the same."""
+        """The decisions of a scenario that are the same each time, by device and site."""
         return {place: value for place, at in self.found.at.items() if isinstance(value := scenario[at], int)}
 
     def traces(self, world: World, scenario: Scenario) -> Traces:
-        """What each device does. Raises TooLongError."""
+        """The events of each device in a scenario. Raises TooLongError."""
         return {device: self._trace(world, device, scenario) for device in world.program.devices}
 
     def _trace(self, world: World, device: int, scenario: Scenario) -> tuple[Event, ...]:
@@ -124,32 +124,32 @@ class Scenarios:
         return self._traces[key]
 
     def ends(self, world: World, scenario: Scenario) -> bool:
-        """Whether it ends; what is too long to follow counts as ending."""
+        """Whether a scenario ends; one that is too long to simulate counts as ending."""
         try:
             return not self.standing(world, scenario)
         except TooLongError:
             return True
 
     def standing(self, world: World, scenario: Scenario) -> dict[int, Event]:
-        """Where devices stop in a scenario."""
+        """The events at which devices stop in a scenario."""
         return standing_events(self.traces(world, scenario))
 
     def _followed(self, world: World, scenario: Scenario) -> dict[int, Event]:
-        """Where devices stop, as long as that is worth finding out."""
+        """The same, within the budget of all simulations. Raises TooLongError."""
         self._work += sum(map(len, self.traces(world, scenario).values()))
         if self._work > MOST_WORK:
             raise TooLongError
         return self.standing(world, scenario)
 
     def is_hopeless(self, scenario: Scenario) -> bool:
-        """Whether it cannot end, in whatever order: somebody waits for what comes too seldom."""
+        """Whether a scenario ends in no order: a device waits for more events than another has."""
         try:
             return is_short_of_events(self.traces(self.world, scenario))
         except TooLongError:
             return False
 
     def is_starved(self) -> bool:
-        """Whether a device, however it decides, asks for more items than its infeed has."""
+        """Whether a device takes more items than its infeed has, whatever its decisions."""
         try:
             return any(map(self._starves, self.world.program.devices if self.world.infeed is not None else ()))
         except TooLongError:
@@ -170,7 +170,7 @@ class Scenarios:
         return True
 
     def outcomes(self, world: World) -> Outcomes | None:
-        """How runs end in the orders of this world; None where that is too much to find out."""
+        """The outcome of the scenarios in the orders of these programs; None where simulation would take too long."""
         good: Scenario | None = None
         bad: Scenario | None = None
         try:
@@ -197,7 +197,7 @@ class Scenarios:
             return True
 
     def condition(self, good: Scenario, bad: Scenario, same: Callable[[Scenario], bool]) -> tuple[str, Scenario]:
-        """What of a scenario that stops makes it stop in the `same` way, in words, and that scenario."""
+        """The choices that make a scenario stop in the `same` way in words, and a scenario with these alone changed."""
         for number, value in enumerate(good):
             closer = (*bad[:number], value, *bad[number + 1 :])
             if same(closer):
@@ -208,19 +208,19 @@ class Scenarios:
 
 @frozen
 class Outcomes:
-    """A scenario that ends, and one that does not, where there are such."""
+    """The outcome of all scenarios: one that ends and one that stops, where there are such."""
 
     good: Scenario | None
     bad: Scenario | None
 
     @property
     def rank(self) -> int:
-        """2 where all end, 1 where some do, 0 where none does."""
+        """2 where all scenarios end, 1 where some do, 0 where none does."""
         return 0 if self.good is None else 2 if self.bad is None else 1
 
 
 def _few(domains: Sequence[Sequence[Value]]) -> Iterator[Scenario]:
-    """All choices alike, then one that differs from the others."""
+    """Scenarios in which all choices are alike, then those in which one choice differs."""
     yield from alike(domains)
     for scenario in alike(domains):
         for place, domain in enumerate(domains):

@@ -1,7 +1,7 @@
-"""An order of each free program with which it ends in given scenarios: all of them are tried, as far as they differ.
+"""Search for orders in which the programs end in given scenarios: backtracking over the orders of what communicates.
 
-What only posts goes as early as it can, and what only waits for a value as late: neither keeps anybody from going on,
-so that where any order ends, one of this form does. What is left to choose is the order of the rest.
+Posting instructions go as early as they can and completing ones as late as they can: neither keeps another device
+from going on, so where any order ends, one of this form does. The order of the rest is searched.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ POSSIBLE, ENTERED, WAITING = range(3)
 
 @frozen(eq=False)
 class Parts:
-    """What communicates in a computation: what each comes after, what goes early, what goes late, what is left."""
+    """The communicating instructions of a computation: their predecessors, those that go early or late, the rest."""
 
     before: Mapping[Instruction, frozenset[Instruction]]
     early: frozenset[Instruction]
@@ -54,7 +54,7 @@ class Parts:
 
 @remembered
 def order_parts(computation: Computation) -> Parts:
-    """The parts of a computation, in recorded order."""
+    """The parts of a computation for the search, in recorded order."""
     before: dict[Instruction, frozenset[Instruction]] = {}
     reach: dict[Instruction, frozenset[Instruction]] = {}
     last: dict[Hashable, Instruction] = {}
@@ -75,7 +75,7 @@ def order_parts(computation: Computation) -> Parts:
 
 
 def _sequences(instruction: Instruction) -> list[Hashable]:
-    """The sequences in which it keeps its recorded order beyond dependencies; of a call those inside it."""
+    """The sequences in which an instruction keeps its recorded order beyond dependencies; of a call those inside it."""
     inside = (site.instruction for called in instruction.called for site in sites(called))
     found = map(in_sequence, (instruction,) if communicates_itself(instruction) else inside)
     return [sequence for sequence in found if sequence is not None]
@@ -83,7 +83,7 @@ def _sequences(instruction: Instruction) -> list[Hashable]:
 
 @define(eq=False)
 class Search:
-    """The search in one program; `gave_up` once it has taken too many steps to go on."""
+    """The search for orders of one program; `gave_up` once it has taken too many steps."""
 
     world: World
     gave_up: bool = False
@@ -97,7 +97,7 @@ class Search:
                 self.gave_up = True
 
     def _count(self, computation: Computation, path: Path) -> None:
-        """Each place from which a computation is run."""
+        """Collect the paths on which each computation is reached."""
         self._once.setdefault(computation, set()).add(key_of(computation.root, path))
         for instruction in notable(computation):
             for step in steps(instruction):
@@ -105,7 +105,7 @@ class Search:
                     self._count(step.computation, (*path, step))
 
     def order(self, scenarios: Sequence[Scenario]) -> Mapping[int, Orders] | None:
-        """Orders in which the programs end in all of these scenarios."""
+        """Orders in which the programs end in all of these scenarios; None where none was found."""
         stack: list[tuple[Chosen, int]] = [({}, 0)]
         while stack and not self.gave_up:
             ask()
@@ -134,7 +134,7 @@ class Search:
         self.gave_up = self.gave_up or self._steps > MOST_STEPS
 
     def owner(self, device: int) -> Hashable:
-        """Who has an order of its own: a device, or where one program serves all, that program."""
+        """The key of an order: a device, or the program where one serves all devices."""
         program = self.world.program
         return program.class_of[device].module if program.spmd else device
 
@@ -167,7 +167,7 @@ class Search:
 def _walk(
     computation: Computation, order: Callable[[], tuple[Instruction, ...]], choose: Callable[[Instruction], None]
 ) -> Iterator[Instruction | tuple[Instruction, ...]]:
-    """A run of a computation in an order of its rest; the options where that has an end."""
+    """A walk of a computation in an order of its rest; where the order ends, the instructions that may come next."""
     has = order_parts(computation)
     done: set[Instruction] = set()
     place = 0
@@ -196,7 +196,7 @@ def _walk(
 
 @define(eq=False)
 class _Attempt:
-    """One run in a scenario with what is chosen, until it ends, stops, or there is something to choose."""
+    """One simulation of a scenario in partial orders, until it ends, stops, or an order has to be extended."""
 
     search: Search
     scenario: Scenario
@@ -207,7 +207,7 @@ class _Attempt:
     heads: dict[int, Event | Open | None] = field(factory=dict)
 
     def run(self) -> tuple[Place, list[Instruction]] | None:
-        """None where it ends; else where to choose and between what, which is nothing where it stops."""
+        """None where the programs end; else the order to extend and its options, none where the programs stop."""
         world = self.search.world
         self.done[ALL] = Counter()
         for device, each in world.program.class_of.items():
@@ -242,7 +242,7 @@ class _Attempt:
         self.chosen[key] = (*self.chosen.get(key, ()), instruction)
 
     def _advance(self, device: int, trace: Iterator[Event | Open]) -> bool:
-        """Go on as far as possible; whether that was anywhere."""
+        """Advance a device as far as possible; whether it advanced at all."""
         moved = False
         while True:
             head = self.heads[device]
@@ -258,12 +258,12 @@ class _Attempt:
         return self.search.owner(device), head.path[-1].computation if head.path else entry
 
     def _is_open(self, device: int, head: Open) -> bool:
-        """Whether nothing is chosen yet: all that is chosen is done, or goes first."""
+        """Whether the order has no next instruction: none of the options is chosen."""
         chosen = self.chosen.get(self._key(device, head), ())
         return not any(option in chosen for option in head.options)
 
     def _greedy(self) -> bool:
-        """In one scenario, and where an order is followed once, what is possible is done at once: it keeps nobody."""
+        """Extend an order by a possible instruction, where it is run once in one scenario: that blocks no device."""
         for device, head in self.heads.items():
             if self.is_only and isinstance(head, Open):
                 key = self._key(device, head)
@@ -274,7 +274,7 @@ class _Attempt:
         return False
 
     def _branches(self) -> tuple[Place, list[Instruction]]:
-        """Where to choose, and between what: there where most is possible; nothing where no device has a choice."""
+        """The order to extend and its options: of possible ones the fewest; none where no device has options."""
         found: list[tuple[int, int, Place, list[Instruction]]] = []
         for device, head in self.heads.items():
             if isinstance(head, Open):
@@ -283,7 +283,7 @@ class _Attempt:
         return min(found, key=lambda each: each[:2])[2:] if found else (self._nowhere, [])
 
     def _options(self, device: int, head: Open) -> list[tuple[int, Instruction]]:
-        """What may come next, first what is possible, last what waits."""
+        """The options of a device: first those that are possible, last those that wait."""
         levels = ((self._level(device, each, head.path), each) for each in head.options)
         return sorted(levels, key=lambda each: each[0])
 

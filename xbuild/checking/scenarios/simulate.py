@@ -1,4 +1,4 @@
-"""A run without values, in one order and with every decision made: what each device does, step by step, to its end."""
+"""Simulation without values: the events of each device, in one order and one scenario, and where the devices stop."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ALL = -1  # no device: what devices do together
 
 
 class TooLongError(Exception):
-    """The run would have more events than are worth following."""
+    """The simulation would have more than `MOST_EVENTS` events."""
 
 
 @frozen
 class Event:
-    """A step of a device: what it does, what it needs of others; all together do what is `common`."""
+    """An event of a device: its key `does`, the events that it `needs`; `common` is a key counted over all devices."""
 
     site: Site
     does: EventKey
@@ -68,7 +68,7 @@ class Event:
 
 @frozen
 class Open:
-    """A place where it is not decided what comes next in a computation."""
+    """A point of a computation at which the order is not decided."""
 
     options: tuple[Instruction, ...]
     path: Path
@@ -78,7 +78,7 @@ Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instructi
 
 
 def standing_events(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
-    """Where devices stop; none where all end."""
+    """The event at which each device stops; empty where all devices end."""
     done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
     moved = True
@@ -95,7 +95,7 @@ def standing_events(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
 
 
 def event_totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
-    """What each device does in all."""
+    """The number of events of each device, by key."""
     found: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
         for event in events:
@@ -104,13 +104,13 @@ def event_totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
 
 
 def is_short_of_events(traces: Mapping[int, Sequence[Event]]) -> bool:
-    """Whether a device needs what another does too seldom, in whatever order."""
+    """Whether, in every order, a device needs more events than another has."""
     done = event_totals(traces)
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
 def communicating_order(each: Class) -> Walk:
-    """All that communicates, in the order that binds, or the recorded."""
+    """The communicating instructions of a computation, in the given or recorded order."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
     def walk(computation: Computation) -> tuple[Instruction, ...]:
@@ -123,7 +123,7 @@ def communicating_order(each: Class) -> Walk:
 
 @define
 class Tracer:
-    """The walk of one device through its program; an open place is met again until it is decided."""
+    """The walk of one device through its program; an open point is yielded again until its order is decided."""
 
     world: World
     device: int
@@ -137,7 +137,7 @@ class Tracer:
         return self.world.program.class_of[self.device]
 
     def events(self) -> tuple[Event, ...]:
-        """All of it, where every order is decided. Raises TooLongError."""
+        """All events, where every order is decided. Raises TooLongError."""
         return tuple(event for event in self.trace() if isinstance(event, Event))
 
     def trace(self) -> Iterator[Event | Open]:
@@ -161,7 +161,7 @@ class Tracer:
             raise TooLongError
 
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
-        """The calls that it makes, one after the other."""
+        """The calls that an instruction makes in this scenario, one after the other."""
         every = [*steps(instruction)]
         if instruction.opcode not in UNITS:
             yield from every

@@ -1,4 +1,4 @@
-"""Which collective of one program is which of another, who takes part, and what may be wrong with that."""
+"""Collectives across programs: their identities, and faults of groups, shapes, kinds and reducers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 
 @frozen(eq=False)
 class Identities:
-    """Collectives match by what they are, never by arrival.
+    """The identity by which collectives of several devices match; it does not depend on timing.
 
-    In one program for all that is the instruction and its call path; across programs a channel id that each has once,
-    else the names.
+    In one program for all devices it is the instruction and its call path; across programs a channel id that each
+    program has once, else the names.
     """
 
     unique: Mapping[Module, frozenset[int]]
@@ -53,7 +53,7 @@ def identities(program: Program) -> Identities:
 
 
 def unique_channels(module: Module) -> frozenset[int]:
-    """The channel ids that name one collective of the module, or the same in branches of which a run takes one."""
+    """The channel ids that name one collective of the module, or equal collectives in exclusive branches."""
     places: dict[int, dict[Instruction, list[Site]]] = {}
     for site in collectives_of(module.entry):
         channel = channel_of(site.instruction)
@@ -63,7 +63,7 @@ def unique_channels(module: Module) -> frozenset[int]:
 
 
 def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
-    """Whether these collectives do the same, and no run of what is around them comes to two of them."""
+    """Whether these collectives are equal, and stand in branches that exclude each other."""
     first, *rest = found
     if not all(_does_the_same(first, each) for each in rest):
         return False
@@ -72,7 +72,7 @@ def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
 
 
 def _exclude(a: Path, b: Path) -> bool:
-    """Whether two paths part at one conditional, into different branches."""
+    """Whether two paths enter different branches of one conditional."""
     for here, there in zip(a, b, strict=False):
         if here.instruction is not there.instruction:
             return False
@@ -104,7 +104,7 @@ def channel_of(instruction: Instruction) -> int | None:
 
 
 def collective_faults(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
-    """Every fault of the collectives: of each alone, and between programs at places that `runs` says may be come to."""
+    """Every fault of the collectives: of each alone, and between programs at sites that may run by `runs`."""
     classes = program.freed().classes
     found: list[Finding] = []
     for each in classes:
@@ -136,7 +136,7 @@ def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
 
 @functools.lru_cache(maxsize=1024)
 def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
-    """What is wrong with lists of ids, out of `count` replicas, partitions or devices; `covers`: all must be there."""
+    """The fault of lists of ids out of `count` replicas, partitions or devices; `covers`: every id must be listed."""
     ids = Counter(each for group in lists for each in group)
     for number, group in enumerate(lists):
         if not group:
@@ -154,7 +154,7 @@ def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
 
 
 def _wrong_size(program: Program, collective: Instruction) -> str | None:
-    """The size that an op demands of its groups: one for all, and what its attribute says."""
+    """The fault of group sizes: some ops demand one size, and the size that an attribute or operand says."""
     opcode, attributes = base_of(collective), collective.attributes
     if opcode not in SIZED:
         return None
@@ -173,7 +173,7 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
 
 
 def _between(program: Program, classes: tuple[Class, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
-    """What programs say of one collective agrees, and every member of a group has it."""
+    """Faults between programs: a collective with different attributes, and members of a group that lack it."""
     found: dict[Hashable, list[tuple[Class, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
@@ -207,7 +207,7 @@ def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]
 
 
 def _loops(path: Path) -> tuple[str, ...]:
-    """The loops around a collective, by kind: one in a branch may meet one outside, where that branch is taken."""
+    """The kinds of the loops around a collective; conditionals do not count: a branch may meet what stands outside."""
     return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
 
 
@@ -218,7 +218,7 @@ def _one(a: tuple[Class, Site], b: tuple[Class, Site]) -> str:
 
 
 def same_reducer(a: Computation | None, b: Computation | None) -> bool:
-    """Whether two computations do the same, whatever their names."""
+    """Whether two computations have the same structure."""
     return a is b or (a is not None and b is not None and _fingerprint(a) == _fingerprint(b))
 
 
@@ -239,7 +239,7 @@ def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
 
 
 def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
-    """Members of a group whose program does not have the collective."""
+    """The finding for members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
     seen: set[int] = set()  # groups by their first member, since they share nobody
     for each, site in places:

@@ -1,4 +1,4 @@
-"""What must hold in each program alone: no cycle, a schedule that its operands allow, a done for each start."""
+"""Faults of each program alone: cycles, schedules that violate dependencies, asynchronous pairs, global programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CUTS = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "SPMDFullTo
 
 
 def _global(each: Class) -> Iterator[Finding]:
-    """The first place of a program of all devices together that only XLA's partitioner could make one of each."""
+    """The first place that shows a program of all devices together, which XLA's partitioner has not split yet."""
     for computation in reached(each.module.entry):
         for instruction in computation.instructions:
             if instruction.opcode == "custom_call" and instruction.attributes.custom_call_target in _CUTS:
@@ -73,7 +73,7 @@ def _cycles(each: Class) -> Iterator[Finding]:
 
 
 def _cycle(computation: Computation) -> list[Instruction]:
-    """Instructions that need each other, each the operand of the one before it, the first of them of the last."""
+    """A cycle: each instruction is an operand or control predecessor of the one before it."""
     place = {instruction: n for n, instruction in enumerate(computation.instructions)}
     users, missing = predecessors(computation, place)
     ready = [n for n, count in enumerate(missing) if not count]
@@ -90,7 +90,7 @@ def _cycle(computation: Computation) -> list[Instruction]:
 
 
 def _orders(each: Class) -> Iterator[Finding]:
-    """A schedule that is given has every instruction once, after its operands and control predecessors."""
+    """Faults of a given schedule: instructions that are missing, repeated, or before what they depend on."""
     if not each.given:
         return
     for computation in reached(each.module.entry):

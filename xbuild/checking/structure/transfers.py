@@ -1,4 +1,4 @@
-"""Which send goes to which recv: the two halves of each channel, device by device, and what may be wrong with them."""
+"""Matching of sends and recvs: the peer of each half of a channel on each device, and the faults of channels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Half:
 
 @define(eq=False)
 class Channel:
-    """The sends and recvs of one channel id, and for each device that takes part the device at the other end."""
+    """The sends and recvs of one channel id, and the peer of each device that takes part."""
 
     number: int
     halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
@@ -87,7 +87,7 @@ def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
 
 
 def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
-    """A channel id belongs to a transfer or to collectives."""
+    """Faults of channel ids that a transfer and a collective share."""
     for each in classes:
         for site in collectives_of(each.module.entry):
             instruction = site.instruction
@@ -106,7 +106,7 @@ def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Itera
 
 
 def _set_plain_peers(channel: Channel) -> bool:
-    """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
+    """Set the peers of a faultless channel of one send and one recv on two devices; False for others."""
     sends, recvs = channel.halves["send"], channel.halves["recv"]
     if len(sends) != 1 or len(recvs) != 1:
         return False
@@ -135,7 +135,7 @@ def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
-    """One send and one recv instruction on a device; without pairs, one in all programs."""
+    """Faults of channels with several sends or recvs on a device, or, without pairs, in all programs."""
     for role, halves in channel.halves.items():
         distinct = list({half.instruction: half for half in halves}.values())
         clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
@@ -151,13 +151,13 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _clash(a: Half, b: Half) -> bool:
-    """Whether a device has both, or nothing tells them apart; a pipelined transfer begins twice, once in its loop."""
+    """Whether a device has both, or no pairs tell them apart; the two starts of a pipelined transfer do not clash."""
     is_pipelined = a.travels and b.travels and a.on == b.on
     return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
-    """Both halves are there; only the host outside of the programs may have the other."""
+    """Faults of channels with one half alone, unless the host has the other."""
     if channel.is_host_transfer and not (channel.halves["send"] and channel.halves["recv"]):
         return
     for role, other in OTHER.items():
@@ -184,7 +184,7 @@ def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
-    """Set the peers, and tell where the two halves do not name each other."""
+    """Set the peers of a channel; faults where the two halves do not name each other."""
     seen: set[str] = set()
     for role, place in (("send", 0), ("recv", 1)):
         for half in channel.halves[role]:
@@ -207,7 +207,7 @@ def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _only_home(channel: Channel, role: str) -> int | None:
-    """The device of the only half of this kind, where no pairs say more."""
+    """The device of the only half of this kind, for a channel without pairs."""
     homes = [device for half in channel.halves[role] for device in half.devices]
     return homes[0] if homes else None
 
@@ -257,7 +257,7 @@ def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int
 
 
 def _disagreeing(channel: Channel) -> Iterator[Finding]:
-    """The two halves pass one shape, say the same of the host, and stand at the same depth."""
+    """Faults of halves that differ in shape, host flag or call nest."""
     for send in channel.halves["send"]:
         for recv in channel.halves["recv"]:
             if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):
