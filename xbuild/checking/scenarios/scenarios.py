@@ -197,7 +197,7 @@ class Scenarios:
             return True
 
     def condition(self, good: Scenario, bad: Scenario, same: Callable[[Scenario], bool]) -> tuple[str, Scenario]:
-        """The choices that make a scenario stop in the `same` way in words, and a scenario with these alone changed."""
+        """The choices that make a scenario stop in the `same` way, in words, and a scenario with only these changed."""
         for number, value in enumerate(good):
             closer = (*bad[:number], value, *bad[number + 1 :])
             if same(closer):
