@@ -14,6 +14,7 @@ from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
+from .common_order import in_common_order
 from .dataflow.decisions import Decisions
 from .deadlock.level_run import World
 from .deadlock.levels import LevelStage
@@ -123,7 +124,13 @@ class _Check:
         if concluded.kind == "deadlock" and not concluded.is_simulated:
             return self._refused(levels)
         found = self._verdict(levels, concluded.kind, concluded.findings, concluded.orders)
-        return found if concluded.may_end else evolve(found, summary="")
+        found = found if concluded.may_end else evolve(found, summary="")
+        return in_common_order(found, self.world.program, self._runs)
+
+    def _runs(self, program: Program) -> bool:
+        """Whether a program whose orders are given runs to its end with all data."""
+        levels = self._examine(program)
+        return not levels.stuck and conclude(evolve(self.world, program=program), levels).kind == "ok"
 
     def _verdict(
         self, levels: LevelStage, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
