@@ -68,7 +68,7 @@ def check(
             with within(max_seconds):
                 return evolve(_verdict(asked), asked=asked)
         except DeadlineError:
-            if max_seconds is None:  # that of who calls
+            if max_seconds is None:  # the deadline is that of a caller
                 raise
             return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
 

@@ -20,7 +20,7 @@ def digest(*parts: Any) -> Digest:
 def canonical_order(computation: Computation, labels: Mapping[Instruction, Digest]) -> tuple[Instruction, ...]:
     """Parameters, then each effect, the root and unused code, each instruction after its operands."""
     found: dict[Instruction, None] = dict.fromkeys(computation.parameters)
-    if any(len(each.control) > 1 for each in computation.instructions):  # these have no order of their own
+    if any(len(each.control) > 1 for each in computation.instructions):  # control predecessors have no order
         labels = made_of(computation.instructions, labels, {})
     for effect in filter(has_effect, computation.instructions):
         _visit(effect, found, labels)

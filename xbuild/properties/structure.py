@@ -79,7 +79,7 @@ class Structure:
         kept = sorted((key, str(value)) for key, value in notes.items() if key not in UNSEEN) if notes else []
         values = [self.value(key, value) for key, value in instruction.attribute_values().items()]
         found = digest(instruction.opcode, self.shape(instruction.shape), instruction.segments, kept, *values)
-        if not notes:  # what the key has the ids of is kept, so that nothing else gets them
+        if not notes:  # kept, since the key has ids of these objects
             self._plain[key] = found, (instruction.shape, instruction.attributes)
         return found
 

@@ -15,7 +15,7 @@ from shape_inference import TupleShape
 from ..core.graph import Instruction
 from .effects import COLLECTIVES, DONE_OF, FEEDS, MEETS, START_OF, TRANSFERS
 
-# Within what events are counted, so that the n-th of one kind waits for the n-th of another.
+# The counters of events: within one of these, the n-th of one kind waits for the n-th of another.
 CHANNEL = "channel"  # a channel from one device to another; an event waits for the device at the other end
 COLLECTIVE = "collective"  # a collective and a group; an event waits for every member of the group
 FEED = "feed"  # the infeed of one device; an event waits for the host
@@ -93,13 +93,13 @@ def _opcodes(kinds: set[str]) -> frozenset[str]:
 
 _AWAITED = {event.awaits for events in EVENTS.values() for event in events}
 
-# Opcodes that wait for nobody, and for which nobody waits.
+# Opcodes without events: they wait for no device, and no device waits for them.
 SILENT = _opcodes({kind for kind, events in EVENTS.items() if not events})
 
-# Opcodes that wait for nobody, and for which others wait: to run one earlier keeps no device from going on.
+# Opcodes that wait for no device, and for which others wait: running one earlier blocks no device.
 POSTING = _opcodes({kind for kind, events in EVENTS.items() if events and not any(each.awaits for each in events)})
 
-# Opcodes that wait for devices, and for which no device waits: to run one later keeps no device from going on.
+# Opcodes that wait for devices, and for which no device waits: running one later blocks no device.
 COMPLETING = _opcodes({
     kind
     for kind, events in EVENTS.items()

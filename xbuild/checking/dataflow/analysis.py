@@ -20,7 +20,7 @@ from ...properties.effects import Path, steps
 from ...properties.order import linear
 from ..model.scans import parted, results_of, whole
 
-Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tuple
+Leaf: TypeAlias = Any  # the fact for one array or token; never a tuple
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 

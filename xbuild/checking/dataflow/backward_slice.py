@@ -39,7 +39,7 @@ class Needed:
 
     module: Module
     parts: dict[Instruction, set[Part]] = field(factory=dict, init=False)
-    asked: set[Instruction] = field(factory=set, init=False)  # collectives of which others need the result
+    asked: set[Instruction] = field(factory=set, init=False)  # collectives whose results are in other slices
     _wanted: dict[Computation, tuple[Instruction, ...]] = field(factory=dict, init=False)
     _callers: dict[Computation, list[tuple[Instruction, int]]] = field(factory=dict, init=False)
     _decides: dict[Computation, bool] = field(factory=dict, init=False)

@@ -43,9 +43,9 @@ from .readings import (
     widened,
 )
 
-MOST_ROUNDS = 16  # until all that a loop changes counts as unknown
+MOST_ROUNDS = 16  # of a loop, until all that it changes is unknown
 WIDENED = 3  # rounds after which bounds that still grow are given up
-MOST_SILENT = 5_000  # instructions of a scan in which nothing communicates, so that only its results may matter
+MOST_SILENT = 5_000  # instructions of a scan without communication, of which only results may matter
 
 
 @define(eq=False)
@@ -57,8 +57,8 @@ class Propagation:
     device: int
     facts: Facts = field(factory=Facts)
     _ids: tuple[int, int] = field(init=False)
-    _repeated: int = 0  # inside what runs any number of times, or perhaps not at all
-    _silent: int = 0  # inside a loop whose state does not stay yet
+    _repeated: int = 0  # loops and branches around the walk that may run any number of times
+    _silent: int = 0  # loops around the walk whose state is no fixpoint yet
     _alike: dict[Hashable, tuple[Leaf, Any]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Propagation:
         if made not in self._alike:
             found = open_result(instruction, operands, lambda given: self._value(instruction, given))
             reading = fresh(instruction.shape) if found is None else found
-            self._alike[made] = reading, operands  # what the marks have the ids of is kept
+            self._alike[made] = reading, operands  # kept, since the marks are ids
         return self._alike[made][0]
 
     def _meet(self, instruction: Instruction, operands: Sequence[Reading], path: Path) -> Walk:

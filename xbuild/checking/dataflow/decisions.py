@@ -88,7 +88,7 @@ class Decisions:
         places, walk = self._uniform(module)
         agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
         if agreement is None:
-            return not walk.gave_up  # the walk never comes there, so nothing runs it
+            return not walk.gave_up  # the analysis never reaches the site, so no run does
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
 
     def decider(self, device: int, site: Site) -> Hashable:

@@ -26,8 +26,8 @@ from ..structure.meetings import Identities
 from .lattice import Bounds, Leaf, bounded, is_value
 from .ranges import met_bounds
 
-MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
-ANY = "any"  # the turn of a device that may come any number of times
+MOST_STEPS = 200_000  # instructions evaluated on all devices; from half on, no loop trip by trip
+ANY = "any"  # the turn of a device that may arrive any number of times
 
 
 class ExhaustedError(Exception):

@@ -12,7 +12,7 @@ from ...core.graph import Instruction
 from .analysis import Key
 from .lattice import Leaf, bounds_of, possible
 
-MOST_WAYS = 64  # numbers of trips of one place that are kept apart
+MOST_WAYS = 64  # trip counts of one site
 
 
 @define(eq=False)

@@ -13,7 +13,7 @@ from .constant_propagation import Propagation
 from .exchange import AgainError, Exchange, ExhaustedError
 from .facts import Facts
 
-MOST_AGAIN = 8  # walks that are begun again, since a device brought more than one thing
+MOST_AGAIN = 8  # restarts, each because a device brought other operands than before
 
 
 def propagate_constants(

@@ -17,7 +17,7 @@ from shape_inference import AnyShape, Shape
 
 from ...running import Value, same
 
-MOST_AMONG = 8  # values that are told apart
+MOST_AMONG = 8  # possible values of a leaf
 
 Bounds: TypeAlias = tuple[int, int]
 Leaf: TypeAlias = Any  # None, an Open, a Promise, or a value

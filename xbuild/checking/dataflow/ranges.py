@@ -210,7 +210,7 @@ _OF_ANY: dict[str, Callable[[AnyShape], Bounds | None]] = {
     "count_leading_zeros": _bits,
     "is_finite": lambda shape: (0, 1),
 }
-_FROM = {  # operands of which each element of the result is one
+_FROM = {  # operands whose elements are the elements of the result
     **dict.fromkeys(("broadcast", "reshape", "transpose", "slice", "reverse", "copy", "gather", "dynamic_slice"), (0,)),
     "dynamic_update_slice": (0, 1),
     "pad": (0, 1),
@@ -247,7 +247,7 @@ def met_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds 
     if opcode in ("all_reduce", "reduce_scatter"):
         return _folded(collective.attributes.to_apply, found)
     if opcode in ("collective_permute", "collective_broadcast"):
-        return _hull([*found, (0, 0)])  # who is sent nothing gets zeros
+        return _hull([*found, (0, 0)])  # a device without a source gets zeros
     return _hull(found) if opcode in ("all_gather", "all_to_all") else None
 
 

@@ -20,7 +20,7 @@ from .exchange import Coming, Promise
 from .lattice import Leaf, Open, bounded, holds, is_value, join
 from .ranges import MOST_TRIED
 
-SHOWN = 64  # elements by which two operands are seen to be equal
+SHOWN = 64  # elements up to which equal values are recognised
 
 Walk: TypeAlias = Generator[Coming, None, Any]
 

@@ -41,7 +41,7 @@ def _meets(world: World, device: int, item: Site) -> Iterator[Hashable]:
     for site in inside(item):
         instruction, collective = site.instruction, collective_in(site.instruction)
         if collective is not None:
-            yield world.identity.of(module, site), program.group(collective, device)[0]  # groups share nobody
+            yield world.identity.of(module, site), program.group(collective, device)[0]  # groups are disjoint
         elif instruction.opcode in ("send", "recv"):
             peer = world.transfers.peer(instruction, device)
             if peer is not None:

@@ -18,7 +18,7 @@ from .skeleton import Skeleton
 from .wait_graph import Joiner
 
 Place = tuple[int, int]  # a device, and the number of an item on it
-# What goes first where nobody can go on in recorded order: what waits for nobody and lets others go on.
+# Kinds of items in the order in which they are taken out of recorded order: first those that unblock others.
 FIRST = (("recv", "start"), ("send", "outfeed"), ("send_done", "infeed", "unit"), ("recv_done", "done", "meet"))
 RANK = {kind: rank for rank, kinds in enumerate(FIRST) for kind in kinds}
 

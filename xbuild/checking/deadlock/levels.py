@@ -21,7 +21,7 @@ from .orders import Recorder
 from .skeleton import Skeleton, skeleton
 from .stuck import deadlock_finding
 
-Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation, and the calls that led there
+Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation, and the path to it
 
 
 @define(eq=False)
@@ -99,7 +99,7 @@ class LevelStage:
         each, chosen = self.world.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
-            known = {**chosen}  # what is chosen later does not count
+            known = {**chosen}  # without decisions that are entered later
             self._skeletons[key] = skeleton(
                 computation, path, each.order, lambda i, at: known.get(key_of(i, at)), given=each.given
             )

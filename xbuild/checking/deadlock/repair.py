@@ -15,8 +15,8 @@ from .level_run import LevelRun, Place
 from .levels import LevelStage
 from .stuck import Stuck
 
-MOST_TRIED = 64  # each is a whole check
-MOST_NODES = 400_000  # in all of these
+MOST_TRIED = 64  # repairs, each a run of all levels
+MOST_NODES = 400_000  # of all these runs
 SHOWN = 4
 
 Examine = Callable[[Program], LevelStage]

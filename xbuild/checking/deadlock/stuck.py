@@ -115,9 +115,7 @@ def _shortest(graph: nx.DiGraph[Place]) -> list[Place]:
     best: list[Place] = []
     for component in sorted(map(sorted, nx.strongly_connected_components(graph))):
         part = graph.subgraph(component)
-        starts = (
-            component[:1] if part.number_of_edges() == len(component) else component
-        )  # one ring: any start finds it
+        starts = component[:1] if part.number_of_edges() == len(component) else component  # a ring: any start finds it
         for node in starts:
             found = _through(part, node, len(best))
             if found and (not best or len(found) < len(best)):

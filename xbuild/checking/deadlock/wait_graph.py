@@ -91,10 +91,10 @@ class Joiner:
         world, collective = self.run.world, collective_in(site.instruction)
         assert collective is not None
         group = world.program.group(collective, device)
-        key = world.identity.of(world.program.class_of[device].module, site), group[0]  # groups share nobody
+        key = world.identity.of(world.program.class_of[device].module, site), group[0]  # groups are disjoint
         if not site.path:
             return (*key, 0), group
-        turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again
+        turns = self.turns.setdefault((device, key), {})  # a computation that is called twice arrives twice
         return (*key, turns.setdefault(site.key, len(turns))), group
 
     def _meeting(self, device: int, number: int, key: Hashable, group: tuple[int, ...]) -> None:

@@ -13,7 +13,7 @@ Choose: TypeAlias = Callable[[Instruction, Path], int | None]
 OrderOf: TypeAlias = Callable[[Computation], Order]
 
 UNITS = ("conditional", *LOOPS)
-_ENTERED = ("call", "fusion", *UNITS)  # a loop of no trip by its condition, if any, which is silent; of one by its body
+_ENTERED = ("call", "fusion", *UNITS)  # a loop of 0 trips runs its silent condition, if any; of 1 its body
 
 
 def flattened_step(instruction: Instruction, path: Path, choose: Choose) -> Step | None:

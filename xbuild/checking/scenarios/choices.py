@@ -31,7 +31,7 @@ class Choice:
     is_steady: bool
     places: list[tuple[int, Hashable]]
     names: dict[str, None]
-    ways: set[int]  # what it may be; none where it may be anything
+    ways: set[int]  # the possible values; empty where any is possible
 
     @property
     def devices(self) -> set[int]:
@@ -77,7 +77,7 @@ class Choices:
     decisions: Decisions
     every: list[Choice] = field(factory=list)
     trips: set[int] = field(factory=set)
-    at: dict[tuple[int, Hashable], int] = field(factory=dict)  # which choice it is at a place of a device
+    at: dict[tuple[int, Hashable], int] = field(factory=dict)  # the choice by device and site
     of: dict[int, list[int]] = field(factory=dict)  # the choices of a device
 
     def __attrs_post_init__(self) -> None:

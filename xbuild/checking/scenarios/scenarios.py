@@ -36,8 +36,8 @@ from .simulate import (
 Traces: TypeAlias = dict[int, tuple[Event, ...]]
 
 MOST_SCENARIOS = 4096
-MOST_EVENTS = 300_000  # of all scenarios, if all were like the first
-MOST_WORK = 3_000_000  # events that are followed
+MOST_EVENTS = 300_000  # of all scenarios, estimated by the first
+MOST_WORK = 3_000_000  # events of all simulations
 MOST_OWN = 512  # combinations of the choices of one device
 
 

@@ -33,12 +33,12 @@ from ..deadlock.orders import arranged
 from ..model.verdict import Orders
 from .simulate import ALL, Decide, Event, EventKey, Open, TooLongError, Tracer, Walk, communicating_order
 
-Place: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
-Chosen: TypeAlias = dict[Place, tuple[Instruction, ...]]  # what of the rest comes first
-Scenario: TypeAlias = Callable[[int], Decide]  # how a device decides
+OrderKey: TypeAlias = tuple[Hashable, Computation]  # whose order (see `Search.owner`), and of which computation
+Chosen: TypeAlias = dict[OrderKey, tuple[Instruction, ...]]  # the first instructions of the rest
+Deciders: TypeAlias = Callable[[int], Decide]  # the decisions of each device in a scenario
 
 MOST_STEPS = 100_000
-MOST_ITEMS = 500  # of one computation
+MOST_ITEMS = 500  # communicating instructions of one computation
 POSSIBLE, ENTERED, WAITING = range(3)
 
 
@@ -104,7 +104,7 @@ class Search:
                 if communicates(step.computation) and not communicates_itself(instruction):
                     self._count(step.computation, (*path, step))
 
-    def order(self, scenarios: Sequence[Scenario]) -> Mapping[int, Orders] | None:
+    def order(self, scenarios: Sequence[Deciders]) -> Mapping[int, Orders] | None:
         """Orders in which the programs end in all of these scenarios; None where none was found."""
         stack: list[tuple[Chosen, int]] = [({}, 0)]
         while stack and not self.gave_up:
@@ -121,8 +121,8 @@ class Search:
         return None
 
     def _attempt(
-        self, scenarios: Sequence[Scenario], number: int, chosen: Chosen
-    ) -> tuple[Place, list[Instruction]] | None:
+        self, scenarios: Sequence[Deciders], number: int, chosen: Chosen
+    ) -> tuple[OrderKey, list[Instruction]] | None:
         try:
             return _Attempt(self, scenarios[number], chosen, is_only=len(scenarios) == 1).run()
         except TooLongError:
@@ -199,14 +199,14 @@ class _Attempt:
     """One simulation of a scenario in partial orders, until it ends, stops, or an order has to be extended."""
 
     search: Search
-    scenario: Scenario
+    scenario: Deciders
     chosen: Chosen
     is_only: bool
     tracers: dict[int, Tracer] = field(factory=dict)
     done: dict[int, Counter[EventKey]] = field(factory=dict)
     heads: dict[int, Event | Open | None] = field(factory=dict)
 
-    def run(self) -> tuple[Place, list[Instruction]] | None:
+    def run(self) -> tuple[OrderKey, list[Instruction]] | None:
         """None where the programs end; else the order to extend and its options, none where the programs stop."""
         world = self.search.world
         self.done[ALL] = Counter()
@@ -226,7 +226,7 @@ class _Attempt:
                 return self._branches()
 
     @property
-    def _nowhere(self) -> Place:
+    def _nowhere(self) -> OrderKey:
         return None, self.search.world.program.classes[0].module.entry
 
     def _free(self, device: int) -> Walk:
@@ -253,7 +253,7 @@ class _Attempt:
                 return moved
             self.heads[device], moved = next(trace, None), True
 
-    def _key(self, device: int, head: Open) -> Place:
+    def _key(self, device: int, head: Open) -> OrderKey:
         entry = self.search.world.program.class_of[device].module.entry
         return self.search.owner(device), head.path[-1].computation if head.path else entry
 
@@ -273,9 +273,9 @@ class _Attempt:
                     return True
         return False
 
-    def _branches(self) -> tuple[Place, list[Instruction]]:
+    def _branches(self) -> tuple[OrderKey, list[Instruction]]:
         """The order to extend and its options: of possible ones the fewest; none where no device has options."""
-        found: list[tuple[int, int, Place, list[Instruction]]] = []
+        found: list[tuple[int, int, OrderKey, list[Instruction]]] = []
         for device, head in self.heads.items():
             if isinstance(head, Open):
                 options = self._options(device, head)

@@ -27,7 +27,7 @@ from ..deadlock.level_run import World
 from ..model.flattening import UNITS
 from ..model.program import Class
 
-Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
+Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # by unit, path, and how often the device was there before
 EventKey: TypeAlias = tuple[
     Any, ...
 ]  # a kind of event, and within what it is counted: a channel and its ends, a collective
@@ -35,7 +35,7 @@ Need: TypeAlias = tuple[int, EventKey, int]  # a device must have had this many 
 Counts: TypeAlias = Mapping[int, Counter[EventKey]]  # how many events of each key each device has had
 
 MOST_EVENTS = 100_000  # of all devices together
-ALL = -1  # no device: what devices do together
+ALL = -1  # in place of a device: events counted over all devices
 
 
 class TooLongError(Exception):
@@ -50,7 +50,7 @@ class Event:
     does: EventKey
     needs: tuple[Need, ...] = ()
     common: EventKey | None = None
-    members: tuple[int, ...] = ()  # who takes part
+    members: tuple[int, ...] = ()  # the devices that it waits for
 
     @property
     def is_starved(self) -> bool:
@@ -208,7 +208,7 @@ class Tracer:
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.world.program.group(collective, self.device)
-        key = self.world.identity.of(self.program.module, begun), group[0]  # groups share nobody
+        key = self.world.identity.of(self.program.module, begun), group[0]  # groups are disjoint
         for kind in kinds:
             turn = self._counted(kind, key)
             if kind.awaits is None:

@@ -20,7 +20,7 @@ from .scenarios import Outcomes, Scenarios
 from .stops import Stops
 
 MANY = 10**9
-MOST_CHOICES = 64  # beyond, what the levels say of the data stands
+MOST_CHOICES = 64  # beyond, the findings of the levels stand
 
 
 @frozen(eq=False)
@@ -91,7 +91,7 @@ class ScenarioStage:
     def _undecided(self, best: Candidate | None) -> Conclusion | None:
         """The conclusion where there are too many scenarios or orders to try all; None where the levels' stands."""
         if not self.levels.is_refused and not self.levels.fills and (best is None or best.outcomes.rank):
-            return None  # the levels have told under which conditions it stops
+            return None  # the findings of the levels name the conditions
         if self._is_certain or (self.levels.is_refused and is_short_by_counts(self.world, self.levels.decisions)):
             return None
         left = [f for f in self.levels.found if f.kind == "data_dependent"]

@@ -204,7 +204,7 @@ def _without_done(each: Class, start: Site, places: Sequence[Site]) -> Iterator[
     opcode = DONE_OF[start.instruction.opcode]
     lost = (p for p in places if p.instruction.opcode == opcode and origin_opcode(p.instruction) not in DONE_OF)
     if any(_may_belong(start, done) for done in lost):
-        return  # told from the done's side, or the context travels in a state
+        return  # the done has the finding, or the transfer is pipelined
     name, channel = start.instruction.name, getattr(start.instruction.attributes, "channel_id", None)
     is_transfer = start.instruction.opcode in TRANSFERS
     on = "" if channel is None else f" on channel {channel}"

@@ -21,7 +21,7 @@ from ..model.program import Class, Program, devices_text
 from ..model.verdict import Finding
 from .pairs import pair_faults
 
-Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may come to a place
+Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may reach a site
 
 
 SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
@@ -241,7 +241,7 @@ def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
 def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
     """The finding for members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
-    seen: set[int] = set()  # groups by their first member, since they share nobody
+    seen: set[int] = set()  # groups by their first member, since groups are disjoint
     for each, site in places:
         collective = collective_in(site.instruction)
         assert collective is not None

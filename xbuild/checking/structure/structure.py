@@ -32,7 +32,7 @@ def structure_faults(program: Program) -> list[Finding]:
     return found
 
 
-# What cuts the arrays of all devices into the parts of each, and puts them together.
+# Custom calls that split global arrays into those of each device, and join them.
 _CUTS = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "SPMDFullToShardShape", "SPMDShardToFullShape")
 
 

@@ -32,10 +32,10 @@ def _run(verdict: Verdict, asked: Asked) -> LevelRun:
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)
     world = World(program, match_transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
-    examination = LevelStage(world, Decisions(program))
-    if examination.stuck:
-        return examination.stuck[0]
-    levels = examination.levels or [Level({}, {})]
+    stage = LevelStage(world, Decisions(program))
+    if stage.stuck:
+        return stage.stuck[0]
+    levels = stage.levels or [Level({}, {})]
     return LevelRun(world, next((level for level in levels if _says_much(level)), levels[0]))
 
 
