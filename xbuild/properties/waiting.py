@@ -64,8 +64,6 @@ EVENTS: Mapping[str, tuple[EventKind, ...]] = {
     "outfeed": (),
 }
 
-OF_CHANNELS = tuple(event for events in EVENTS.values() for event in events if event.within == CHANNEL)
-
 # The kind of site by opcode.
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(COLLECTIVES, "meet"),

@@ -6,14 +6,13 @@ A collective that several devices come to is one node, and so are loops and cond
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from ...properties.effects import TRANSFERS, collective_in, start_of
 from ...properties.sites import Site
-from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, OF_CHANNELS, SOURCE, EventKind, takes_item
+from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, POSTED, RECEIVED, SENT, SOURCE, EventKind, takes_item
 
 if TYPE_CHECKING:
     from .level_run import LevelRun
@@ -25,11 +24,7 @@ class Wire:
 
     source: int
     target: int
-    nodes: dict[EventKind, list[int]] = field(factory=lambda: {event: [] for event in OF_CHANNELS})
-
-    def device(self, event: EventKind) -> int:
-        """The device at which events of this kind happen."""
-        return self.source if event.end == SOURCE else self.target
+    nodes: dict[EventKind, list[int]] = field(factory=lambda: {POSTED: [], SENT: [], RECEIVED: []})
 
 
 @define(eq=False)
@@ -106,21 +101,6 @@ class Joiner:
         self.run.joined.add(self._node(device, number))
         self.run.node_of[device][number] = node
 
-    def _transferred(self, device: int, number: int, item: Site, event: EventKind) -> None:
-        instruction = item.instruction
-        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
-        peer = None if half is None else self.run.world.transfers.peer(half, device)
-        if peer is not None:
-            ends = (device, peer) if event.end == SOURCE else (peer, device)
-            self._wire(item.channel, *ends).nodes[event].append(self._node(device, number))
-
-    def _wire(self, channel: int, source: int, target: int) -> Wire:
-        key = channel, source, target
-        wire = self.wires.get(key)
-        if wire is None:
-            wire = self.wires[key] = Wire(source, target)
-        return wire
-
     def _fed(self, device: int, number: int, item: Site) -> None:
         counts = self.run.world.infeed
         if not takes_item(item.instruction):
@@ -162,17 +142,21 @@ class Joiner:
 
     def _wired(self, wire: Wire) -> None:
         """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
+        buffers = self.run.world.send_buffers
         for event, nodes in wire.nodes.items():
-            if event.awaits is not None:
-                at_once = len(nodes) - event.needed(len(nodes), self.run.world.send_buffers)
-                self._wait(nodes[at_once:], wire.nodes[event.awaits], wire.device(event.awaits))
+            awaited = event.awaits
+            if nodes and awaited is not None:
+                if event.is_buffered and buffers:
+                    nodes = nodes[len(nodes) - event.needed(len(nodes), buffers) :]
+                self._wait(nodes, wire.nodes[awaited], wire.source if awaited.end == SOURCE else wire.target)
 
     def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
         """Each node waits for the need with its number; where there is none, for a device that never arrives."""
         for node, need in zip(nodes, needs, strict=False):
             self.run.require(node, need)
-        for node in nodes[len(needs) :]:
-            self.run.never(node, [device])
+        if len(nodes) > len(needs):
+            for node in nodes[len(needs) :]:
+                self.run.never(node, [device])
 
 
 def _joined(events: Sequence[EventKind]) -> Callable[[Joiner, int, int, Site], None] | None:
@@ -180,11 +164,31 @@ def _joined(events: Sequence[EventKind]) -> Callable[[Joiner, int, int, Site], N
     if not events:
         return None
     if events[0].within == CHANNEL:
-        return partial(Joiner._transferred, event=events[0])
+        return _transfer(events[0])
     if events[0].within == FEED:
         return Joiner._fed
     waits = [event.awaits is not None for event in events]
     return Joiner._begun if not any(waits) else Joiner._completed if all(waits) else Joiner._met
+
+
+def _transfer(event: EventKind) -> Callable[[Joiner, int, int, Site], None]:
+    """How an item with this event of a channel enters the wire to or from its peer."""
+    is_source = event.end == SOURCE
+
+    def join(joiner: Joiner, device: int, number: int, item: Site) -> None:
+        run, instruction = joiner.run, item.instruction
+        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
+        peer = None if half is None else run.world.transfers.peer(half, device)
+        if peer is None:
+            return
+        source, target = (device, peer) if is_source else (peer, device)
+        key = instruction.attributes.channel_id, source, target
+        wire = joiner.wires.get(key)
+        if wire is None:
+            wire = joiner.wires[key] = Wire(source, target)
+        wire.nodes[event].append(run.node_of[device][number])
+
+    return join
 
 
 _JOINED = {opcode: _joined(EVENTS[kind]) for opcode, kind in KINDS.items()}
