@@ -16,7 +16,7 @@ from tests.model.programs import Ops, Program
 from tests.model.writer import written
 from xbuild.checking.dataflow.decisions import Decisions
 from xbuild.checking.deadlock import wait_graph
-from xbuild.checking.deadlock.level_run import World
+from xbuild.checking.deadlock.level_run import Context
 from xbuild.checking.deadlock.levels import LevelStage
 from xbuild.checking.model.program import program_of
 from xbuild.checking.scenarios.event_counts import is_short_by_counts
@@ -69,19 +69,19 @@ def test_the_run_states_its_rules_by_itself() -> None:
 
 # Two devices of which one waits for ever by one rule: without the rule each part of the check lets them pass.
 
-Part = Callable[[World], bool]
+Part = Callable[[Context], bool]
 
 
-def _stops_in_a_level(world: World) -> bool:
+def _stops_in_a_level(world: Context) -> bool:
     return bool(LevelStage(world, Decisions(world.program)).stuck)
 
 
-def _stops_in_a_scenario(world: World) -> bool:
+def _stops_in_a_scenario(world: Context) -> bool:
     scenarios = Scenarios(world, Decisions(world.program))
     return not all(scenarios.ends(world, each) for each in scenarios.enumerated)
 
 
-def _is_short_of_events(world: World) -> bool:
+def _is_short_of_events(world: Context) -> bool:
     return is_short_by_counts(world, Decisions(world.program))
 
 
@@ -118,9 +118,9 @@ CASES = [
 ]
 
 
-def world_of(program: Program) -> World:
+def world_of(program: Program) -> Context:
     whole = program_of(written(program).module)
-    return World(whole, match_transfers(whole)[0], identities(whole))
+    return Context(whole, match_transfers(whole)[0], identities(whole))
 
 
 @pytest.mark.parametrize(("kind", "program", "part"), CASES)
@@ -141,6 +141,6 @@ def test_an_infeed_of_the_empty_tuple_takes_no_item() -> None:
     xb.ops.infeed(xb.after_all(builder=builder), shape=TupleShape())
     module = xb.Module("empty", builder.build(x))
     program = program_of(module)
-    world = World(program, match_transfers(program)[0], identities(program), infeed={0: 0})
+    world = Context(program, match_transfers(program)[0], identities(program), infeed={0: 0})
     assert not any(part(world) for part in IN_ORDER)
     assert xb.check(module, infeed=[0]).kind == "ok"

@@ -12,11 +12,11 @@ from shape_inference.escaping import Harmless
 from ..core.graph import Module, ModuleGroup
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
-from ..process.recursion_limit import room
+from ..process.recursion_limit import room_for_calls
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
-from .deadlock.level_run import World
+from .deadlock.level_run import Context
 from .deadlock.levels import LevelStage
 from .deadlock.repair import find_repair, most_tries
 from .model.describe import finding
@@ -63,7 +63,7 @@ def check(
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
     asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
-    with no_collection(), room({each.module.entry for each in asked.program.classes}):
+    with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
                 return evolve(_verdict(asked), asked=asked)
@@ -83,8 +83,8 @@ def _verdict(asked: Asked) -> Verdict:
     faults += collective_faults(whole, identity, Decisions(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    world = World(whole, found, identity, asked.send_buffers, asked.infeed)
-    return summary_verdict(world) if is_summarised(whole) else _Check(world).verdict()
+    context = Context(whole, found, identity, asked.send_buffers, asked.infeed)
+    return summary_verdict(context) if is_summarised(whole) else _Check(context).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
@@ -114,28 +114,28 @@ def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] 
 class _Check:
     """The stages after the structural ones, for programs without structural faults."""
 
-    world: World
+    context: Context
 
     def verdict(self) -> Verdict:
-        levels = self._examine(self.world.program)
+        levels = self._examine(self.context.program)
         if levels.recorder.torn is not None:
             levels = self._in_recorded_order(levels)
-        concluded = conclude(self.world, levels)
+        concluded = conclude(self.context, levels)
         if concluded.kind == "deadlock" and not concluded.is_simulated:
             return self._refused(levels)
         found = self._verdict(levels, concluded.kind, concluded.findings, concluded.orders)
         found = found if concluded.may_end else evolve(found, summary="")
-        return in_common_order(found, self.world.program, self._runs)
+        return in_common_order(found, self.context.program, self._runs)
 
     def _runs(self, program: Program) -> bool:
         """Whether a program whose orders are given runs to its end with all data."""
         levels = self._examine(program)
-        return not levels.stuck and conclude(evolve(self.world, program=program), levels).kind == "ok"
+        return not levels.stuck and conclude(evolve(self.context, program=program), levels).kind == "ok"
 
     def _verdict(
         self, levels: LevelStage, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
     ) -> Verdict:
-        scope, program = self._scope(levels), self.world.program
+        scope, program = self._scope(levels), self.context.program
         if kind == "deadlock":
             return Verdict(kind, scope, findings)
         return Verdict(
@@ -151,18 +151,18 @@ class _Check:
         )
 
     def _examine(self, program: Program, send_buffers: float | None = None) -> LevelStage:
-        buffers = self.world.send_buffers if send_buffers is None else send_buffers
-        return LevelStage(evolve(self.world, program=program, send_buffers=buffers), Decisions(program))
+        buffers = self.context.send_buffers if send_buffers is None else send_buffers
+        return LevelStage(evolve(self.context, program=program, send_buffers=buffers), Decisions(program))
 
     def _in_recorded_order(self, torn: LevelStage) -> LevelStage:
         """The levels in the recorded order, or with moves in it, where the order found leaves and reenters a call."""
-        program = self.world.program.ordered({})
+        program = self.context.program.ordered({})
         recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
         mended = find_repair(program, recorded, torn, self._examine)
         if mended is not None:
-            return self._examine(self.world.program.ordered(mended.orders))
+            return self._examine(self.context.program.ordered(mended.orders))
         call = torn.recorder.torn
         assert call is not None
         site = Site((), call)
@@ -171,7 +171,7 @@ class _Check:
                 "companion_conflict",
                 f"{call.name} would have to be left and entered again: what it calls and what stands around it "
                 "wait for each other by turns",
-                (self.world.program.devices, site),
+                (self.context.program.devices, site),
                 repair_text=f"inline what {call.name} calls",
             )
         )
@@ -180,10 +180,10 @@ class _Check:
     def _scope(self, levels: LevelStage) -> Scope:
         if levels.is_forced:
             return "every"
-        return "given" if self.world.program.given else "found"
+        return "given" if self.context.program.given else "found"
 
     def _refused(self, levels: LevelStage) -> Verdict:
-        program = self.world.program
+        program = self.context.program
         scope: Scope = "every"
         mended: Repair | None = None
         if any(each.given for each in program.classes):
@@ -198,23 +198,23 @@ class _Check:
 
     def _is_hopeless(self, free: LevelStage) -> bool:
         """Whether programs that are stuck in every order stay so in all scenarios."""
-        return conclude(evolve(self.world, program=free.world.program), free).kind == "deadlock"
+        return conclude(evolve(self.context, program=free.context.program), free).kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
         """The repair, if the repaired programs end by the scenario stage, too; it sees stops that the levels do not."""
         if mended is None:
             return mended
-        program = self.world.program.ordered(mended.orders)
-        concluded = conclude(evolve(self.world, program=program), self._examine(program))
+        program = self.context.program.ordered(mended.orders)
+        concluded = conclude(evolve(self.context, program=program), self._examine(program))
         is_mended = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
         return mended if is_mended or not concluded.is_simulated else None
 
     def _note(self, levels: LevelStage) -> str:
         """The note which capacity of send buffers makes the programs run, if one does."""
         kinds = {run.item(place).kind for run in levels.stuck for place in run.blocked()}
-        if "send" in kinds and self.world.send_buffers == 0:
+        if "send" in kinds and self.context.send_buffers == 0:
             for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
-                if not self._examine(self.world.program, buffers).stuck:
+                if not self._examine(self.context.program, buffers).stuck:
                     return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
         return ""
 

@@ -34,7 +34,7 @@ _ASKS = frozenset({"replica_id", "partition_id"})
 
 
 @define(eq=False)
-class Needed:
+class BackwardSlice:
     """The backward slice of a program, by instruction and element of tuples."""
 
     module: Module
@@ -174,9 +174,9 @@ def _asks_inside(computation: Computation) -> bool:
     return any(map(_asks, computation.instructions))
 
 
-def backward_slices(program: Program, identity: Identities) -> Mapping[Module, Needed]:
+def backward_slices(program: Program, identity: Identities) -> Mapping[Module, BackwardSlice]:
     """The slices of all programs; a collective in one slice is in the slices of all programs that take part in it."""
-    found = {each.module: Needed(each.module) for each in program.classes}
+    found = {each.module: BackwardSlice(each.module) for each in program.classes}
     if len(found) == 1:
         return found
     sites = {module: _by_identity(module, identity) for module in found}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from .level_run import LevelRun, Place
+    from .level_run import ItemNumber, LevelRun
 
 
 @define(eq=False)
-class Cursors:
+class InOrderRun:
     """The run: each device is at its first item that is not done; a node waits for its members and for its needs.
 
     Dependencies are looked up only where no device can go on, and only of items that others wait for.
@@ -76,7 +76,7 @@ class Cursors:
                 after = node_at[node + 1]
                 nodes += (after,) if waits[after] else self._after(self.run.members[node])
 
-    def _after(self, places: Sequence[Place]) -> Iterator[int]:
+    def _after(self, places: Sequence[ItemNumber]) -> Iterator[int]:
         """The next node that is not done after each of these items on its device."""
         for device, number in places:
             rest = islice(self.run.node_of[device], number + 1, None)

@@ -16,7 +16,7 @@ from ..dataflow.analysis import Key, key_of
 from ..dataflow.decisions import Decisions
 from ..model.verdict import Finding
 from .companions import companion_conflict, companions
-from .level_run import Level, LevelRun, Place, World
+from .level_run import Context, ItemNumber, Level, LevelRun
 from .orders import Recorder
 from .skeleton import Skeleton, skeleton
 from .stuck import deadlock_finding
@@ -32,7 +32,7 @@ class LevelStage:
     sends more than is received, so that buffers have room for some trips only.
     """
 
-    world: World
+    context: Context
     decisions: Decisions
     found: list[Finding] = field(factory=list)
     stuck: list[LevelRun] = field(factory=list)
@@ -44,17 +44,17 @@ class LevelStage:
     _skeletons: dict[Any, Skeleton] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.recorder = Recorder(self.world.program)
-        self.level({device: (each.module.entry, ()) for device, each in self.world.program.class_of.items()})
+        self.recorder = Recorder(self.context.program)
+        self.level({device: (each.module.entry, ()) for device, each in self.context.program.class_of.items()})
 
     @property
     def is_refused(self) -> bool:
         """Whether the levels found a deadlock or an error, not only conditions on data."""
         return bool(self.stuck) or any(found.kind != "data_dependent" for found in self.found)
 
-    def assuming(self, world: World, assumed: Mapping[Hashable, int]) -> LevelStage:
+    def assuming(self, context: Context, assumed: Mapping[Hashable, int]) -> LevelStage:
         """The levels of these programs under assumed decisions, by device and site."""
-        return LevelStage(world, self.decisions.assuming(assumed))
+        return LevelStage(context, self.decisions.assuming(assumed))
 
     def level(self, places: Places) -> None:
         """Run one level, then the levels inside its units."""
@@ -69,16 +69,16 @@ class LevelStage:
         for members in sets:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
-    def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
+    def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
         """The items of a level and the sets of its companions, after flattening all units with known decisions."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
-            sets = companions(self.world, skeletons)
+            sets = companions(self.context, skeletons)
             if not sum(self._enter(skeletons, members) for members in sets):
                 return skeletons, sets
 
-    def _enter(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
+    def _enter(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
         """Flatten companions whose decisions are all known and run their inside at most once; whether that is so."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
         branches = self._decisions_of(members)
@@ -96,7 +96,7 @@ class LevelStage:
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
         """The items of a computation on a device; one object for all devices with the same items."""
-        each, chosen = self.world.program.class_of[device], self._chosen.get(device, {})
+        each, chosen = self.context.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
             known = {**chosen}  # without decisions that are entered later
@@ -107,11 +107,11 @@ class LevelStage:
 
     def _run(self, level: Level, places: Places) -> None:
         self.levels.append(level)
-        self.fills = self.fills or (self.world.send_buffers > 0 and self._fills_buffers(level))
+        self.fills = self.fills or (self.context.send_buffers > 0 and self._fills_buffers(level))
         if self._is_one_program(level):
             return
         self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
-        run = LevelRun(self.world, level)
+        run = LevelRun(self.context, level)
         if not run.finished:
             self.stuck.append(run)
             self.found.append(deadlock_finding(run, self._inner))
@@ -126,7 +126,7 @@ class LevelStage:
         for device, each in level.skeletons.items():
             for item in each.items:
                 if item.kind in ("send", "recv") and any(step.instruction.opcode in LOOPS for step in item.path):
-                    peer = self.world.transfers.peer(item.instruction, device)
+                    peer = self.context.transfers.peer(item.instruction, device)
                     if peer is not None:
                         is_send = item.kind == "send"
                         ends = (device, peer) if is_send else (peer, device)
@@ -135,11 +135,12 @@ class LevelStage:
 
     def _is_one_program(self, level: Level) -> bool:
         """Whether all devices have the same items, collectives alone, so that any order of them serves all devices."""
-        if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.world.program.devices):
+        if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.context.program.devices):
             return False
         items = next(iter(level.skeletons.values())).items
         return not any(
-            item.kind in ("send", "recv") or (item.kind == "infeed" and self.world.infeed is not None) for item in items
+            item.kind in ("send", "recv") or (item.kind == "infeed" and self.context.infeed is not None)
+            for item in items
         )
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
@@ -157,7 +158,9 @@ class LevelStage:
         for places in inside.values():
             self.level(places)
 
-    def _inner(self, run: LevelRun, blocked: Mapping[int, list[Place]]) -> dict[int, list[tuple[Instruction, str]]]:
+    def _inner(
+        self, run: LevelRun, blocked: Mapping[int, list[ItemNumber]]
+    ) -> dict[int, list[tuple[Instruction, str]]]:
         """For devices that are blocked at a unit, the items inside it at which they wait."""
         units = {
             device: run.item(places[0]) for device, places in blocked.items() if run.item(places[0]).kind == "unit"
@@ -166,8 +169,8 @@ class LevelStage:
             return {}
         entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
-        inner = LevelRun(self.world, Level(skeletons, _names(companions(self.world, skeletons))))
-        standing: dict[int, list[Place]] = {}
+        inner = LevelRun(self.context, Level(skeletons, _names(companions(self.context, skeletons))))
+        standing: dict[int, list[ItemNumber]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)
         found = {
@@ -192,5 +195,5 @@ def _first_inside(unit: Site) -> tuple[Step, Path]:
     return step, (*unit.path, step)
 
 
-def _names(sets: list[list[Place]]) -> dict[Place, Place]:
+def _names(sets: list[list[ItemNumber]]) -> dict[ItemNumber, ItemNumber]:
     return {place: members[0] for members in sets for place in members}

@@ -11,7 +11,7 @@ from ...core.graph import Instruction
 from ...properties.effects import communicates_anywhere
 from ..model.program import Program, devices_text
 from ..model.verdict import Move, Order, Orders, Repair
-from .level_run import LevelRun, Place
+from .level_run import ItemNumber, LevelRun
 from .levels import LevelStage
 from .stuck import Stuck
 
@@ -76,7 +76,7 @@ def _edits(program: Program, run: LevelRun) -> Iterator[_Edit]:
                 yield edit
 
 
-def _edit(program: Program, run: LevelRun, late: Place, early: Place) -> _Edit | None:
+def _edit(program: Program, run: LevelRun, late: ItemNumber, early: ItemNumber) -> _Edit | None:
     each = program.class_of[late[0]]
     paths = [(*run.item(place).path,) for place in (late, early)]
     depth = next(

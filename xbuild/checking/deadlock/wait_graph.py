@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class Wire:
+class ChannelNodes:
     """One channel from one device to another, and for each kind of event the nodes that have it, in order."""
 
     source: int
@@ -28,13 +28,13 @@ class Wire:
 
 
 @define(eq=False)
-class Joiner:
+class WaitGraph:
     """The construction of the nodes of a run and of the edges between devices."""
 
     run: LevelRun
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
-    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    wires: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
@@ -50,7 +50,7 @@ class Joiner:
         self.run.pending = [0] * count
         for device, skeleton in skeletons.items():
             for number, item in enumerate(skeleton.items):
-                join = _JOINED.get(item.instruction.opcode, Joiner._unit)
+                join = _JOINED.get(item.instruction.opcode, WaitGraph._unit)
                 if join is not None:
                     join(self, device, number, item)
         self._edges()
@@ -83,10 +83,10 @@ class Joiner:
         return node
 
     def _meeting_key(self, device: int, site: Site) -> tuple[Hashable, tuple[int, ...]]:
-        world, collective = self.run.world, collective_in(site.instruction)
+        context, collective = self.run.context, collective_in(site.instruction)
         assert collective is not None
-        group = world.program.group(collective, device)
-        key = world.identity.of(world.program.class_of[device].module, site), group[0]  # groups are disjoint
+        group = context.program.group(collective, device)
+        key = context.identity.of(context.program.class_of[device].module, site), group[0]  # groups are disjoint
         if not site.path:
             return (*key, 0), group
         turns = self.turns.setdefault((device, key), {})  # a computation that is called twice arrives twice
@@ -102,7 +102,7 @@ class Joiner:
         self.run.node_of[device][number] = node
 
     def _fed(self, device: int, number: int, item: Site) -> None:
-        counts = self.run.world.infeed
+        counts = self.run.context.infeed
         if not takes_item(item.instruction):
             return
         self.fed[device] = self.fed.get(device, 0) + 1
@@ -140,9 +140,9 @@ class Joiner:
             self.run.never(hub, absent)
         return hub
 
-    def _wired(self, wire: Wire) -> None:
+    def _wired(self, wire: ChannelNodes) -> None:
         """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
-        buffers = self.run.world.send_buffers
+        buffers = self.run.context.send_buffers
         for event, nodes in wire.nodes.items():
             awaited = event.awaits
             if nodes and awaited is not None:
@@ -159,33 +159,33 @@ class Joiner:
                 self.run.never(node, [device])
 
 
-def _joined(events: Sequence[EventKind]) -> Callable[[Joiner, int, int, Site], None] | None:
+def _joined(events: Sequence[EventKind]) -> Callable[[WaitGraph, int, int, Site], None] | None:
     """How an item with these events gets its node and its edges; None where it has none, so that nothing waits."""
     if not events:
         return None
     if events[0].within == CHANNEL:
         return _transfer(events[0])
     if events[0].within == FEED:
-        return Joiner._fed
+        return WaitGraph._fed
     waits = [event.awaits is not None for event in events]
-    return Joiner._begun if not any(waits) else Joiner._completed if all(waits) else Joiner._met
+    return WaitGraph._begun if not any(waits) else WaitGraph._completed if all(waits) else WaitGraph._met
 
 
-def _transfer(event: EventKind) -> Callable[[Joiner, int, int, Site], None]:
+def _transfer(event: EventKind) -> Callable[[WaitGraph, int, int, Site], None]:
     """How an item with this event of a channel enters the wire to or from its peer."""
     is_source = event.end == SOURCE
 
-    def join(joiner: Joiner, device: int, number: int, item: Site) -> None:
+    def join(joiner: WaitGraph, device: int, number: int, item: Site) -> None:
         run, instruction = joiner.run, item.instruction
         half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
-        peer = None if half is None else run.world.transfers.peer(half, device)
+        peer = None if half is None else run.context.transfers.peer(half, device)
         if peer is None:
             return
         source, target = (device, peer) if is_source else (peer, device)
         key = instruction.attributes.channel_id, source, target
         wire = joiner.wires.get(key)
         if wire is None:
-            wire = joiner.wires[key] = Wire(source, target)
+            wire = joiner.wires[key] = ChannelNodes(source, target)
         wire.nodes[event].append(run.node_of[device][number])
 
     return join

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import define, evolve, frozen
 
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..deadlock.levels import LevelStage
 from ..model.verdict import Orders
 from .choices import Scenario
@@ -22,7 +22,7 @@ class Candidate:
     """Orders of the programs, and how the programs end in them."""
 
     orders: Mapping[int, Orders]
-    world: World
+    context: Context
     outcomes: Outcomes
 
 
@@ -30,18 +30,18 @@ class Candidate:
 class Candidates:
     """The orders of programs that are simulated, one after the other until the programs end in all scenarios."""
 
-    world: World
+    context: Context
     levels: LevelStage
     scenarios: Scenarios
 
     @cached_property
     def search(self) -> Search:
-        return Search(self.world)
+        return Search(self.context)
 
     @property
     def gave_up(self) -> bool:
         """Whether there are orders that were not searched."""
-        return not self.world.program.given and self.search.gave_up
+        return not self.context.program.given and self.search.gave_up
 
     def best(self) -> Candidate | None:
         """The orders in which the programs end in most scenarios; None where simulation would take too long."""
@@ -57,19 +57,19 @@ class Candidates:
         return best and self._searched(best)
 
     def _candidate(self, orders: Mapping[int, Orders]) -> Candidate | None:
-        world = evolve(self.world, program=self.world.program.ordered(orders))
-        outcomes = self.scenarios.outcomes(world)
-        return None if outcomes is None else Candidate(orders, world, outcomes)
+        context = evolve(self.context, program=self.context.program.ordered(orders))
+        outcomes = self.scenarios.outcomes(context)
+        return None if outcomes is None else Candidate(orders, context, outcomes)
 
     def _listed(self) -> Iterator[Mapping[int, Orders]]:
         """The order that binds or that the levels found; where they are stuck, those that run in some scenario."""
         found = self.levels.recorder.orders()
         yield found
-        if self.world.program.given or not self.levels.is_refused:
+        if self.context.program.given or not self.levels.is_refused:
             return
         seen = [found]
         for scenario in self.scenarios.enumerated[:MOST_ORDERS]:
-            assumed = self.levels.assuming(self.world, self.scenarios.assumed(scenario))
+            assumed = self.levels.assuming(self.context, self.scenarios.assumed(scenario))
             if not assumed.stuck and assumed.recorder.torn is None:
                 orders = _merged(found, assumed.recorder.orders())
                 if orders not in seen:
@@ -80,7 +80,7 @@ class Candidates:
 
     def _searched(self, best: Candidate) -> Candidate:
         """The first orders of the search in which the programs end in more scenarios; else these."""
-        if self.world.program.given:
+        if self.context.program.given:
             return best
         for some in self._wanted(best.outcomes):
             orders = self.search.order([self.scenarios.decide(scenario) for scenario in some])

@@ -14,11 +14,11 @@ from ...properties.sites import Site
 from ..dataflow.analysis import key_of
 from ..dataflow.decisions import Decisions
 from ..model.flattening import UNITS
-from ..model.program import Class, Program, devices_text
+from ..model.program import DeviceClass, Program, devices_text
 from ..model.scans import slices_of
 
-Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
-Scenario: TypeAlias = tuple[Value, ...]  # the value of each choice
+Decision: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
+Scenario: TypeAlias = tuple[Decision, ...]  # the value of each choice
 
 SHOWN = 3
 
@@ -42,12 +42,12 @@ class Choice:
         """The largest value that the choice can take."""
         return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
 
-    def may_be(self, value: Value) -> bool:
+    def may_be(self, value: Decision) -> bool:
         """Whether the choice can take this value, or these by turns."""
         each = {value} if isinstance(value, int) else {*value}
         return max(each) <= self.most and (not self.ways or each <= self.ways)
 
-    def text(self, value: Value) -> str:
+    def text(self, value: Decision) -> str:
         """`loop2 runs 1 trip on device 0`"""
         names = [*self.names] if len(self.names) <= SHOWN else [*self.names][: SHOWN - 1]
         more = "" if len(names) == len(self.names) else f" and {len(self.names) - len(names)} more"
@@ -64,7 +64,7 @@ class Choice:
             return f"{where} takes {self._branch(value)}"
         return f"{where} runs {value} trip{'s' * (value != 1)}" if value else f"{where} does not run"
 
-    def _branch(self, value: Value) -> str:
+    def _branch(self, value: Decision) -> str:
         assert isinstance(value, int)
         return branch_name(self.site.instruction, value)
 
@@ -86,7 +86,9 @@ class Choices:
             self.of[device] = []
             self._find(device, each, each.module.entry, (), known)
 
-    def _find(self, device: int, each: Class, computation: Computation, path: Path, known: dict[Hashable, int]) -> None:
+    def _find(
+        self, device: int, each: DeviceClass, computation: Computation, path: Path, known: dict[Hashable, int]
+    ) -> None:
         for instruction in notable(computation):
             if not any(map(communicates, instruction.called)) or instruction.opcode == "async_start":
                 continue
@@ -109,7 +111,7 @@ class Choices:
         always = self.decisions.decided(device, instruction, path)
         return self.decisions.turns(device, instruction, path) if always is None else (always,)
 
-    def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
+    def _add(self, device: int, each: DeviceClass, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
         """Enter the choice of a site; the branches of a conditional that are possible, where that is known."""
         number = self.decisions.values.decided(device, site.instruction, site.path)
         is_steady = number is None or self.decisions.values.is_steady(number, site.path)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from attrs import define
 
 from ...properties.waiting import TAKEN
-from ..deadlock.level_run import World
-from .choices import Choice, Scenario, Value
+from ..deadlock.level_run import Context
+from .choices import Choice, Decision, Scenario
 from .simulate import ALL, Counts, EventKey, TooLongError
 
 MOST_COMBINATIONS = 4096  # of all values; beyond, each choice keeps its least counts
@@ -32,13 +32,13 @@ class Domains:
     `trips` are the numbers of trips that are known of other loops, `totals` gives the events of a scenario.
     """
 
-    world: World
+    context: Context
     choices: Sequence[Choice]
     trips: frozenset[int]
     totals: Callable[[Scenario], Counts]
     is_rough: bool = False
 
-    def values(self) -> list[list[Value]]:
+    def values(self) -> list[list[Decision]]:
         """For each choice the values that are enumerated."""
         domains = [self._basic(choice) for choice in self.choices]
         try:
@@ -49,18 +49,18 @@ class Domains:
         found = [dict.fromkeys((*basic, *new, *pair)) for basic, new, pair in zip(domains, more, turns, strict=True)]
         return [[*filter(choice.may_be, values)] for values, choice in zip(found, self.choices, strict=True)]
 
-    def _basic(self, choice: Choice) -> list[Value]:
+    def _basic(self, choice: Choice) -> list[Decision]:
         """The values that every choice of its kind gets, whatever the devices do in it."""
         if choice.site.instruction.opcode == "conditional":
             return [*range(len(choice.site.instruction.called))]
         if choice.ways:
             return [*sorted(choice.ways)]
-        buffers, items = self.world.send_buffers, (self.world.infeed or {}).values()
-        beyond = len(self.world.program.devices) + 1 + (0 if math.isinf(buffers) else int(buffers))
+        buffers, items = self.context.send_buffers, (self.context.infeed or {}).values()
+        beyond = len(self.context.program.devices) + 1 + (0 if math.isinf(buffers) else int(buffers))
         known = (count for count in self.trips if count <= FARTHEST)
         return [*sorted({0, 1, 2, *known, max([min(beyond, LARGEST), *(count + 1 for count in items)])})]
 
-    def _thresholds(self, number: int, domains: Sequence[Sequence[Value]]) -> list[int]:
+    def _thresholds(self, number: int, domains: Sequence[Sequence[Decision]]) -> list[int]:
         """The trip counts at which a device has as many events as others have, or have room for; and one more."""
         choice, crossings = self.choices[number], set[int]()
         if choice.site.instruction.opcode == "conditional":
@@ -83,7 +83,7 @@ class Domains:
         self.is_rough |= near != more
         return near
 
-    def _near(self, more: list[list[int]], domains: Sequence[Sequence[Value]]) -> list[list[int]]:
+    def _near(self, more: list[list[int]], domains: Sequence[Sequence[Decision]]) -> list[list[int]]:
         """These trip counts, or the least of each choice where there would be too many combinations."""
         if math.prod(len(new) + len(domain) for new, domain in zip(more, domains, strict=True)) <= MOST_COMBINATIONS:
             return more
@@ -93,10 +93,12 @@ class Domains:
     def _crossings(self, device: int, key: EventKey, now: int, each: int, others: Counter[Hashable]) -> Iterator[int]:
         """The trips at which a device that has `now` events, and `each` more a trip, has as many as have room."""
         if key[0] is TAKEN:
-            limits = [] if self.world.infeed is None else [self.world.infeed.get(device, 0)]
+            limits = [] if self.context.infeed is None else [self.context.infeed.get(device, 0)]
         else:
             there = others[_within(key)]
-            limits = [there] if math.isinf(self.world.send_buffers) else [there, there + int(self.world.send_buffers)]
+            limits = (
+                [there] if math.isinf(self.context.send_buffers) else [there, there + int(self.context.send_buffers)]
+            )
         for limit in limits:
             if limit >= now:
                 yield from ((limit - now) // each, (limit - now) // each + 1)
@@ -107,7 +109,7 @@ def _within(key: EventKey) -> Hashable:
     return key[1:]
 
 
-def alike(domains: Sequence[Sequence[Value]]) -> Iterator[Scenario]:
+def alike(domains: Sequence[Sequence[Decision]]) -> Iterator[Scenario]:
     """The scenarios in which all choices have their first value, then all their second, and so on."""
     for number in range(max(map(len, domains), default=0)):
         yield tuple(domain[min(number, len(domain) - 1)] for domain in domains)

@@ -10,19 +10,19 @@ from attrs import define, field
 from ...core.graph import Computation, Instruction
 from ...properties.effects import LOOPS, Path, Step, communicates_itself, steps
 from ..dataflow.decisions import Decisions
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..model.flattening import UNITS
-from .simulate import Event, EventKey, Need, Tracer, communicating_order
+from .simulate import EventKey, Need, SimulatedEvent, Tracer, communicating_order
 
 
 class UnknownError(Exception):
     """The number of times that a site is reached depends on data."""
 
 
-def is_short_by_counts(world: World, decisions: Decisions) -> bool:
+def is_short_by_counts(context: Context, decisions: Decisions) -> bool:
     """Whether in every order a device waits for more events than another has; False where counts depend on data."""
     try:
-        found = {device: _Count(world, decisions, device) for device in world.program.devices}
+        found = {device: _Count(context, decisions, device) for device in context.program.devices}
     except UnknownError:
         return False
     return any(found[other].done[key] < need for each in found.values() for other, key, need in each.needs())
@@ -32,22 +32,22 @@ def is_short_by_counts(world: World, decisions: Decisions) -> bool:
 class _Count:
     """The totals of one device by kind of event, and one event of each kind."""
 
-    world: World
+    context: Context
     decisions: Decisions
     device: int
     done: Counter[EventKey] = field(factory=Counter)
-    _events: dict[EventKey, Event] = field(factory=dict)
+    _events: dict[EventKey, SimulatedEvent] = field(factory=dict)
     _tracer: Tracer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        each = self.world.program.class_of[self.device]
-        self._tracer = Tracer(self.world, self.device, communicating_order(each), lambda *_: 0)
+        each = self.context.program.class_of[self.device]
+        self._tracer = Tracer(self.context, self.device, communicating_order(each), lambda *_: 0)
         self._run(each.module.entry, (), 1)
 
     def needs(self) -> Iterator[Need]:
         """How often another device has to have which event, for all events of this device to happen."""
         for (kind, *rest), event in self._events.items():
-            count = kind.needed(self.done[event.does], self.world.send_buffers)
+            count = kind.needed(self.done[event.does], self.context.send_buffers)
             yield from ((member, (kind.awaits, *rest), count) for member in event.members)
 
     def _run(self, computation: Computation, path: Path, times: int) -> None:

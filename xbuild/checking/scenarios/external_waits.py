@@ -8,20 +8,20 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import FEEDS, TRANSFERS, communicates_itself, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
 from ...properties.waiting import events_of
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..model.describe import finding, named
-from ..model.program import Class, devices_text
+from ..model.program import DeviceClass, devices_text
 from ..model.verdict import Finding
 from ..structure.async_pairs import is_pipelined
 
 _DONES = frozenset(TRANSFERS.values())
 
 
-def external_wait_findings(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
+def external_wait_findings(context: Context, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
     """A finding for each wait that no device ends; `asks`: whether a device takes items of its infeed at all."""
-    for each in world.program.freed().classes:
-        yield from _infeeds(world, each, asks)
-        yield from _callbacks(world, each)
+    for each in context.program.freed().classes:
+        yield from _infeeds(context, each, asks)
+        yield from _callbacks(context, each)
         for site in sites_of(each.module.entry):
             if site.instruction.opcode in _DONES and is_pipelined(site.instruction):
                 yield finding(
@@ -33,11 +33,11 @@ def external_wait_findings(world: World, asks: Callable[[int], bool] = lambda de
                 )
 
 
-def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
+def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """The finding for infeeds without a stated number of items, or inside loops and conditionals."""
     places = [site for site in feeds_of(each.module.entry) if events_of(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
-    if not repeated and (not places or world.infeed is not None):
+    if not repeated and (not places or context.infeed is not None):
         return
     asking = [device for device in each.devices if asks(device)]
     if not asking:
@@ -54,10 +54,10 @@ def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator
     )
 
 
-def _callbacks(world: World, each: Class) -> Iterator[Finding]:
+def _callbacks(context: Context, each: DeviceClass) -> Iterator[Finding]:
     """The findings for callbacks before communication: devices that wait there wait for the callback."""
     computations = reached(each.module.entry)
-    if len(world.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
+    if len(context.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
         return
     found: dict[Instruction, None] = {}
     for computation in computations:

@@ -16,14 +16,14 @@ from ...properties.effects import Path
 from ...properties.waiting import TAKEN
 from ..dataflow.analysis import key_of
 from ..dataflow.decisions import Decisions
-from ..deadlock.level_run import World
-from ..model.program import Class, Program
-from .choices import Choice, Choices, Scenario, Value
+from ..deadlock.level_run import Context
+from ..model.program import DeviceClass, Program
+from .choices import Choice, Choices, Decision, Scenario
 from .domains import Domains, alike
 from .simulate import (
     Counts,
     Decide,
-    Event,
+    SimulatedEvent,
     TooLongError,
     Tracer,
     Walk,
@@ -33,7 +33,7 @@ from .simulate import (
     standing_events,
 )
 
-Traces: TypeAlias = dict[int, tuple[Event, ...]]
+Traces: TypeAlias = dict[int, tuple[SimulatedEvent, ...]]
 
 MOST_SCENARIOS = 4096
 MOST_EVENTS = 300_000  # of all scenarios, estimated by the first
@@ -45,17 +45,17 @@ MOST_OWN = 512  # combinations of the choices of one device
 class Scenarios:
     """The scenarios of a program, and their simulations."""
 
-    world: World
+    context: Context
     decisions: Decisions
     found: Choices = field(init=False)
     _domains: Domains = field(init=False)
     _work: int = 0
-    _traces: dict[tuple[Program, int, Scenario], tuple[Event, ...]] = field(factory=dict)
-    _walks: dict[tuple[Program, Class], Walk] = field(factory=dict)
+    _traces: dict[tuple[Program, int, Scenario], tuple[SimulatedEvent, ...]] = field(factory=dict)
+    _walks: dict[tuple[Program, DeviceClass], Walk] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.found = found = Choices(self.world.program, self.decisions)
-        self._domains = Domains(self.world, found.every, frozenset(found.trips), self._totals)
+        self.found = found = Choices(self.context.program, self.decisions)
+        self._domains = Domains(self.context, found.every, frozenset(found.trips), self._totals)
 
     @property
     def choices(self) -> list[Choice]:
@@ -72,7 +72,7 @@ class Scenarios:
         return math.prod(map(len, self._values))
 
     @cached_property
-    def _values(self) -> list[list[Value]]:
+    def _values(self) -> list[list[Decision]]:
         return self._domains.values()
 
     @property
@@ -80,9 +80,9 @@ class Scenarios:
         return len(self.enumerated) == self.count and not self._domains.is_rough
 
     def _totals(self, scenario: Scenario) -> Counts:
-        return event_totals(self.traces(self.world, scenario))
+        return event_totals(self.traces(self.context, scenario))
 
-    def _enumerate(self, domains: Sequence[Sequence[Value]]) -> list[Scenario]:
+    def _enumerate(self, domains: Sequence[Sequence[Decision]]) -> list[Scenario]:
         """The scenarios: first those in which all choices are alike; of too many those in which one choice differs."""
         most = self._most(tuple(domain[0] for domain in domains))
         every = itertools.product(*domains) if self.count <= most else _few(domains)
@@ -90,10 +90,10 @@ class Scenarios:
 
     def _most(self, scenario: Scenario) -> int:
         try:
-            events = sum(map(len, self.traces(self.world, scenario).values()))
+            events = sum(map(len, self.traces(self.context, scenario).values()))
         except TooLongError:
             return 1
-        return max(1, min(MOST_SCENARIOS, MOST_EVENTS // max(events, len(self.world.program.devices))))
+        return max(1, min(MOST_SCENARIOS, MOST_EVENTS // max(events, len(self.context.program.devices))))
 
     def decide(self, scenario: Scenario) -> Callable[[int], Decide]:
         """The decisions of each device in a scenario."""
@@ -111,47 +111,47 @@ class Scenarios:
         """The decisions of a scenario that are the same each time, by device and site."""
         return {place: value for place, at in self.found.at.items() if isinstance(value := scenario[at], int)}
 
-    def traces(self, world: World, scenario: Scenario) -> Traces:
+    def traces(self, context: Context, scenario: Scenario) -> Traces:
         """The events of each device in a scenario. Raises TooLongError."""
-        return {device: self._trace(world, device, scenario) for device in world.program.devices}
+        return {device: self._trace(context, device, scenario) for device in context.program.devices}
 
-    def _trace(self, world: World, device: int, scenario: Scenario) -> tuple[Event, ...]:
-        key = world.program, device, tuple(scenario[at] for at in self.found.of[device])
+    def _trace(self, context: Context, device: int, scenario: Scenario) -> tuple[SimulatedEvent, ...]:
+        key = context.program, device, tuple(scenario[at] for at in self.found.of[device])
         if key not in self._traces:
-            each = world.program.class_of[device]
-            walk = self._walks.setdefault((world.program, each), communicating_order(each))
-            self._traces[key] = Tracer(world, device, walk, self.decide(scenario)(device)).events()
+            each = context.program.class_of[device]
+            walk = self._walks.setdefault((context.program, each), communicating_order(each))
+            self._traces[key] = Tracer(context, device, walk, self.decide(scenario)(device)).events()
         return self._traces[key]
 
-    def ends(self, world: World, scenario: Scenario) -> bool:
+    def ends(self, context: Context, scenario: Scenario) -> bool:
         """Whether a scenario ends; one that is too long to simulate counts as ending."""
         try:
-            return not self.standing(world, scenario)
+            return not self.standing(context, scenario)
         except TooLongError:
             return True
 
-    def standing(self, world: World, scenario: Scenario) -> dict[int, Event]:
+    def standing(self, context: Context, scenario: Scenario) -> dict[int, SimulatedEvent]:
         """The events at which devices stop in a scenario."""
-        return standing_events(self.traces(world, scenario))
+        return standing_events(self.traces(context, scenario))
 
-    def _followed(self, world: World, scenario: Scenario) -> dict[int, Event]:
+    def _followed(self, context: Context, scenario: Scenario) -> dict[int, SimulatedEvent]:
         """The same, within the budget of all simulations. Raises TooLongError."""
-        self._work += sum(map(len, self.traces(world, scenario).values()))
+        self._work += sum(map(len, self.traces(context, scenario).values()))
         if self._work > MOST_WORK:
             raise TooLongError
-        return self.standing(world, scenario)
+        return self.standing(context, scenario)
 
     def is_hopeless(self, scenario: Scenario) -> bool:
         """Whether a scenario ends in no order: a device waits for more events than another has."""
         try:
-            return is_short_of_events(self.traces(self.world, scenario))
+            return is_short_of_events(self.traces(self.context, scenario))
         except TooLongError:
             return False
 
     def is_starved(self) -> bool:
         """Whether a device takes more items than its infeed has, whatever its decisions."""
         try:
-            return any(map(self._starves, self.world.program.devices if self.world.infeed is not None else ()))
+            return any(map(self._starves, self.context.program.devices if self.context.infeed is not None else ()))
         except TooLongError:
             return False
 
@@ -165,17 +165,17 @@ class Scenarios:
             scenario = list(first)
             for at, value in zip(of, values, strict=True):
                 scenario[at] = value
-            if not any(event.is_starved for event in self._trace(self.world, device, tuple(scenario))):
+            if not any(event.is_starved for event in self._trace(self.context, device, tuple(scenario))):
                 return False
         return True
 
-    def outcomes(self, world: World) -> Outcomes | None:
+    def outcomes(self, context: Context) -> Outcomes | None:
         """The outcome of the scenarios in the orders of these programs; None where simulation would take too long."""
         good: Scenario | None = None
         bad: Scenario | None = None
         try:
             for scenario in self.enumerated:
-                if not self._followed(world, scenario):
+                if not self._followed(context, scenario):
                     good = scenario if good is None else good
                 else:
                     bad = scenario if bad is None else bad
@@ -191,7 +191,7 @@ class Scenarios:
             return any(
                 event.does[0] is TAKEN
                 for scenario in self.enumerated
-                for event in self.traces(self.world, scenario)[device]
+                for event in self.traces(self.context, scenario)[device]
             )
         except TooLongError:
             return True
@@ -219,7 +219,7 @@ class Outcomes:
         return 0 if self.good is None else 2 if self.bad is None else 1
 
 
-def _few(domains: Sequence[Sequence[Value]]) -> Iterator[Scenario]:
+def _few(domains: Sequence[Sequence[Decision]]) -> Iterator[Scenario]:
     """Scenarios in which all choices are alike, then those in which one choice differs."""
     yield from alike(domains)
     for scenario in alike(domains):

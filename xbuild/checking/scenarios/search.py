@@ -28,10 +28,10 @@ from ...properties.order import linear
 from ...properties.sites import reached, sites
 from ...properties.waiting import COMPLETING, POSTING, SILENT, in_sequence
 from ..dataflow.analysis import Key, key_of
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..deadlock.orders import arranged
 from ..model.verdict import Orders
-from .simulate import ALL, Decide, Event, EventKey, Open, TooLongError, Tracer, Walk, communicating_order
+from .simulate import ALL, Decide, EventKey, Open, SimulatedEvent, TooLongError, Tracer, Walk, communicating_order
 
 OrderKey: TypeAlias = tuple[Hashable, Computation]  # whose order (see `Search.owner`), and of which computation
 Chosen: TypeAlias = dict[OrderKey, tuple[Instruction, ...]]  # the first instructions of the rest
@@ -85,13 +85,13 @@ def _sequences(instruction: Instruction) -> list[Hashable]:
 class Search:
     """The search for orders of one program; `gave_up` once it has taken too many steps."""
 
-    world: World
+    context: Context
     gave_up: bool = False
     _steps: int = 0
     _once: dict[Computation, set[Key]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        for each in self.world.program.classes:
+        for each in self.context.program.classes:
             self._count(each.module.entry, ())
             if any(sum(map(communicates_anywhere, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
                 self.gave_up = True
@@ -127,7 +127,7 @@ class Search:
             return _Attempt(self, scenarios[number], chosen, is_only=len(scenarios) == 1).run()
         except TooLongError:
             self.gave_up = True
-            return (None, self.world.program.classes[0].module.entry), []
+            return (None, self.context.program.classes[0].module.entry), []
 
     def step(self) -> None:
         self._steps += 1
@@ -135,16 +135,16 @@ class Search:
 
     def owner(self, device: int) -> Hashable:
         """The key of an order: a device, or the program where one serves all devices."""
-        program = self.world.program
+        program = self.context.program
         return program.class_of[device].module if program.spmd else device
 
     def is_run_once(self, path: Path, computation: Computation) -> bool:
         repeated = any(step.instruction.opcode in LOOPS for step in path)
-        return not repeated and not self.world.program.spmd and len(self._once[computation]) == 1
+        return not repeated and not self.context.program.spmd and len(self._once[computation]) == 1
 
     def _orders(self, chosen: Chosen) -> Mapping[int, Orders]:
         found: dict[int, Orders] = {}
-        for device, each in self.world.program.class_of.items():
+        for device, each in self.context.program.class_of.items():
             if each.given:
                 found[device] = each.orders
                 continue
@@ -204,15 +204,15 @@ class _Attempt:
     is_only: bool
     tracers: dict[int, Tracer] = field(factory=dict)
     done: dict[int, Counter[EventKey]] = field(factory=dict)
-    heads: dict[int, Event | Open | None] = field(factory=dict)
+    heads: dict[int, SimulatedEvent | Open | None] = field(factory=dict)
 
     def run(self) -> tuple[OrderKey, list[Instruction]] | None:
         """None where the programs end; else the order to extend and its options, none where the programs stop."""
-        world = self.search.world
+        context = self.search.context
         self.done[ALL] = Counter()
-        for device, each in world.program.class_of.items():
+        for device, each in context.program.class_of.items():
             walk = communicating_order(each) if each.given else self._free(device)
-            self.tracers[device] = Tracer(world, device, walk, self.scenario(device))
+            self.tracers[device] = Tracer(context, device, walk, self.scenario(device))
             self.done[device] = Counter()
         traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
         self.heads = {device: next(trace, None) for device, trace in traces.items()}
@@ -227,7 +227,7 @@ class _Attempt:
 
     @property
     def _nowhere(self) -> OrderKey:
-        return None, self.search.world.program.classes[0].module.entry
+        return None, self.search.context.program.classes[0].module.entry
 
     def _free(self, device: int) -> Walk:
         owner = self.search.owner(device)
@@ -241,12 +241,12 @@ class _Attempt:
     def _choose(self, key: tuple[Hashable, Computation], instruction: Instruction) -> None:
         self.chosen[key] = (*self.chosen.get(key, ()), instruction)
 
-    def _advance(self, device: int, trace: Iterator[Event | Open]) -> bool:
+    def _advance(self, device: int, trace: Iterator[SimulatedEvent | Open]) -> bool:
         """Advance a device as far as possible; whether it advanced at all."""
         moved = False
         while True:
             head = self.heads[device]
-            if isinstance(head, Event) and head.is_possible(self.done) and not self.search.gave_up:
+            if isinstance(head, SimulatedEvent) and head.is_possible(self.done) and not self.search.gave_up:
                 head.happen(device, self.done)
                 self.search.step()
             elif not isinstance(head, Open) or self._is_open(device, head):
@@ -254,7 +254,7 @@ class _Attempt:
             self.heads[device], moved = next(trace, None), True
 
     def _key(self, device: int, head: Open) -> OrderKey:
-        entry = self.search.world.program.class_of[device].module.entry
+        entry = self.search.context.program.class_of[device].module.entry
         return self.search.owner(device), head.path[-1].computation if head.path else entry
 
     def _is_open(self, device: int, head: Open) -> bool:

@@ -23,9 +23,9 @@ from ...properties.effects import (
 from ...properties.sites import Site
 from ...properties.waiting import CHANNEL, COLLECTIVE, FEED, SOURCE, SUPPLIED, EventKind, events_of
 from ..dataflow.analysis import key_of
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..model.flattening import UNITS
-from ..model.program import Class
+from ..model.program import DeviceClass
 
 Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # by unit, path, and how often the device was there before
 EventKey: TypeAlias = tuple[
@@ -43,7 +43,7 @@ class TooLongError(Exception):
 
 
 @frozen
-class Event:
+class SimulatedEvent:
     """An event of a device: its key `does`, the events that it `needs`; `common` is a key counted over all devices."""
 
     site: Site
@@ -77,7 +77,7 @@ class Open:
 Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
 
 
-def standing_events(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
+def standing_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, SimulatedEvent]:
     """The event at which each device stops; empty where all devices end."""
     done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
@@ -94,7 +94,7 @@ def standing_events(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
     return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
-def event_totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
+def event_totals(traces: Mapping[int, Sequence[SimulatedEvent]]) -> Counts:
     """The number of events of each device, by key."""
     found: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
@@ -103,13 +103,13 @@ def event_totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
     return found
 
 
-def is_short_of_events(traces: Mapping[int, Sequence[Event]]) -> bool:
+def is_short_of_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> bool:
     """Whether, in every order, a device needs more events than another has."""
     done = event_totals(traces)
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
-def communicating_order(each: Class) -> Walk:
+def communicating_order(each: DeviceClass) -> Walk:
     """The communicating instructions of a computation, in the given or recorded order."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
@@ -125,7 +125,7 @@ def communicating_order(each: Class) -> Walk:
 class Tracer:
     """The walk of one device through its program; an open point is yielded again until its order is decided."""
 
-    world: World
+    context: Context
     device: int
     walk: Walk
     decide: Decide
@@ -133,17 +133,17 @@ class Tracer:
     steps: int = 0
 
     @property
-    def program(self) -> Class:
-        return self.world.program.class_of[self.device]
+    def program(self) -> DeviceClass:
+        return self.context.program.class_of[self.device]
 
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[SimulatedEvent, ...]:
         """All events, where every order is decided. Raises TooLongError."""
-        return tuple(event for event in self.trace() if isinstance(event, Event))
+        return tuple(event for event in self.trace() if isinstance(event, SimulatedEvent))
 
-    def trace(self) -> Iterator[Event | Open]:
+    def trace(self) -> Iterator[SimulatedEvent | Open]:
         yield from self._run(self.program.module.entry, ())
 
-    def _run(self, computation: Computation, path: Path) -> Iterator[Event | Open]:
+    def _run(self, computation: Computation, path: Path) -> Iterator[SimulatedEvent | Open]:
         for instruction in self.walk(computation):
             if isinstance(instruction, tuple):
                 yield Open(instruction, path)
@@ -157,7 +157,7 @@ class Tracer:
     def _step(self) -> None:
         self.steps += 1
         ask()
-        if self.steps > MOST_EVENTS // len(self.world.program.devices):
+        if self.steps > MOST_EVENTS // len(self.context.program.devices):
             raise TooLongError
 
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
@@ -177,51 +177,51 @@ class Tracer:
             yield body
             yield from condition
 
-    def at(self, instruction: Instruction, path: Path) -> Iterator[Event]:
+    def at(self, instruction: Instruction, path: Path) -> Iterator[SimulatedEvent]:
         """The events of an instruction on this device, with what they wait for."""
         kinds = events_of(instruction)
         if kinds:
             yield from _EVENTS_WITHIN[kinds[0].within](self, Site(path, instruction), kinds)
 
-    def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+    def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         for kind in kinds:
             role = "send" if kind.end == SOURCE else "recv"
-            peer = self.world.transfers.channels[site.channel].peers.get((role, self.device))
+            peer = self.context.transfers.channels[site.channel].peers.get((role, self.device))
             if peer is not None:
                 ends = (self.device, peer) if kind.end == SOURCE else (peer, self.device)
-                needed = kind.needed(self._counted(kind, site.channel), self.world.send_buffers)
+                needed = kind.needed(self._counted(kind, site.channel), self.context.send_buffers)
                 is_free = kind.awaits is None or not needed
                 needs = () if is_free else ((peer, (kind.awaits, site.channel, *ends), needed),)
-                yield Event(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
+                yield SimulatedEvent(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
 
-    def _feed(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+    def _feed(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         for kind in kinds:
-            count, counts = self._counted(kind), self.world.infeed
+            count, counts = self._counted(kind), self.context.infeed
             starved = counts is not None and count > counts.get(self.device, 0)
-            yield Event(site, (kind,), ((self.device, (kind.awaits,), count),) if starved else ())
+            yield SimulatedEvent(site, (kind,), ((self.device, (kind.awaits,), count),) if starved else ())
 
-    def _collective(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[Event]:
+    def _collective(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         """The arrival at a collective and its completion: of a start the one, of its done the other."""
         instruction = site.instruction
         start = start_of(instruction) if instruction.opcode in START_OF else None
         begun = site if start is None else Site(site.path, start)
         collective = collective_in(begun.instruction)
         assert collective is not None
-        group = self.world.program.group(collective, self.device)
-        key = self.world.identity.of(self.program.module, begun), group[0]  # groups are disjoint
+        group = self.context.program.group(collective, self.device)
+        key = self.context.identity.of(self.program.module, begun), group[0]  # groups are disjoint
         for kind in kinds:
             turn = self._counted(kind, key)
             if kind.awaits is None:
-                yield Event(site, (kind, key), common=(kind, key, turn))
+                yield SimulatedEvent(site, (kind, key), common=(kind, key, turn))
             else:
-                yield Event(site, (kind, key), ((ALL, (kind.awaits, key, turn), len(group)),), members=group)
+                yield SimulatedEvent(site, (kind, key), ((ALL, (kind.awaits, key, turn), len(group)),), members=group)
 
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1
         return self.counts[key]
 
 
-_EVENTS_WITHIN: Mapping[str, Callable[[Tracer, Site, Sequence[EventKind]], Iterator[Event]]] = {
+_EVENTS_WITHIN: Mapping[str, Callable[[Tracer, Site, Sequence[EventKind]], Iterator[SimulatedEvent]]] = {
     CHANNEL: Tracer._transfer,
     COLLECTIVE: Tracer._collective,
     FEED: Tracer._feed,

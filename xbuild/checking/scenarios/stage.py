@@ -9,7 +9,7 @@ from attrs import define, frozen
 
 from ...properties.effects import collective_in, start_of
 from ...properties.sites import Site, collectives_of
-from ..deadlock.level_run import Place, World
+from ..deadlock.level_run import Context, ItemNumber
 from ..deadlock.levels import LevelStage
 from ..model.flattening import UNITS
 from ..model.verdict import Finding, Orders, VerdictKind
@@ -38,12 +38,12 @@ class Conclusion:
     is_simulated: bool = True
 
 
-def conclude(world: World, levels: LevelStage) -> Conclusion:
+def conclude(context: Context, levels: LevelStage) -> Conclusion:
     """The conclusion for programs by what the levels found, by simulation where that leaves anything open."""
-    waits = tuple(external_wait_findings(world))
+    waits = tuple(external_wait_findings(context))
     if not (levels.stuck or levels.found or levels.fills or waits):
         return Conclusion("ok", (), levels.recorder.orders(), is_simulated=False)
-    return ScenarioStage(world, levels).conclusion() or _by_levels(levels, (*levels.found, *waits))
+    return ScenarioStage(context, levels).conclusion() or _by_levels(levels, (*levels.found, *waits))
 
 
 def _by_levels(levels: LevelStage, findings: tuple[Finding, ...]) -> Conclusion:
@@ -59,16 +59,16 @@ def _by_levels(levels: LevelStage, findings: tuple[Finding, ...]) -> Conclusion:
 class ScenarioStage:
     """The simulation of all scenarios of programs of which the levels have found something."""
 
-    world: World
+    context: Context
     levels: LevelStage
 
     @cached_property
     def scenarios(self) -> Scenarios:
-        return Scenarios(self.world, self.levels.decisions)
+        return Scenarios(self.context, self.levels.decisions)
 
     @cached_property
     def candidates(self) -> Candidates:
-        return Candidates(self.world, self.levels, self.scenarios)
+        return Candidates(self.context, self.levels, self.scenarios)
 
     def conclusion(self) -> Conclusion | None:
         """What the scenarios show; None where what the levels found stands."""
@@ -92,7 +92,7 @@ class ScenarioStage:
         """The conclusion where there are too many scenarios or orders to try all; None where the levels' stands."""
         if not self.levels.is_refused and not self.levels.fills and (best is None or best.outcomes.rank):
             return None  # the findings of the levels name the conditions
-        if self._is_certain or (self.levels.is_refused and is_short_by_counts(self.world, self.levels.decisions)):
+        if self._is_certain or (self.levels.is_refused and is_short_by_counts(self.context, self.levels.decisions)):
             return None
         left = [f for f in self.levels.found if f.kind == "data_dependent"]
         orders = {} if best is None else best.orders
@@ -124,14 +124,14 @@ class ScenarioStage:
         levels, stuck = self.levels.levels, self.levels.stuck
         return any(run.level is levels[0] and not any(map(self._may_come, run.blocked())) for run in stuck)
 
-    def _may_come(self, place: Place) -> bool:
+    def _may_come(self, place: ItemNumber) -> bool:
         """Whether a device that is waited for at this place may come in a loop or conditional that data decide."""
         device, item = place[0], self.levels.levels[0].skeletons[place[0]].items[place[1]]
         begun = start_of(item.instruction) if item.kind == "done" else item.instruction
         collective = None if begun is None else collective_in(begun)
         if item.kind == "unit" or begun is None or collective is None:
             return item.kind == "unit"
-        program, identity = self.world.program, self.world.identity
+        program, identity = self.context.program, self.context.identity
         key = identity.of(program.class_of[device].module, Site(item.path, begun))
         modules = {program.class_of[member].module for member in program.group(collective, device)}
         sites = (
@@ -145,16 +145,16 @@ class ScenarioStage:
         if outcomes.good is None:
             assert outcomes.bad is not None
             errors = [f for f in self.levels.found if f.kind != "data_dependent"]
-            yield from errors or [stops.finding(self.world, outcomes.bad)]
+            yield from errors or [stops.finding(self.context, outcomes.bad)]
             return
         told = [f for f in self.levels.found if f.kind == "data_dependent"]
         if outcomes.bad is not None:
             yield from told
             if self.levels.is_refused or not told:
-                yield stops.conditional(best.world, outcomes.good, outcomes.bad)
-        waits = external_wait_findings(self.world, self.scenarios.asks)
+                yield stops.conditional(best.context, outcomes.good, outcomes.bad)
+        waits = external_wait_findings(self.context, self.scenarios.asks)
         yield from (found for found in waits if not self._is_simulated(found))
 
     def _is_simulated(self, found: Finding) -> bool:
         """Whether the scenarios have shown whether this external wait ends."""
-        return found.cause == "TRAVELLING" or (found.cause == "STARVED" and self.world.infeed is not None)
+        return found.cause == "TRAVELLING" or (found.cause == "STARVED" and self.context.infeed is not None)

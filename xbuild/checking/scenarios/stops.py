@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from ..deadlock.level_run import World
+from ..deadlock.level_run import Context
 from ..deadlock.levels import LevelStage
 from ..model.describe import calls_text, finding
 from ..model.program import devices_text
 from ..model.verdict import Finding
 from .choices import Scenario
 from .scenarios import Scenarios
-from .simulate import Event
+from .simulate import SimulatedEvent
 
 
 @frozen(eq=False)
@@ -23,25 +23,25 @@ class Stops:
     levels: LevelStage
     scenarios: Scenarios
 
-    def finding(self, world: World, scenario: Scenario) -> Finding:
+    def finding(self, context: Context, scenario: Scenario) -> Finding:
         """Where devices stand in a scenario that does not end."""
-        assumed = self.levels.assuming(world, self.scenarios.assumed(scenario))
+        assumed = self.levels.assuming(context, self.scenarios.assumed(scenario))
         found = next((f for f in assumed.found if f.cycle or f.blocked), None)
-        return standing_finding(self.scenarios.standing(world, scenario)) if found is None else found
+        return standing_finding(self.scenarios.standing(context, scenario)) if found is None else found
 
-    def conditional(self, world: World, good: Scenario, bad: Scenario) -> Finding:
+    def conditional(self, context: Context, good: Scenario, bad: Scenario) -> Finding:
         """Which choices make the programs stop, and where devices then stand; `good` is a scenario that ends."""
-        message = self.finding(world, bad).message
+        message = self.finding(context, bad).message
         condition, bad = self.scenarios.condition(
             good,
             bad,
-            lambda each: not self.scenarios.ends(world, each) and self.finding(world, each).message == message,
+            lambda each: not self.scenarios.ends(context, each) and self.finding(context, each).message == message,
         )
-        found = self.finding(world, bad)
+        found = self.finding(context, bad)
         return evolve(found, kind="data_dependent", message=f"if {condition}: {found.message}")
 
 
-def standing_finding(standing: Mapping[int, Event]) -> Finding:
+def standing_finding(standing: Mapping[int, SimulatedEvent]) -> Finding:
     """The finding for devices that stop at these events, where no level shows why."""
     starved = [device for device, event in standing.items() if event.is_starved]
     shown = {device: event for device, event in standing.items() if not starved or device in starved}
@@ -67,7 +67,7 @@ def standing_finding(standing: Mapping[int, Event]) -> Finding:
     return evolve(found, rows=tuple(rows), blocked=blocked)
 
 
-def _waits(device: int, event: Event) -> str:
+def _waits(device: int, event: SimulatedEvent) -> str:
     if event.is_starved:
         return "an item of its infeed, which has no more"
     return f"{devices_text({*event.members} - {device})} to come to the other side of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...checking.dataflow.decisions import Decisions
-from ...checking.deadlock.level_run import Level, LevelRun, World
+from ...checking.deadlock.level_run import Context, Level, LevelRun
 from ...checking.deadlock.levels import LevelStage
 from ...checking.model.verdict import Asked, Finding, Verdict
 from ...checking.structure.meetings import identities
@@ -31,12 +31,12 @@ def _run(verdict: Verdict, asked: Asked) -> LevelRun:
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)
-    world = World(program, match_transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
-    stage = LevelStage(world, Decisions(program))
+    context = Context(program, match_transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
+    stage = LevelStage(context, Decisions(program))
     if stage.stuck:
         return stage.stuck[0]
     levels = stage.levels or [Level({}, {})]
-    return LevelRun(world, next((level for level in levels if _says_much(level)), levels[0]))
+    return LevelRun(context, next((level for level in levels if _says_much(level)), levels[0]))
 
 
 def _says_much(level: Level) -> bool:
