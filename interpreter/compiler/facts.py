@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import COLLECTIVES, has_side_effect, remembered, talks
+from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect, remembered
 
 __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
 
 
 def acts(instruction: Instruction) -> bool:
     """Whether a plan asks the grid for it, or for something that it calls: other devices, the host, a function."""
-    return talks(instruction) or instruction.opcode == "custom_call" or any(map(asks_grid, instruction.called))
+    if communicates_anywhere(instruction) or instruction.opcode == "custom_call":
+        return True
+    return any(map(asks_grid, instruction.called))
 
 
 @remembered
@@ -43,7 +45,9 @@ def _steps_state(instruction: Instruction) -> bool:
 
 def _has_effect(instruction: Instruction) -> bool:
     """Whether it runs though nobody uses its result."""
-    return talks(instruction) or has_side_effect(instruction) or any(map(has_effects, instruction.called))
+    if communicates_anywhere(instruction) or has_side_effect(instruction):
+        return True
+    return any(map(has_effects, instruction.called))
 
 
 @remembered

@@ -10,7 +10,7 @@ from xbuild.checking.model.describe import fact, payload
 from xbuild.checking.structure.meetings import same_reducer
 from xbuild.core.graph import Instruction
 from xbuild.properties.device_groups import group_of, groups_of, pairs_of
-from xbuild.properties.effects import TRANSFERS, acts, base_of, collective_in, spelling
+from xbuild.properties.effects import TRANSFERS, base_of, collective_in, communicates_itself, spelling
 
 from ..compiler.requests import Request
 
@@ -29,7 +29,8 @@ def parting(grid: Grid, waits: Mapping[int, tuple[str, tuple[int, ...]]]) -> tup
     """Where the first device that waits in a collective and one that has not come to it part, where one does."""
     for device, (_, missing) in waits.items():
         request = grid.devices[device].waiting
-        if missing and request is not None and acts(request.instruction) and not _is_transfer(request.instruction):
+        asked = None if request is None else request.instruction
+        if missing and asked is not None and communicates_itself(asked) and not _is_transfer(asked):
             return _parting(grid, device, missing[0])
     return ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from xbuild.checking.model.program import Extent
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Module
+from xbuild.properties.waiting import ARRIVED, COMPLETED, POSTED, RECEIVED, SENT, EventKind
 from xbuild.traces import Meeting, Transfer
 
 from ..rules.lines import Path
@@ -86,7 +87,7 @@ class Clock:
             role = known.get((device, spot))
             if role is None:
                 role = known[device, spot] = roles.role(device, self.paths[spot])
-            reached = _RULES[role.rule](self, number, device, role)
+            reached = _TIMES[role.event](self, number, device, role)
             waited = max(0, reached - self._now(device) - 1)
             self._waited[device] += waited
             found.append(waited)
@@ -101,19 +102,13 @@ class Clock:
         met = self._met.values()
         return [Meeting(c, role.group, time, tuple(events)) for time, role, events in met if (c := role.collective)]
 
-    def _meet(self, number: int, device: int, role: Role) -> int:
-        """Members of one round of a collective get the result at one time: after the last has come."""
-        return self._together(number, role, self._round(device, role))
-
-    def _start(self, number: int, device: int, role: Role) -> int:
+    def _arrived_at(self, number: int, device: int, role: Role) -> int:
         self._started[self._round(device, role)][device] = self._now(device) + 1
         return 0
 
-    def _done(self, number: int, device: int, role: Role) -> int:
-        return self._together(number, role, self._round(device, role, done=True))
-
-    def _together(self, number: int, role: Role, key: Hashable) -> int:
-        """The first time at which all of the group have come, or started; those who come later keep it."""
+    def _completed_at(self, number: int, device: int, role: Role) -> int:
+        """Members of one round of a collective get the result at one time: after the last has come, or started it."""
+        key = self._round(device, role)
         met = self._met.get(key)
         if met is None:
             started = self._started.get(key, {})
@@ -122,19 +117,19 @@ class Clock:
         met[2].append(number)
         return met[0]
 
-    def _round(self, device: int, role: Role, done: bool = False) -> Hashable:
-        """The turn of a collective that a device comes to."""
-        turn = role.key, device, done
+    def _round(self, device: int, role: Role) -> Hashable:
+        """The turn of a collective that a device has this event of."""
+        turn = role.key, device, role.event
         self._rounds[turn] += 1
         return role.key, self._rounds[turn]
 
-    def _recv(self, number: int, device: int, role: Role) -> int:
+    def _posted_at(self, number: int, device: int, role: Role) -> int:
         source = self._peers.source(role.request, device)
         if source is not None:
             self._posted[role.channel, source, device].append(self._now(device) + 1)
         return 0
 
-    def _send(self, number: int, device: int, role: Role) -> int:
+    def _sent_at(self, number: int, device: int, role: Role) -> int:
         """After its recv was posted, unless a buffer took it."""
         target = self._peers.target(role.request, device)
         if target is None:
@@ -148,7 +143,7 @@ class Clock:
         self._sent[wire].append((number, max(self._now(device) + 1, posted)))
         return posted
 
-    def _recv_done(self, number: int, device: int, role: Role) -> int:
+    def _received_at(self, number: int, device: int, role: Role) -> int:
         """After the send, which may be told later where the sender was waiting for this recv."""
         source = self._peers.source(role.request, device)
         if source is None:
@@ -190,7 +185,11 @@ class _Before:
         return int(self.events[device].searchsorted(self.number))
 
 
-_RULES: dict[str, Any] = {
-    "meet": Clock._meet, "start": Clock._start, "done": Clock._done,
-    "send": Clock._send, "recv": Clock._recv, "recv_done": Clock._recv_done,
-}  # fmt: skip
+# From which time on an event may happen, for each kind of event that waits for a device or that a device waits for.
+_TIMES: Mapping[EventKind, Callable[[Clock, int, int, Role], int]] = {
+    ARRIVED: Clock._arrived_at,
+    COMPLETED: Clock._completed_at,
+    POSTED: Clock._posted_at,
+    SENT: Clock._sent_at,
+    RECEIVED: Clock._received_at,
+}

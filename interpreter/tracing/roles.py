@@ -10,23 +10,22 @@ from attrs import define, field, frozen
 from xbuild.checking.model.program import Extent
 from xbuild.core.graph import Instruction, Module
 from xbuild.properties.device_groups import group_of
-from xbuild.properties.effects import DONE_OF, START_OF, collective_in, start_of
+from xbuild.properties.effects import START_OF, collective_in, start_of
+from xbuild.properties.waiting import CHANNEL, EVENTS, FEED, KINDS, EventKind
 
 from ..compiler.requests import Request
 from ..rules.lines import Path, Place
 from ..runtime.identity import Identities
 
-_PASSING = frozenset({"send", "recv", "recv_done"})
-
 
 @frozen(eq=False, slots=False)
 class Role:
-    """A spot of a device: `rule` is meet, start or done of a collective, or the opcode of a transfer.
+    """What a device does at a spot that other devices have a part in; it is over with `event`.
 
     `key` numbers the collectives of a group.
     """
 
-    rule: str
+    event: EventKind
     request: Request
     collective: Instruction | None = None
     key: int = -1
@@ -73,25 +72,32 @@ class Roles:
         instruction = path[-1].instruction
         start = start_of(instruction) if instruction.opcode in START_OF else None
         asked = start or instruction
-        collective = collective_in(asked)
+        collective, event = collective_in(asked), _last_event(instruction)
+        assert event is not None
         if collective is None:
-            return Role(instruction.opcode, _request(path, asked, asked))
-        rule = "done" if start else "start" if instruction.opcode in DONE_OF else "meet"
+            return Role(event, _request(path, asked, asked))
         request = _request(path, asked, collective)
         group = group_of(collective, device, *self.extent)
         key = self._identities.of(self.modules[device], request), group
-        return Role(rule, request, collective, self._keys.setdefault(key, len(self._keys)), group)
+        return Role(event, request, collective, self._keys.setdefault(key, len(self._keys)), group)
 
     @cached_property
     def _identities(self) -> Identities:
         return Identities(self.modules)
 
 
+def _last_event(instruction: Instruction) -> EventKind | None:
+    """The event with which an instruction is over in which other devices have a part; None where none has."""
+    events = EVENTS.get(KINDS.get(instruction.opcode, ""), ())
+    return events[-1] if events and events[-1].within != FEED else None
+
+
 def _talks(instruction: Instruction) -> bool:
-    if instruction.opcode in START_OF and instruction.opcode not in _PASSING:
-        start = start_of(instruction)
-        return start is not None and collective_in(start) is not None
-    return instruction.opcode in _PASSING or collective_in(instruction) is not None
+    event = _last_event(instruction)
+    if event is None or event.within == CHANNEL:
+        return event is not None
+    start = start_of(instruction) if instruction.opcode in START_OF else instruction
+    return start is not None and collective_in(start) is not None
 
 
 def _request(path: Path, asked: Instruction, collective: Instruction) -> Request:

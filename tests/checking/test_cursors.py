@@ -11,7 +11,7 @@ from tests.model.compare import disagreement
 from tests.model.generator import LARGE, SMALL, WIDE, random_program
 from tests.model.writer import written
 from xbuild.checking.deadlock.in_order_run import InOrderRun
-from xbuild.checking.deadlock.run import Run
+from xbuild.checking.deadlock.level_run import LevelRun
 
 
 def told(seeds: Iterable[int]) -> list[tuple[str, object]]:
@@ -30,7 +30,7 @@ def test_both_ways_tell_the_same(first: int, monkeypatch: pytest.MonkeyPatch) ->
     seeds = range(first, first + 100)
     quick = told(seeds)
     monkeypatch.setattr(InOrderRun, "finish", lambda cursors: False)
-    monkeypatch.setattr(Run, "_stand", lambda run, cursors: run._search())
+    monkeypatch.setattr(LevelRun, "_stand", lambda run, cursors: run._search())
     assert quick == told(seeds)
 
 

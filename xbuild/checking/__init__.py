@@ -1,4 +1,4 @@
-"""The verdict before the run: may these programs deadlock, in which order can they run, and what would mend them."""
+"""The static check for deadlock: `check` gives a verdict on programs, `schedule` an order in which they run."""
 
 from .model.verdict import Finding as Finding
 from .model.verdict import Repair as Repair

@@ -1,4 +1,4 @@
-"""The verdict before the run."""
+"""`check` and `schedule`: the stages of the static check, called in order, and the verdict made of their findings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
-from .dataflow.control import Control
-from .deadlock.examine import Examination
-from .deadlock.repair import repair, tries
-from .deadlock.run import Context
+from .common_order import in_common_order
+from .dataflow.decisions import Decisions
+from .deadlock.level_run import Context
+from .deadlock.levels import LevelStage
+from .deadlock.repair import find_repair, most_tries
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
-from .scenarios.data_dependence import Settlement
-from .scenarios.external_waits import outside
-from .scenarios.summary import is_summarised, summarised, unfinished
-from .structure.meetings import identities, meetings
-from .structure.structure import structure
-from .structure.transfers import transfers
+from .scenarios import conclude
+from .structure.meetings import collective_faults, identities
+from .structure.structure import structure_faults
+from .structure.transfers import match_transfers
+from .summary import is_summarised, summary_verdict, unfinished_verdict
 
 MOST_BUFFERS = 4
 
@@ -68,23 +68,23 @@ def check(
             with within(max_seconds):
                 return evolve(_verdict(asked), asked=asked)
         except DeadlineError:
-            if max_seconds is None:  # that of who calls
+            if max_seconds is None:  # the deadline is that of a caller
                 raise
-            return evolve(unfinished(asked.program, max_seconds), asked=asked)
+            return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
 
 
 def _verdict(asked: Asked) -> Verdict:
     whole = asked.program
-    faults = structure(whole)
+    faults = structure_faults(whole)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
-    found, faults = transfers(whole)
+    found, faults = match_transfers(whole)
     identity = identities(whole)
-    faults += meetings(whole, identity, Control(whole).runs)
+    faults += collective_faults(whole, identity, Decisions(whole).runs)
     if faults:
         return Verdict("error", "every", tuple(faults))
     context = Context(whole, found, identity, asked.send_buffers, asked.infeed)
-    return summarised(context) if is_summarised(whole) else _Check(context).verdict()
+    return summary_verdict(context) if is_summarised(whole) else _Check(context).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
@@ -112,32 +112,30 @@ def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] 
 
 @frozen(eq=False)
 class _Check:
-    """One check of programs whose structure is right."""
+    """The stages after the structural ones, for programs without structural faults."""
 
     context: Context
 
     def verdict(self) -> Verdict:
-        program = self.context.program
-        examination = self._examine(program)
-        if examination.recorder.torn is not None:
-            examination = self._in_recorded_order(examination)
-        findings = (*examination.found, *outside(self.context))
-        is_open = examination.stuck or findings or examination.fills
-        settled = Settlement(self.context, examination).settled() if is_open else None
-        if settled is not None:
-            found = self._verdict(examination, settled.kind, settled.findings, settled.orders)
-            return found if settled.may_end else evolve(found, summary="")
-        if examination.stuck:
-            return self._refused(examination)
-        kind: VerdictKind = "ok" if not findings else "depends"
-        if any(finding.kind != "data_dependent" for finding in findings):
-            kind, findings = "error", tuple(f for f in findings if f.kind != "data_dependent")
-        return self._verdict(examination, kind, findings, examination.recorder.orders())
+        levels = self._examine(self.context.program)
+        if levels.recorder.torn is not None:
+            levels = self._in_recorded_order(levels)
+        concluded = conclude(self.context, levels)
+        if concluded.kind == "deadlock" and not concluded.is_simulated:
+            return self._refused(levels)
+        found = self._verdict(levels, concluded.kind, concluded.findings, concluded.orders)
+        found = found if concluded.may_end else evolve(found, summary="")
+        return in_common_order(found, self.context.program, self._runs)
+
+    def _runs(self, program: Program) -> bool:
+        """Whether a program whose orders are given runs to its end with all data."""
+        levels = self._examine(program)
+        return not levels.stuck and conclude(evolve(self.context, program=program), levels).kind == "ok"
 
     def _verdict(
-        self, examination: Examination, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
+        self, levels: LevelStage, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
     ) -> Verdict:
-        scope, program = self._scope(examination), self.context.program
+        scope, program = self._scope(levels), self.context.program
         if kind == "deadlock":
             return Verdict(kind, scope, findings)
         return Verdict(
@@ -152,17 +150,17 @@ class _Check:
             reordered=orders,
         )
 
-    def _examine(self, program: Program, send_buffers: float | None = None) -> Examination:
+    def _examine(self, program: Program, send_buffers: float | None = None) -> LevelStage:
         buffers = self.context.send_buffers if send_buffers is None else send_buffers
-        return Examination(evolve(self.context, program=program, send_buffers=buffers), Control(program))
+        return LevelStage(evolve(self.context, program=program, send_buffers=buffers), Decisions(program))
 
-    def _in_recorded_order(self, torn: Examination) -> Examination:
-        """The recorded order where that or moves in it run; an order that leaves a call and enters it again is none."""
+    def _in_recorded_order(self, torn: LevelStage) -> LevelStage:
+        """The levels in the recorded order, or with moves in it, where the order found leaves and reenters a call."""
         program = self.context.program.ordered({})
         recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
-        mended = repair(program, recorded, torn, self._examine)
+        mended = find_repair(program, recorded, torn, self._examine)
         if mended is not None:
             return self._examine(self.context.program.ordered(mended.orders))
         call = torn.recorder.torn
@@ -179,45 +177,43 @@ class _Check:
         )
         return torn
 
-    def _scope(self, examination: Examination) -> Scope:
-        if examination.is_forced:
+    def _scope(self, levels: LevelStage) -> Scope:
+        if levels.is_forced:
             return "every"
         return "given" if self.context.program.given else "found"
 
-    def _refused(self, examination: Examination) -> Verdict:
+    def _refused(self, levels: LevelStage) -> Verdict:
         program = self.context.program
         scope: Scope = "every"
         mended: Repair | None = None
         if any(each.given for each in program.classes):
             free = self._examine(program.freed())
             scope = "every" if free.stuck and self._is_hopeless(free) else "given"
-            mended = self._confirmed(repair(program, examination, free, self._examine))
-        first, *rest = examination.found
+            mended = self._confirmed(find_repair(program, levels, free, self._examine))
+        first, *rest = levels.found
         deadlocks = [f for f in (first, *rest) if f.cycle or f.blocked]
         return Verdict(
-            "deadlock", scope, (evolve(deadlocks[0], note=self._note(examination)), *deadlocks[1:]), repair=mended
+            "deadlock", scope, (evolve(deadlocks[0], note=self._note(levels)), *deadlocks[1:]), repair=mended
         )
 
-    def _is_hopeless(self, free: Examination) -> bool:
-        """Whether what is stuck with no order given stays so, however the data decide."""
-        settled = Settlement(evolve(self.context, program=free.context.program), free).settled()
-        return settled is None or settled.kind == "deadlock"
+    def _is_hopeless(self, free: LevelStage) -> bool:
+        """Whether programs that are stuck in every order stay so in all scenarios."""
+        return conclude(evolve(self.context, program=free.context.program), free).kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
-        """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
+        """The repair, if the repaired programs end by the scenario stage, too; it sees stops that the levels do not."""
         if mended is None:
             return mended
         program = self.context.program.ordered(mended.orders)
-        settled = Settlement(evolve(self.context, program=program), self._examine(program)).settled()
-        left = () if settled is None else settled.findings
-        stops = settled is not None and settled.kind == "deadlock"
-        return None if stops or any(found.cause != "STARVED" for found in left) else mended
+        concluded = conclude(evolve(self.context, program=program), self._examine(program))
+        is_mended = concluded.kind != "deadlock" and all(found.cause == "STARVED" for found in concluded.findings)
+        return mended if is_mended or not concluded.is_simulated else None
 
-    def _note(self, examination: Examination) -> str:
-        """From which capacity of send buffers on the program runs."""
-        kinds = {run.item(place).kind for run in examination.stuck for place in run.blocked()}
+    def _note(self, levels: LevelStage) -> str:
+        """The note which capacity of send buffers makes the programs run, if one does."""
+        kinds = {run.item(place).kind for run in levels.stuck for place in run.blocked()}
         if "send" in kinds and self.context.send_buffers == 0:
-            for buffers in range(1, tries(examination, MOST_BUFFERS) + 1):
+            for buffers in range(1, most_tries(levels, MOST_BUFFERS) + 1):
                 if not self._examine(self.context.program, buffers).stuck:
                     return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
         return ""

@@ -84,8 +84,8 @@ def is_constant(operand: Value) -> bool:
 
 
 def _depends_on_the_run(instruction: Instruction) -> bool:
-    """Whether the instruction, or one that it calls, depends on more than its operands."""
-    from ..properties.effects import acts
+    """Whether it, or anything that it calls, asks for more than its operands."""
+    from ..properties.effects import communicates_itself
 
     inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)
-    return any(each.opcode in _OF_THE_RUN or acts(each) for each in (instruction, *inside))
+    return any(each.opcode in _OF_THE_RUN or communicates_itself(each) for each in (instruction, *inside))

@@ -1,1 +1,1 @@
-"""What is known of instructions and computations: effects, groups of devices, order, structure."""
+"""Properties of instructions and computations: effects, waiting rules, device groups, order, structure."""

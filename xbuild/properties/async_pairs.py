@@ -1,4 +1,4 @@
-"""Which start a done goes back to, and which one op an async-start wraps."""
+"""Asynchronous pairs: the start that a done completes, and the op that an async-start wraps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..core.graph import Instruction
 
 
 def origin(half: Instruction) -> Instruction | None:
-    """What a done or an update completes: its operand, or what the updates before it go back to."""
+    """The start that a done or update completes: its operand, or the operand of the first update in the chain."""
     seen: set[Instruction] = set()
     while half.operands and half not in seen:
         seen.add(half)

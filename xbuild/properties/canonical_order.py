@@ -1,4 +1,4 @@
-"""An order of a computation's instructions that follows from its structure, whatever order they were recorded in."""
+"""The canonical order of a computation's instructions, which follows from structure, not from recorded order."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def digest(*parts: Any) -> Digest:
 
 
 def canonical_order(computation: Computation, labels: Mapping[Instruction, Digest]) -> tuple[Instruction, ...]:
-    """Parameters, then what each effect needs, what the root needs, and what nobody needs, operands first."""
+    """Parameters, then each effect, the root and unused code, each instruction after its operands."""
     found: dict[Instruction, None] = dict.fromkeys(computation.parameters)
-    if any(len(each.control) > 1 for each in computation.instructions):  # these have no order of their own
+    if any(len(each.control) > 1 for each in computation.instructions):  # control predecessors have no order
         labels = made_of(computation.instructions, labels, {})
     for effect in filter(has_effect, computation.instructions):
         _visit(effect, found, labels)
@@ -35,7 +35,7 @@ def canonical_order(computation: Computation, labels: Mapping[Instruction, Diges
 
 
 def _visit(instruction: Instruction, found: dict[Instruction, None], rank: Mapping[Instruction, Digest]) -> None:
-    """Enter an instruction after what it needs: operands as they stand, control predecessors by their rank."""
+    """Append an instruction after its operands in their order and its control predecessors by their rank."""
     stack = [(instruction, False)]
     while stack:
         each, is_done = stack.pop()
@@ -52,7 +52,7 @@ def _visit(instruction: Instruction, found: dict[Instruction, None], rank: Mappi
 def _colours(
     rest: Sequence[Instruction], labels: Mapping[Instruction, Digest], number: Mapping[Instruction, int]
 ) -> dict[Instruction, Digest]:
-    """Digests of unused code by what it is made from, then by who uses it, then by both, to tell the like apart."""
+    """Digests of unused instructions by their operands and by their users, so that equal digests mean equal places."""
     members = set(rest)
     made = made_of(rest, labels, number)
     users: dict[Instruction, list[Digest]] = {}

@@ -1,4 +1,4 @@
-"""Which devices meet in a collective, and which pairs a permutation or a transfer joins, as numbers of devices."""
+"""The device groups of a collective, and the source-target pairs of a permutation or a transfer, as device numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REDUCING = ("all_reduce", "all_gather", "reduce_scatter")
 def strategy(instruction: Instruction, is_own: bool = False) -> str:
     """How the ids of a collective are read: cross_replica, cross_partition, cross_replica_and_partition, flattened_ids.
 
-    `is_own`: each device has a program of its own, and is the replica that an id names, with a channel, too.
+    `is_own`: each device has a program of its own, so that an id names a replica even where a channel id is given.
 
     Source: StableHLO, all_reduce and collective_permute (process groups); so does XLA:CPU.
     """
@@ -33,18 +33,18 @@ def strategy(instruction: Instruction, is_own: bool = False) -> str:
 
 
 def named_lists(lists: Groups, how: str, count: int) -> Groups:
-    """The groups that count: where there is but one partition, XLA passes over those that name only others."""
+    """The replica groups that apply: with one partition XLA ignores groups that do not name partition 0."""
     is_alone = how == "cross_partition" and count == 1
     return tuple(ids for ids in lists if 0 in ids) or lists if is_alone else lists
 
 
 def named_pairs(pairs: Pairs, how: str, count: int) -> Pairs:
-    """The pairs that count: where there is but one partition, XLA passes over those with another as their target."""
+    """The pairs that apply: with one partition XLA ignores pairs whose target is another partition."""
     return tuple(pair for pair in pairs if pair[1] == 0) if how == "cross_partition" and count == 1 else pairs
 
 
 def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int, is_own: bool = False) -> int:
-    """How many ids there are to name: replicas, partitions, or devices."""
+    """The number of ids that groups may name: that of replicas, of partitions, or of devices."""
     return _count(strategy(instruction, is_own), num_replicas, num_partitions)
 
 
@@ -54,7 +54,7 @@ def _count(how: str, replicas: int, partitions: int) -> int:
 
 @frozen(eq=False)
 class Grouping:
-    """Who meets in a collective: the groups, that of each device, and how large they are."""
+    """The groups of a collective, the group of each device, and the sizes of the groups."""
 
     groups: Groups
     of: Mapping[int, Group] = field(init=False)

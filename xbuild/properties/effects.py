@@ -1,4 +1,4 @@
-"""What an instruction does to others: which ops talk to devices or to the host, which wait, and what they call."""
+"""Effects of instructions: which communicate with devices or the host, which start or complete, what they call."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def collective_in(instruction: Instruction) -> Instruction | None:
 
 
 def base_of(collective: Instruction) -> str:
-    """Which collective it is or starts: `all_reduce` of an all-reduce-start."""
+    """The opcode of the collective that an instruction is or starts: `all_reduce` for an all-reduce-start."""
     return collective.opcode.removesuffix("_start")
 
 
@@ -77,7 +77,7 @@ def start_of(done: Instruction) -> Instruction | None:
 
 @remembered
 def travelling(computation: Computation) -> frozenset[Instruction]:
-    """The sends and recvs whose context goes into a tuple, and with it into the state of a loop: a pipelined transfer.
+    """The sends and recvs of pipelined transfers: their context goes into a tuple, so into the state of a loop.
 
     Source: XLA's HLO verifier (the one user of a send or recv is its done, or a tuple).
     """
@@ -89,13 +89,13 @@ def travelling(computation: Computation) -> frozenset[Instruction]:
 
 
 def is_under_way(instruction: Instruction) -> bool:
-    """Whether its value is a collective that has begun, of which nothing can be seen before its done."""
+    """Whether the value of an instruction is a collective that has started, whose result comes with its done."""
     start = origin(instruction) if instruction.opcode == "async_update" else instruction
     return start is not None and start.opcode in DONE_OF and collective_in(start) is not None
 
 
-def acts(instruction: Instruction) -> bool:
-    """Whether it needs another device or the host itself."""
+def communicates_itself(instruction: Instruction) -> bool:
+    """Whether an instruction needs another device or the host by itself, not only in a computation that it calls."""
     opcode = instruction.opcode
     if opcode in _ALWAYS:
         return True
@@ -105,25 +105,25 @@ def acts(instruction: Instruction) -> bool:
     return start is not None and collective_in(start) is not None
 
 
-def talks(instruction: Instruction) -> bool:
-    """Whether it needs another device or the host, itself or in what it calls."""
-    return acts(instruction) or any(map(communicates, instruction.called))
+def communicates_anywhere(instruction: Instruction) -> bool:
+    """Whether an instruction needs another device or the host, by itself or in a computation that it calls."""
+    return communicates_itself(instruction) or any(map(communicates, instruction.called))
 
 
 @remembered
 def notable(computation: Computation) -> tuple[Instruction, ...]:
-    """All that is to be looked at one by one: what may communicate, begins or completes something, or calls."""
+    """The instructions that the check looks at: those that may communicate, starts, updates, dones and calls."""
     return tuple([i for i in computation.instructions if i.opcode in _NOTABLE])
 
 
 @remembered
 def communicates(computation: Computation) -> bool:
-    """Whether a run of it may need another device or the host."""
-    return any(map(talks, notable(computation)))
+    """Whether a run of the computation may need another device or the host."""
+    return any(map(communicates_anywhere, notable(computation)))
 
 
 def has_side_effect(instruction: Instruction) -> bool:
-    """Whether it is a custom call that reaches outside of the program."""
+    """Whether an instruction is a custom call with a side effect."""
     return instruction.opcode == "custom_call" and any(
         value is True for key, value in instruction.attribute_values().items() if key.endswith("has_side_effect")
     )
@@ -131,7 +131,7 @@ def has_side_effect(instruction: Instruction) -> bool:
 
 @frozen
 class Step:
-    """A call on the way from the entry to an instruction: what calls, as what, and which computation."""
+    """A call on the path from the entry to an instruction: the caller, the role, the computation called."""
 
     instruction: Instruction
     role: str
@@ -168,7 +168,7 @@ FOLLOWED = PLAIN_CALLS | UNITS
 
 
 def steps(instruction: Instruction) -> Iterator[Step]:
-    """The calls that an instruction makes, with the role that nesting is compared by: a scan is a loop without test."""
+    """The calls that an instruction makes; nests are compared by their roles: a scan is a loop without test."""
     for number, (role, computation) in enumerate(instruction.regions()):
         if instruction.opcode in LOOPS:
             yield Step(instruction, f"while {role if instruction.opcode == 'while' else 'body'}", computation)
@@ -195,13 +195,13 @@ _DRAWS = opcodes(lambda op: op.depends_on == "random_state")
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """Whether it talks to devices or the host, reaches outside, or moves a random state, itself or in what it calls."""
-    if acts(instruction) or instruction.opcode in _DRAWS or has_side_effect(instruction):
+    """Whether an instruction or what it calls communicates, has a side effect or changes a random state."""
+    if communicates_itself(instruction) or instruction.opcode in _DRAWS or has_side_effect(instruction):
         return True
     return bool(OPS[instruction.opcode].regions) and any(map(has_effects, instruction.called))
 
 
 @remembered
 def has_effects(computation: Computation) -> bool:
-    """Whether a run of it may do more than give its result."""
+    """Whether a run of the computation may have an effect beside its result."""
     return any(map(has_effect, computation.instructions))

@@ -30,7 +30,7 @@ def linear(computation: Computation) -> tuple[Instruction, ...] | None:
 
 
 def _is_linear(computation: Computation) -> bool:
-    """Whether each instruction stands after all that it needs."""
+    """Whether each instruction stands after its operands and control predecessors."""
     seen: set[Instruction] = set()
     for instruction in computation.instructions:
         if not seen.issuperset(instruction.operands) or not seen.issuperset(instruction.control):
@@ -40,7 +40,7 @@ def _is_linear(computation: Computation) -> bool:
 
 
 def predecessors(computation: Computation, place: Mapping[Instruction, int]) -> tuple[list[list[int]], list[int]]:
-    """The users of each instruction by number, and how many of its own predecessors each waits for."""
+    """The users of each instruction by number, and how many operands and control predecessors each instruction has."""
     users: list[list[int]] = [[] for _ in computation.instructions]
     missing = [0] * len(users)
     for number, instruction in enumerate(computation.instructions):

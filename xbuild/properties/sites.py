@@ -1,4 +1,4 @@
-"""Where a program communicates: each communicating instruction at each place, with the calls on the way."""
+"""Sites: each communicating instruction of a program with each path of calls that leads to it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from attrs import frozen
 
 from ..core.graph import Computation, Instruction
 from .effects import (
-    COLLECTIVES,
-    DONE_OF,
     ENTERING,
     FEEDS,
     MEETING,
-    START_OF,
     TRANSFERS,
     Path,
-    acts,
     collective_in,
     communicates,
+    communicates_itself,
     notable,
     remembered,
     steps,
     where,
 )
+from .waiting import KINDS
 
 
 @frozen(eq=False)
 class Site:
-    """A communicating instruction at one place: the calls on the way, the instruction."""
+    """A communicating instruction and the path of calls from the entry to it."""
 
     path: Path
     instruction: Instruction
@@ -39,7 +37,7 @@ class Site:
 
     @property
     def kind(self) -> str:
-        """As what a device may have to wait there: send, recv, their dones, a feed, meet, start, done; unit.
+        """The kind of waiting at the site: send, recv, their dones, a feed, meet, start, done; unit.
 
         A unit is a loop or conditional that communicates inside.
         """
@@ -47,20 +45,12 @@ class Site:
 
     @property
     def key(self) -> tuple[tuple[int, str] | int, ...]:
-        """What tells it from every other place of its program."""
+        """A key that no other site of the program has."""
         return (*((id(step.instruction), step.role) for step in self.path), id(self.instruction))
 
     def __str__(self) -> str:
         """`send.1 in while w`"""
         return f"{self.instruction.name}{where(self.path)}"
-
-
-KINDS = {
-    **dict.fromkeys(COLLECTIVES, "meet"),
-    **dict.fromkeys(DONE_OF, "start"),
-    **dict.fromkeys(START_OF, "done"),
-    **{opcode: opcode for opcode in (*FEEDS, *TRANSFERS, *TRANSFERS.values())},
-}
 
 
 MOST_PLACES = 100_000
@@ -69,33 +59,33 @@ MOST_PLACES = 100_000
 
 @remembered
 def places_of(computation: Computation) -> int:
-    """How many sites a computation has at most: each call of what communicates, and each instruction in it, is more."""
+    """An upper bound of the number of sites of a computation, with each call of a communicating one."""
     found = notable(computation)
     calls = (called for i in found if i.opcode in ENTERING for called in i.called)
     return len(found) + sum(1 + places_of(called) for called in calls if communicates(called))
 
 
 def is_followed(computation: Computation) -> bool:
-    """Whether its places can be told apart; by calls of calls a few lines have 2^60."""
+    """Whether the sites of a computation are few enough to enumerate; calls of calls make 2^60 of a few lines."""
     return places_of(computation) <= MOST_PLACES
 
 
 def sites(computation: Computation, path: Path = ()) -> Iterator[Site]:
     """Every communicating instruction that a run of the computation may come to, in recorded order.
 
-    Of a computation that has too many places, each instruction once.
+    Where these are too many to enumerate, each instruction once.
     """
     return _sites(computation, path) if is_followed(computation) else _once(computation, path, set())
 
 
 def _once(computation: Computation, path: Path, seen: set[tuple[Computation, bool]]) -> Iterator[Site]:
-    """Each communicating instruction at the first place where it stands, and the first that is not followed."""
+    """The first site of each communicating instruction, and the first in a computation that is applied to elements."""
     way = computation, all(step.is_followed for step in path)
     if way in seen:
         return
     seen.add(way)
     for instruction in notable(computation):
-        if acts(instruction):
+        if communicates_itself(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):
@@ -105,7 +95,7 @@ def _once(computation: Computation, path: Path, seen: set[tuple[Computation, boo
 
 def _sites(computation: Computation, path: Path) -> Iterator[Site]:
     for instruction in notable(computation):
-        if acts(instruction):
+        if communicates_itself(instruction):
             yield Site(path, instruction)
         if instruction.opcode != "async_start":
             for step in steps(instruction):

@@ -1,4 +1,4 @@
-"""What a program is apart from its names: an order that follows from structure alone, and a digest of all of it.
+"""The structure of a program, without its names: a canonical order of instructions, and a digest of the whole.
 
 Two programs have one structure where they compute the same in the same way: opcodes, shapes, operands, attributes,
 called computations, control edges, counts of devices, sharding and what else is told to a compiler. Names, metadata,
@@ -79,7 +79,7 @@ class Structure:
         kept = sorted((key, str(value)) for key, value in notes.items() if key not in UNSEEN) if notes else []
         values = [self.value(key, value) for key, value in instruction.attribute_values().items()]
         found = digest(instruction.opcode, self.shape(instruction.shape), instruction.segments, kept, *values)
-        if not notes:  # what the key has the ids of is kept, so that nothing else gets them
+        if not notes:  # kept, since the key has ids of these objects
             self._plain[key] = found, (instruction.shape, instruction.attributes)
         return found
 
@@ -96,7 +96,7 @@ class Structure:
         return value.plain() if isinstance(value, Shape | TupleShape) else value
 
     def shape(self, shape: AnyShape) -> str:
-        """The text of a shape without layout, made once for each."""
+        """The text of a shape without layout; kept, since shapes are shared."""
         if id(shape) not in self._shapes:
             self._shapes[id(shape)] = shape, repr(shape.plain())
         return self._shapes[id(shape)][1]

@@ -11,7 +11,7 @@ from attrs import frozen
 from shape_inference import TokenShape
 
 from ..core.graph import Computation, Instruction, Module
-from ..properties.effects import acts, is_under_way
+from ..properties.effects import communicates_itself, is_under_way
 from ..text.writing.printer import instruction_text
 from ..traces import Event, Trace
 from ..traces.saying import said
@@ -58,7 +58,8 @@ class Listing:
 
     def _line(self, instruction: Instruction, here: Instruction, known: Mapping[Instruction, Any]) -> Line:
         is_here = instruction is here
-        style = "here" if is_here else "meets" if acts(instruction) else "" if instruction in known else "dim"
+        meets = communicates_itself(instruction)
+        style = "here" if is_here else "meets" if meets else "" if instruction in known else "dim"
         text = instruction_text(instruction)
         text = text if len(text) <= WIDE else f"{text[: WIDE - 3]}..."
         value = told(instruction, known[instruction], BRIEF) if instruction in known else ""

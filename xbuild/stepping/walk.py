@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from ..core.attributes import Array
-from ..properties.effects import acts
+from ..properties.effects import communicates_itself
 from ..traces import Event, Trace
 
 
@@ -81,4 +81,4 @@ class Walk:
 
 def communicates(event: Event) -> bool:
     """Whether other devices or the host are met here."""
-    return acts(event.instruction)
+    return communicates_itself(event.instruction)

@@ -1,1 +1,1 @@
-"""What is known of values before a run: constants, equality across devices, and control flow that depends on them."""
+"""Dataflow analyses: constants, bounds and equality across devices, and the decisions of control flow that follow."""

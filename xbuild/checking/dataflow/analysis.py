@@ -1,6 +1,7 @@
-"""What can be told of values before there are any: a walk over a program that follows calls, loops and branches.
+"""Forward dataflow analysis of a program: a walk through calls, loops and branches with a table of transfer functions.
 
-One walk, two readings: which devices agree on a value (`uniformity`), and which values are known (`constants`).
+`replication` (which devices hold one value), `cross_device_values` (which values of several programs are equal) and
+the sharing of values by the interpreter are analyses of this kind; constant propagation has a walk of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...properties.effects import IDENTITIES, PLAIN_CALLS, Path, steps
 from ...properties.order import linear
 from ..model.scans import parted, results_of, whole
 
-Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tuple
+Leaf: TypeAlias = Any  # the fact for one array or token; never a tuple
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 
@@ -27,22 +28,22 @@ _UNKNOWN = object()
 
 
 class TooMuchError(Exception):
-    """The walk would read more instructions than are worth it: by calls of calls there may be 2^60."""
+    """The analysis would read more than `most` instructions; calls of calls make 2^60 of a few lines."""
 
 
 def way_of(path: Path) -> Key:
-    """What tells the calls on the way from others."""
+    """A key of a path of calls."""
     return (*((id(step.instruction), step.role) for step in path),)
 
 
 def key_of(instruction: Instruction, path: Path) -> Key:
-    """What tells a place of a program from every other."""
+    """A key of an instruction and the path of calls that leads to it."""
     return (*way_of(path), id(instruction))
 
 
 @define(eq=False)
 class Analysis(ABC):
-    """A walk with one table of rules; `decides` is what is said of each predicate, index or trip count."""
+    """An analysis with the transfer functions `rules`; `decides` has a fact for each predicate, index or count."""
 
     most: ClassVar[int] = 3_000_000
     rules: RuleTable
@@ -52,24 +53,24 @@ class Analysis(ABC):
 
     @abstractmethod
     def join(self, a: Leaf, b: Leaf) -> Leaf:
-        """What holds of a value that may be the one or the other."""
+        """The join of two facts: what holds of a value that is described by either."""
 
     @abstractmethod
     def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
-        """What holds of the number of trips of a scan."""
+        """The fact for the number of trips of a scan."""
 
     @abstractmethod
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
-        """What an op without a rule of its own gives, by what its operands are."""
+        """The fact for the result of an op without a rule, by the facts of its operands."""
 
     def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        """What a call is known by, where another of the same form would find the same; None where it may not."""
+        """A key by which calls with equal results are read once; None where each call is to be read."""
         return None
 
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root, by that of the parameters; what is called again in the same form is read once.
+        """The reading of the root by the readings of the parameters; calls of one form are read once.
 
-        Raises TooMuchError where it would come to more than `most` instructions.
+        Raises TooMuchError beyond `most` instructions.
         """
         form = self.form(computation, parameters, path) if path else None
         if form is None:
@@ -111,7 +112,7 @@ class Analysis(ABC):
         return self.run(step.computation, operands, (*path, step))
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The state after any number of trips: joined with that of one more, until it stays."""
+        """The state after any number of trips: the fixpoint of joining with the state after one more trip."""
         condition, body = steps(instruction)
         state = operands[0]
         while True:
@@ -124,7 +125,7 @@ class Analysis(ABC):
         return self.mapped(state, lambda leaf: self.join(leaf, holds))
 
     def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The results after any number of trips, joined with what says how many."""
+        """The results after any number of trips, joined with the fact for their number."""
         (body,) = steps(instruction)
         count = self.counted(instruction, operands)
         self.decide(instruction, path, count)
@@ -139,7 +140,7 @@ class Analysis(ABC):
         return self.mapped(whole(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The result of any branch, joined with what decides between them."""
+        """The join of the results of all branches and of the fact for the index."""
         index = operands[0]
         self.decide(instruction, path, index)
         results = [
@@ -151,7 +152,7 @@ class Analysis(ABC):
         return self.mapped(result, lambda leaf: self.join(leaf, index))
 
     def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
-        """Remember what decides at this place, for all the times that the walk comes there."""
+        """Join the fact for a predicate, index or trip count into those kept for its site."""
         key = key_of(instruction, path)
         self.decides[key] = self.join(self.decides[key], leaf) if key in self.decides else leaf
 

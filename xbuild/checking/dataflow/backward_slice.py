@@ -1,7 +1,6 @@
-"""What communication hangs on: a backward slice from each predicate and index that decides about it.
+"""The backward slice of predicates, indices and trip counts around communication: the instructions to evaluate.
 
-Slices go through calls, loops and branches and, in tuples, element by element; what no such decision needs is not
-computed.
+Slices go through calls, loops and branches and, in tuples, element by element.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _ASKS = opcodes(lambda op: op.depends_on == "device")
 
 @define(eq=False)
 class BackwardSlice:
-    """The slice of a program."""
+    """The backward slice of a program, by instruction and element of tuples."""
 
     module: Module
     parts: dict[Instruction, set[Part]] = field(factory=dict, init=False)
-    asked: set[Instruction] = field(factory=set, init=False)  # collectives of which others need the result
+    asked: set[Instruction] = field(factory=set, init=False)  # collectives whose results are in other slices
     _wanted: dict[Computation, tuple[Instruction, ...]] = field(factory=dict, init=False)
     _callers: dict[Computation, list[tuple[Instruction, int]]] = field(factory=dict, init=False)
     _decides: dict[Computation, bool] = field(factory=dict, init=False)
@@ -60,16 +59,16 @@ class BackwardSlice:
 
     @property
     def collectives(self) -> frozenset[Instruction]:
-        """The collectives, or their starts, of which the result is needed."""
+        """The collectives of the slice, or their starts."""
         return frozenset(i for i in self.parts if collective_in(i) is not None)
 
     @property
     def asks(self) -> bool:
-        """Whether devices that run the program may differ in what is needed, but for collectives."""
+        """Whether instructions of the slice, beside collectives, may differ between devices of the program."""
         return any(map(_asks, self.parts))
 
     def also(self, collectives: Iterable[Instruction]) -> None:
-        """Need the operands of these collectives, of which other programs need the result."""
+        """Add the operands of these collectives, whose results are in the slices of other programs."""
         new = {*collectives} - self.asked - self.parts.keys()
         self.asked |= new
         self._need([(each, None) for each in new])
@@ -86,7 +85,7 @@ class BackwardSlice:
             self._decides[computation] = any(map(self._leads, computation.instructions))
 
     def of(self, computation: Computation) -> tuple[Instruction, ...]:
-        """What of a computation is to be gone through, in order: what is needed, and what leads to decisions."""
+        """The instructions of a computation to evaluate, in order: the slice, and what leads to decisions."""
         if computation not in self._wanted:
             self._wanted[computation] = tuple(
                 i for i in linear(computation) or () if i.opcode != "parameter" and (i in self.parts or self._leads(i))
@@ -94,7 +93,7 @@ class BackwardSlice:
         return self._wanted[computation]
 
     def _leads(self, instruction: Instruction) -> bool:
-        """Whether it decides about communication, is asked for by others, or calls what is such."""
+        """Whether an instruction decides about communication, is asked for by other programs, or calls such."""
         if instruction in self.asked:
             return True
         if instruction.opcode in UNITS and any(map(communicates, instruction.called)):
@@ -104,7 +103,7 @@ class BackwardSlice:
         return any(self._decides.get(called, False) for called in instruction.called)
 
     def _sources(self, instruction: Instruction, part: Part) -> Iterator[tuple[Instruction, Part]]:
-        """What a part of a value is made of."""
+        """The values that an element of a value is computed from."""
         opcode, operands = instruction.opcode, instruction.operands
         if opcode == "parameter":
             yield from self._given(instruction, part)
@@ -135,7 +134,7 @@ class BackwardSlice:
         yield from ((body.root, part) for body in bodies)
 
     def _given(self, parameter: Instruction, part: Part) -> Iterator[tuple[Instruction, Part]]:
-        """What callers give for a parameter, and what a loop hands on to its next trip."""
+        """The operands of callers that a parameter stands for, and the root of a loop body for its next trip."""
         number = parameter.attributes.number
         for computation in self._homes.get(parameter, ()):
             for caller, region in self._callers.get(computation, ()):
@@ -157,7 +156,7 @@ def _body(loop: Instruction) -> Computation:
 
 
 def _deciders(unit: Instruction) -> Iterator[tuple[Instruction, Part]]:
-    """What decides of a unit: an index, or a condition."""
+    """The value that decides a unit: the index of a conditional, the condition of a while."""
     if unit.opcode == "conditional":
         yield unit.operands[0], None
     elif unit.opcode in LOOPS:
@@ -167,7 +166,7 @@ def _deciders(unit: Instruction) -> Iterator[tuple[Instruction, Part]]:
 
 
 def _asks(instruction: Instruction) -> bool:
-    """Whether the devices of one program may have different values of it, with the same operands."""
+    """Whether an instruction may differ between the devices of one program though its operands are equal."""
     return instruction.opcode in _ASKS or any(map(_asks_inside, instruction.called))
 
 
@@ -175,8 +174,8 @@ def _asks_inside(computation: Computation) -> bool:
     return any(map(_asks, computation.instructions))
 
 
-def needed(program: Program, identity: Identities) -> Mapping[Module, BackwardSlice]:
-    """The slices of all programs; of a collective that one needs, all others need their part."""
+def backward_slices(program: Program, identity: Identities) -> Mapping[Module, BackwardSlice]:
+    """The slices of all programs; a collective in one slice is in the slices of all programs that take part in it."""
     found = {each.module: BackwardSlice(each.module) for each in program.classes}
     if len(found) == 1:
         return found

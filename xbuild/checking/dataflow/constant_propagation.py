@@ -1,9 +1,9 @@
-"""Constant propagation for each device: the walks that find what is decided before a run.
+"""Constant propagation for each device: the walk that finds branches and trip counts before a run.
 
-A walk goes through what decisions need (`needed`) in program order, and computes leaves (`lattice`) by the value rules
-of the interpreter (`running`), by bounds where not all is known (`ranges`), and through collectives (`exchange`). Loops
-are gone through trip by trip as long as their condition is known; else the state is joined with that of one more trip
-until it stays (bounds are widened after a few trips), and what is decided inside holds for any trip.
+A walk evaluates the backward slice (`backward_slice`) in program order: leaves (`lattice`) by the value rules of the
+interpreter (`running`), by bounds where operands are unknown (`ranges`), and through collectives (`exchange`). A loop
+is walked trip by trip as long as its condition is known; else its state is joined with that of one more trip up to a
+fixpoint (bounds are widened after a few trips), and decisions inside hold for every trip.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from .readings import (
     widened,
 )
 
-MOST_ROUNDS = 16  # until all that a loop changes counts as unknown
+MOST_ROUNDS = 16  # of a loop, until all that it changes is unknown
 WIDENED = 3  # rounds after which bounds that still grow are given up
-MOST_SILENT = 5_000  # instructions of a scan in which nothing communicates, so that only its results may matter
+MOST_SILENT = 5_000  # instructions of a scan without communication, of which only results may matter
 
 
 @define(eq=False)
@@ -57,8 +57,8 @@ class Propagation:
     device: int
     facts: Facts = field(factory=Facts)
     _ids: tuple[int, int] = field(init=False)
-    _repeated: int = 0  # inside what runs any number of times, or perhaps not at all
-    _silent: int = 0  # inside a loop whose state does not stay yet
+    _repeated: int = 0  # loops and branches around the walk that may run any number of times
+    _silent: int = 0  # loops around the walk whose state is no fixpoint yet
     _alike: dict[Hashable, tuple[Leaf, Any]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -91,14 +91,14 @@ class Propagation:
         return known.get(computation.root)
 
     def _value(self, instruction: Instruction, operands: Sequence[Reading]) -> Reading:
-        """What an op gives that only computes, or what is nobody's to tell."""
+        """The result of an op that only computes; unknown where the op or an operand is."""
         if not all(is_value(leaf) for each in operands for leaf in flat(each)):
             return self._open(instruction, operands)
         value = self.exchange.evaluator.value(instruction, operands, self._ids)
         return fresh(instruction.shape) if value is None else value
 
     def _open(self, instruction: Instruction, operands: Sequence[Reading]) -> Reading:
-        """What an op gives of which not all operands are known; the same for the same again."""
+        """The result of an op with unknown operands; one leaf for equal ops of equal operands."""
         if not self.exchange.evaluator.is_pure(instruction) or any(
             leaf is None for each in operands for leaf in flat(each)
         ):
@@ -107,11 +107,11 @@ class Propagation:
         if made not in self._alike:
             found = open_result(instruction, operands, lambda given: self._value(instruction, given))
             reading = fresh(instruction.shape) if found is None else found
-            self._alike[made] = reading, operands  # what the marks have the ids of is kept
+            self._alike[made] = reading, operands  # kept, since the marks are ids
         return self._alike[made][0]
 
     def _meet(self, instruction: Instruction, operands: Sequence[Reading], path: Path) -> Walk:
-        """A collective, blocking or started: what it will give, in the end."""
+        """The promised result of a collective, blocking or started."""
         shape, brought = result_shape(instruction), []
         for each in operands:
             brought += flat((yield from settled(each)))
@@ -130,7 +130,7 @@ class Propagation:
         return (yield from self.run(step.computation, operands, (*path, step)))
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
-        """Trip by trip for as long as the condition is known; what is decided is the number of trips."""
+        """A while, trip by trip as long as its condition is known; the decision is the number of trips."""
         state, trips, has_ended = yield from self._trips(instruction, full(operands[0], instruction.shape), path)
         if has_ended:
             self._decide(instruction, path, frozenset((trips,)))
@@ -161,7 +161,7 @@ class Propagation:
         return state, trips, False
 
     def _each_way(self, loop: Instruction, state: Reading, path: Path) -> Walk:
-        """How the loop ends for each of the few values that its state may have; nothing where it may go on for ever."""
+        """The end states and trips of a loop for each of the few states it may begin in; empty where one never ends."""
         ends: list[tuple[list[Leaf], int]] = []
         ways = ways_of_state(flat((yield from settled(state))))
         self._repeated += 1
@@ -175,7 +175,7 @@ class Propagation:
         return ends
 
     def _any_trips(self, trip: Callable[[Reading], Walk], state: Reading, shape: AnyShape) -> Walk:
-        """The state after any number of trips; the last time through, what is decided inside is so in every trip."""
+        """The state after any number of trips; in the last walk of the body, decisions inside hold for every trip."""
         now, shapes = flat((yield from settled(state))), [*leaves(shape)]
         changed: set[int] = set()
         self._silent += 1
@@ -195,7 +195,7 @@ class Propagation:
         return shaped([another(leaf) if n in changed else leaf for n, leaf in enumerate(now)], shape)
 
     def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
-        """Trip by trip, where there is something to learn; how many there are is known at once, but for a bound."""
+        """A scan, trip by trip where anything may become known; its trip count is known unless it is a bound."""
         (body,) = steps(instruction)
         count, is_bound = slices_of(instruction)
         given = []
@@ -231,7 +231,7 @@ class Propagation:
         return whole(instruction, [*stacked(instruction, ()), *after])
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
-        """The branch that is taken, or what those give that may be."""
+        """The result of the branch that is taken, or the join of those that may be."""
         taken = [*steps(instruction)]
         index = yield from settled(operands[0])
         ways = ways_of(instruction, index, len(taken))

@@ -1,9 +1,8 @@
-"""What devices give each other while values are propagated: collectives of known operands, and who waits for them.
+"""Collectives in constant propagation: the walks of all devices exchange known operands and wait for results.
 
-The walks of all devices are coroutines. One that needs the result of a collective stands still until all members have
-brought their operands; where nobody can go on, what is waited for counts as unknown. A coming to a collective is told
-from others by how often the device was there before; where a device may be there any number of times, it always brings
-the same or the result is unknown.
+The walks are coroutines. A walk that needs the result of a collective stops until all members have brought their
+operands; where no walk can go on, the results that are waited for are unknown. An arrival at a collective is counted
+for each device; where a device may arrive any number of times, it brings equal operands or the result is unknown.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from ..structure.meetings import Identities
 from .lattice import Bounds, Leaf, bounded, is_value
 from .ranges import met_bounds
 
-MOST_STEPS = 200_000  # instructions of all devices that are gone through; from half of them on, no loop trip by trip
-ANY = "any"  # the turn of a device that may come any number of times
+MOST_STEPS = 200_000  # instructions evaluated on all devices; from half on, no loop trip by trip
+ANY = "any"  # the turn of a device that may arrive any number of times
 
 
 class ExhaustedError(Exception):
-    """To find out more would take too long."""
+    """The walks would evaluate more than `MOST_STEPS` instructions."""
 
 
 class AgainError(Exception):
-    """What a device brought was not all that it brings; `key` says where."""
+    """A device arrived again, with other operands, at a collective whose result was used; `key` is its identity."""
 
     def __init__(self, key: Hashable) -> None:
         super().__init__(key)
@@ -45,7 +44,7 @@ class AgainError(Exception):
 
 @define(eq=False)
 class Coming:
-    """One meeting of a group: who has brought what, and what each gets; nothing is known of one that failed."""
+    """One round of a collective in a group: operands and results by device; nothing is known of one that failed."""
 
     start: Instruction
     group: tuple[int, ...]
@@ -63,7 +62,7 @@ class Coming:
 
 @frozen(eq=False)
 class Promise:
-    """A part of what a device gets of a collective."""
+    """An array of the result of a collective on a device, known once the round is settled."""
 
     coming: Coming
     device: int
@@ -71,7 +70,7 @@ class Promise:
     at: tuple[int, ...] = ()
 
     def leaf(self) -> Leaf:
-        """The value, or the one thing that nobody knows; once that is settled."""
+        """The value, or an unknown that is the same for all uses; after the round is settled."""
         if self.coming.results is None:
             return self.coming.opens.setdefault((self.device, self.at), bounded(self.coming.bounds, self.shape))
         found = self.coming.results[self.device]
@@ -92,7 +91,7 @@ Walk: TypeAlias = Generator[Coming, None, Any]
 
 @define(eq=False, slots=False)
 class Exchange:
-    """All comings to collectives, and how much has been gone through."""
+    """All rounds of collectives, and the number of instructions that were evaluated."""
 
     program: Program
     identity: Identities
@@ -118,11 +117,11 @@ class Exchange:
 
     @property
     def is_short(self) -> bool:
-        """Whether there is no time for loops trip by trip."""
+        """Whether so much was evaluated that loops are no longer walked trip by trip."""
         return self.steps > MOST_STEPS // 2
 
     def bring(self, device: int, site: Site, operands: Sequence[Leaf] | None, is_repeated: bool) -> Coming:
-        """A device comes to a collective; without operands where one of them is not known."""
+        """Record that a device arrives at a collective; `operands` is None where one is unknown."""
         collective = collective_in(site.instruction)
         assert collective is not None
         module, group = self.program.class_of[device].module, self.program.group(collective, device)
@@ -140,7 +139,7 @@ class Exchange:
         return coming
 
     def _conclude(self, coming: Coming) -> None:
-        """All have come: what each gets, or between what that is."""
+        """Settle a round at which all have arrived: with results, or with bounds of them."""
         brought = {member: coming.brought[member] for member in coming.group}
         if all(is_value(leaf) for leaves in brought.values() for leaf in leaves):
             self._settle(coming, self.evaluator.met(coming.start, coming.group, coming.is_named, brought))
@@ -153,13 +152,13 @@ class Exchange:
         self._settled.append(coming)
 
     def _is_ambiguous(self, module: Module, identity: Hashable) -> bool:
-        """Whether several places of a program are this one collective, so that their order decides who meets."""
+        """Whether several sites of a program have this identity, so that their order decides which of them meet."""
         if module not in self._places:
             self._places[module] = Counter(self.identity.of(module, site) for site in collectives_of(module.entry))
         return self._places[module][identity] > 1
 
     def _coming(self, device: int, key: Hashable, start: Instruction, is_repeated: bool) -> Coming:
-        """The meeting that this coming of the device belongs to."""
+        """The round that this arrival of the device belongs to."""
         mine = device, key
         if not is_repeated and mine in self._any:
             raise AgainError(key)
@@ -175,7 +174,7 @@ class Exchange:
         return self._comings[at]
 
     def _is_same(self, device: int, key: Hashable, operands: Sequence[Leaf] | None) -> bool:
-        """Whether a device that comes any number of times has always brought this."""
+        """Whether a device that arrives any number of times has brought equal operands each time."""
         is_known = operands is not None and all(map(is_value, operands)) and not self._turns[device, key]
         mine, brought = (device, key), (*operands,) if is_known and operands is not None else None
         before = self._any.setdefault(mine, brought)
@@ -185,7 +184,7 @@ class Exchange:
         return True
 
     def run(self, walks: Mapping[int, Walk]) -> None:
-        """All walks to their end."""
+        """Run all walks to their end."""
         ready, waiting = deque(walks.values()), dict[Coming, list[Walk]]()
         while ready or waiting:
             if not ready:

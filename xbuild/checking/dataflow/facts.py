@@ -1,4 +1,4 @@
-"""What is known of the decisions of a device: of branches which may be taken, of loops how many trips they may run."""
+"""Facts of a device: for each conditional the branches that may be taken, for each loop the trip counts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...core.graph import Instruction
 from .analysis import Key
 from .lattice import Leaf, bounds_of, possible
 
-MOST_WAYS = 64  # numbers of trips of one place that are kept apart
+MOST_WAYS = 64  # trip counts of one site
 
 
 @define(eq=False)
 class Facts:
-    """What is known of the decisions of a device, by place.
+    """The decisions of a device by site.
 
-    `decides` has all numbers (of a branch, or of trips) that it may be, `turns` the number each time that a run comes
-    there; None where that is not known.
+    `decides` has all branches or trip counts that are possible, `turns` those of each time that a run reaches the site;
+    None where they are unknown.
     """
 
     decides: dict[Key, frozenset[int] | None] = field(factory=dict)

@@ -1,4 +1,4 @@
-"""The facts of the devices of a program: found together, since they give each other what decides, or one by one."""
+"""Constant propagation of several devices: together, since collectives carry values between them, or one by one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .constant_propagation import Propagation
 from .exchange import AgainError, Exchange, ExhaustedError
 from .facts import Facts
 
-MOST_AGAIN = 8  # walks that are begun again, since a device brought more than one thing
+MOST_AGAIN = 8  # restarts, each because a device brought other operands than before
 
 
-def propagated(
+def propagate_constants(
     program: Program, identity: Identities, needed: Mapping[Module, BackwardSlice], devices: Sequence[int]
 ) -> Mapping[int, Facts]:
-    """The facts of these devices, found together: each collective that they all come to may be known.
+    """The facts of these devices, propagated together, so that results of collectives may be known.
 
-    Where that takes too long they are found one by one; those of a device for which that takes too long are none.
+    Where that takes too long the devices are analysed one by one; a device for which that takes too long has no facts.
     """
     banned: frozenset[Hashable] = frozenset()
     while len(devices) > 1 and len(banned) < MOST_AGAIN:

@@ -1,8 +1,8 @@
-"""What is known of one array before a run: its value, or bounds of its elements, or only that it is one thing.
+"""The lattice of constant propagation: what is known of one array before a run.
 
-From the least to the most that is said: `None` (nothing), an `Open` (any value between bounds, or one of a few), a
-value (an array, or a NumPy scalar for rank 0). Two leaves that are one and the same `Open` object are one value,
-whatever it is: so `x - x` is zero. A `Promise` stands for what a collective will give, until that is settled.
+From least to most information: `None` (nothing), an `Open` (a value within bounds, or one of a few values), a value
+(an array, or a NumPy scalar for rank 0). One `Open` object stands for one value, so that `x - x` is zero. A `Promise`
+stands for the result of a collective until that is settled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shape_inference import AnyShape, Shape
 
 from ...running import Value, same
 
-MOST_AMONG = 8  # values that are told apart
+MOST_AMONG = 8  # possible values of a leaf
 
 Bounds: TypeAlias = tuple[int, int]
 Leaf: TypeAlias = Any  # None, an Open, a Promise, or a value
@@ -25,7 +25,7 @@ Leaf: TypeAlias = Any  # None, an Open, a Promise, or a value
 
 @frozen(eq=False)
 class Open:
-    """A value that only the run can tell: of integers and truths the least and greatest element, or all it may be."""
+    """An unknown value: of integers and booleans with bounds of the elements, or with all values that are possible."""
 
     bounds: Bounds | None = None
     among: tuple[Value, ...] = ()
@@ -36,7 +36,7 @@ def is_value(leaf: Leaf) -> bool:
 
 
 def is_counted(shape: AnyShape) -> bool:
-    """Whether its elements are integers or truths, which bounds speak of."""
+    """Whether the elements are integers or booleans, so that they have bounds."""
     return isinstance(shape, Shape) and shape.dtype.kind in ("signed", "unsigned", "pred")
 
 
@@ -50,7 +50,7 @@ def limits(shape: Shape) -> Bounds:
 
 
 def bounds_of(leaf: Leaf, shape: AnyShape) -> Bounds | None:
-    """Between what its elements are; None where they are no integers, or there are none."""
+    """Bounds of the elements; None where they are no integers, or there are none."""
     if not isinstance(shape, Shape) or not is_counted(shape):
         return None
     if is_value(leaf):
@@ -59,12 +59,12 @@ def bounds_of(leaf: Leaf, shape: AnyShape) -> Bounds | None:
 
 
 def possible(leaf: Leaf) -> tuple[Value, ...]:
-    """All that it may be, where these are few; nothing where they are not."""
+    """All possible values, where these are few; else empty."""
     return (leaf,) if is_value(leaf) else leaf.among if isinstance(leaf, Open) else ()
 
 
 def bounded(bounds: Bounds | None, shape: AnyShape) -> Leaf:
-    """What lies between bounds: a value where these are one, or any value where the type does not hold them."""
+    """A leaf with these bounds: a value where they are equal, any value where the type does not hold them."""
     if bounds is None or not isinstance(shape, Shape) or not is_counted(shape) or shape.is_dynamic:
         return Open()
     low, high = limits(shape)
@@ -80,7 +80,7 @@ def _few(bounds: Bounds) -> range:
 
 
 def among(values: Iterable[Value]) -> Leaf:
-    """One of these; None where there are none, or too many to tell apart."""
+    """A leaf that is one of these values; None where there are none, or too many."""
     found = [*distinct(values)]
     if not 0 < len(found) <= MOST_AMONG:
         return None
@@ -91,7 +91,7 @@ def among(values: Iterable[Value]) -> Leaf:
 
 
 def distinct(values: Iterable[Value]) -> Iterator[Value]:
-    """The values, each once by its bits."""
+    """The values without repetitions, compared by their bits."""
     seen = set()
     for value in values:
         mark = value.dtype, value.shape, value.tobytes()
@@ -101,7 +101,7 @@ def distinct(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def join(a: Leaf, b: Leaf, shape: AnyShape) -> Leaf:
-    """What holds of a value that may be the one or the other."""
+    """The join of two leaves."""
     if a is b or a is None or b is None:
         return a if a is b else None
     if is_value(a) and is_value(b) and same(a, b):
@@ -116,7 +116,7 @@ def join(a: Leaf, b: Leaf, shape: AnyShape) -> Leaf:
 
 
 def holds(outer: Leaf, inner: Leaf, shape: AnyShape) -> bool:
-    """Whether all that the inner leaf may be, the outer may be."""
+    """Whether each value that the inner leaf describes is described by the outer."""
     if outer is inner or outer is None:
         return True
     if is_value(outer):

@@ -1,7 +1,7 @@
-"""What is known of an op's result where not all operands are: possible values, bounds, and what is the same.
+"""Results of ops with unknown operands: possible values, bounds, and identities such as `x - x`.
 
-Few possible values are tried one by one by the value rule itself. Bounds follow for ops of integers that are monotonic
-or cut; a result that the type may not hold has no bounds. Of one value with itself integers have more: `x - x` is 0.
+Where the operands have few possible values, the value rule is applied to each combination. Bounds follow for integer
+ops that are monotonic or clamp; a result that may leave the range of its type has no bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Try = Callable[[Sequence[Leaf]], Leaf]
 
 
 def open_result(instruction: Instruction, operands: Sequence[Leaf], compute: Try) -> Leaf:
-    """The leaf of an op on one array or more, of which some are not known; `compute` applies its value rule."""
+    """The leaf of an op on arrays, some of which are unknown; `compute` applies its value rule."""
     shape = instruction.shape
     if not isinstance(shape, Shape) or shape.is_dynamic:
         return None
@@ -43,7 +43,7 @@ def open_result(instruction: Instruction, operands: Sequence[Leaf], compute: Try
 
 
 def _one(leaf: Leaf, shape: Shape) -> Leaf:
-    """The value itself, where bounds leave one."""
+    """The value, where the bounds are equal; else the leaf."""
     bounds = leaf.bounds if isinstance(leaf, Open) else None
     if bounds is not None and bounds[0] == bounds[1] and shape.size <= 1 << 16:
         return _full(shape, bounds[0])
@@ -55,7 +55,7 @@ def _full(shape: Shape, value: int) -> Leaf:
 
 
 def _with_itself(instruction: Instruction, operands: Sequence[Leaf]) -> Leaf:
-    """The result for one and the same value twice."""
+    """The result of a binary op of which both operands are one unknown value."""
     if len(operands) != 2 or not isinstance(operands[0], Open) or operands[0] is not operands[1]:
         return None
     shape, opcode = instruction.shape, instruction.opcode
@@ -70,7 +70,7 @@ def _with_itself(instruction: Instruction, operands: Sequence[Leaf]) -> Leaf:
 
 
 def _compared_with_itself(instruction: Instruction, shape: Shape) -> Leaf:
-    """A NaN is not equal to itself, and neither less nor greater."""
+    """The result of comparing a value with itself, where NaN (which is not equal to itself) leaves one."""
     direction = instruction.attributes.direction
     is_total = is_counted(instruction.operands[0].shape) or instruction.attributes.type == "TOTALORDER"
     if direction in ("LT", "GT"):
@@ -79,7 +79,7 @@ def _compared_with_itself(instruction: Instruction, shape: Shape) -> Leaf:
 
 
 def _selected(instruction: Instruction, operands: Sequence[Leaf]) -> Leaf:
-    """Of a select what its predicate takes, or what both sides may be."""
+    """The result of a select: the side that its predicate takes, or the join of both."""
     if instruction.opcode != "select" or not isinstance(instruction.operands[0].shape, Shape):
         return None
     pred, on_true, on_false = operands
@@ -89,7 +89,7 @@ def _selected(instruction: Instruction, operands: Sequence[Leaf]) -> Leaf:
 
 
 def _tried(operands: Sequence[Leaf], compute: Try) -> Leaf:
-    """The results for all that the operands may be, where this is little; one thing is the same in all places."""
+    """The results of all combinations of possible operands, if few; one leaf has one value as several operands."""
     options = {id(leaf): possible(leaf) for leaf in operands}
     if not all(options.values()) or math.prod(map(len, options.values())) > MOST_TRIED:
         return None
@@ -103,7 +103,7 @@ def _tried(operands: Sequence[Leaf], compute: Try) -> Leaf:
 
 
 def _masked(instruction: Instruction, operands: Sequence[Leaf]) -> Leaf:
-    """All that a few bits may be, where a known number leaves no others."""
+    """The possible results of `and` with a known mask of few bits."""
     shape, masks = instruction.shape, [leaf for leaf in operands if is_value(leaf) and not leaf.ndim]
     if instruction.opcode != "and" or not masks or not isinstance(shape, Shape) or int(masks[0]) < 0:
         return None
@@ -138,7 +138,7 @@ def _hull(bounds: Sequence[Bounds | None]) -> Bounds | None:
 
 
 def _compared(instruction: Instruction, bounds: Sequence[Bounds | None]) -> Bounds | None:
-    """0 or 1 where the bounds tell, else either."""
+    """Bounds of a comparison: 0 or 1 where the bounds of the operands decide it, else both."""
     if bounds[0] is None or bounds[1] is None:
         return 0, 1
     (a, b), (c, d) = bounds[0], bounds[1]
@@ -154,7 +154,7 @@ def _compared(instruction: Instruction, bounds: Sequence[Bounds | None]) -> Boun
 
 
 def _corners(rule: Callable[[int, int], int]) -> Callable[[Bounds, Bounds], Bounds]:
-    """Bounds of what is monotonic in each of two operands."""
+    """The bounds of an op that is monotonic in each of two operands."""
 
     def of(a: Bounds, b: Bounds) -> Bounds:
         found = [rule(x, y) for x in a for y in b]
@@ -164,13 +164,13 @@ def _corners(rule: Callable[[int, int], int]) -> Callable[[Bounds, Bounds], Boun
 
 
 def _and(a: Bounds, b: Bounds) -> Bounds | None:
-    """What is not negative cuts the other, and two such numbers each other."""
+    """Bounds of `and`: a nonnegative operand bounds the result."""
     least = [high for low, high in (a, b) if low >= 0]
     return (0, min(least)) if least else None
 
 
 def _or(a: Bounds, b: Bounds) -> Bounds | None:
-    """Of what is not negative no more bits than the larger has, and no less than either."""
+    """Bounds of `or` of nonnegative operands: at least each, with no more bits than the larger."""
     if a[0] < 0 or b[0] < 0:
         return None
     return max(a[0], b[0]), 2 ** max(a[1], b[1]).bit_length() - 1
@@ -182,7 +182,7 @@ def _xor(a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _remainder(a: Bounds, b: Bounds) -> Bounds | None:
-    """Of the dividend's sign, less than the divisor; where a zero may divide nothing is known."""
+    """Bounds of a remainder: the sign of the dividend, smaller than the divisor; none where the divisor may be zero."""
     if b[0] <= 0 <= b[1]:
         return None
     most = max(abs(b[0]), abs(b[1])) - 1
@@ -190,7 +190,7 @@ def _remainder(a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _divide(a: Bounds, b: Bounds) -> Bounds | None:
-    """Toward zero, by what is positive."""
+    """Bounds of a division by positive numbers, rounded toward zero."""
     if b[0] <= 0:
         return None
     found = [(abs(x) // y) * (1 if x >= 0 else -1) for x in a for y in b]
@@ -233,7 +233,7 @@ _RULES: dict[str, Callable[..., Bounds | None]] = {
 
 
 def met_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds | None:
-    """Between what all lies that the members of a group get of a collective, by what they bring."""
+    """Bounds of all results of a collective in a group, by the operands of its members."""
     collective, shapes = collective_in(start), [operand.shape for operand in start.operands]
     found = [bounds_of(leaf, shape) for row in brought for leaf, shape in zip(row, shapes, strict=True)]
     if collective is None or len(shapes) != 1 or any(each is None for each in found):
@@ -242,7 +242,7 @@ def met_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds 
     if opcode in ("all_reduce", "reduce_scatter"):
         return _folded(collective.attributes.to_apply, found)
     if opcode in ("collective_permute", "collective_broadcast"):
-        return _hull([*found, (0, 0)])  # who is sent nothing gets zeros
+        return _hull([*found, (0, 0)])  # a device without a source gets zeros
     return _hull(found) if opcode in ("all_gather", "all_to_all") else None
 
 

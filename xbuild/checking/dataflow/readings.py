@@ -1,4 +1,4 @@
-"""Readings of whole values: a leaf of the lattice for each array of a tuple, and what loops and scans make of them."""
+"""Readings: a leaf of the lattice for each array of a tuple, and the operations on them for loops and scans."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .exchange import Coming, Promise
 from .lattice import Leaf, Open, bounded, holds, is_value, join
 from .ranges import MOST_TRIED
 
-SHOWN = 64  # elements by which two operands are seen to be equal
+SHOWN = 64  # elements up to which equal values are recognised
 
 Walk: TypeAlias = Generator[Coming, None, Any]
 
 
 def settled(reading: Reading) -> Walk:
-    """The reading once all that it was promised is there, or is known not to come."""
+    """The reading with every promise replaced, once its collective is settled."""
     if isinstance(reading, tuple):
         found = []
         for each in reading:
@@ -40,7 +40,7 @@ def settled(reading: Reading) -> Walk:
 
 
 def fresh(shape: AnyShape) -> Reading:
-    """What nobody knows."""
+    """An unknown value of a shape."""
     if isinstance(shape, TupleShape):
         return (*map(fresh, shape.elements),)
     if isinstance(shape, Shape) and shape.dtype.kind == "pred":
@@ -49,7 +49,7 @@ def fresh(shape: AnyShape) -> Reading:
 
 
 def full(reading: Reading, shape: AnyShape) -> Reading:
-    """The reading with a leaf for each array, of which nothing is known where none was asked for."""
+    """The reading with a leaf for each array: `None` for arrays outside the slice."""
     if not isinstance(shape, TupleShape):
         return reading
     if reading is None:
@@ -68,14 +68,14 @@ def shaped(found: Sequence[Leaf], shape: AnyShape) -> Reading:
 
 
 def mark(leaf: Leaf) -> Hashable:
-    """What equal values share, and what is one thing."""
+    """A key of a leaf: equal small values have one, and one unknown has one."""
     if is_value(leaf) and leaf.size <= SHOWN:
         return leaf.dtype, leaf.shape, leaf.tobytes()
     return id(leaf)
 
 
 def stays(now: Leaf, after: Leaf, shape: AnyShape, is_changed: bool) -> bool:
-    """Whether a trip leaves a part of the state as it is, or of what was changed within what it may be."""
+    """Whether a trip leaves a leaf of the state unchanged, or, once it has changed, within what it describes."""
     if now is after or now is None:
         return True
     if is_changed or is_value(now):
@@ -89,18 +89,18 @@ def widened(now: Leaf, after: Leaf, shape: AnyShape) -> Leaf:
 
 
 def another(leaf: Leaf) -> Leaf:
-    """As much of another value."""
+    """A leaf with the same facts that stands for another value."""
     return Open(leaf.bounds, leaf.among) if isinstance(leaf, Open) else leaf
 
 
 def joined_columns(rows: Sequence[Sequence[Leaf]], shape: AnyShape) -> Iterator[Leaf]:
-    """What holds of each leaf, that may be what any of the rows has."""
+    """The join of the rows, leaf by leaf."""
     for column, of in zip(zip(*rows, strict=True), leaves(shape), strict=True):
         yield functools.reduce(lambda a, b, of=of: join(a, b, of), column)  # type: ignore[misc]
 
 
 def ways_of_state(state: Sequence[Leaf]) -> list[list[Leaf]]:
-    """The states that a state stands for, where that are few: each thing of few possible values has one of them."""
+    """The concrete states that a state stands for, where these are few: one for each combination of possible values."""
     options = {id(leaf): leaf.among for leaf in state if isinstance(leaf, Open) and leaf.among}
     if not options or math.prod(map(len, options.values())) > MOST_TRIED:
         return []
@@ -115,7 +115,7 @@ def sliced(leaf: Leaf, scan: Instruction, place: int) -> Leaf:
 
 
 def stacked(scan: Instruction, given: Sequence[Sequence[Leaf]]) -> list[Leaf]:
-    """The outputs of all trips, in the order of the slices; nothing is known of them where no trip was gone through."""
+    """The outputs of all trips, in the order of the slices; unknown where no trip was walked."""
     shapes = scan.shape.elements if isinstance(scan.shape, TupleShape) else (scan.shape,)
     outputs = parted(scan, shapes)[0]
     if not given:

@@ -1,1 +1,1 @@
-"""First stage of the check: all devices run level by level without values, until the end or until none can go on."""
+"""The level stage: the devices are run level by level without values, to the end or until none can go on."""

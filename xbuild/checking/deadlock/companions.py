@@ -1,4 +1,4 @@
-"""Loops and conditionals of several devices that run together, because what is inside them meets."""
+"""Companions: loops and conditionals of several devices that run together, since communication inside them matches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...properties.effects import collective_in, steps
 from ...properties.sites import Site, sites
 from ..model.describe import finding, named
 from ..model.verdict import Finding
-from .run import Context, ItemNumber
+from .level_run import Context, ItemNumber
 from .skeleton import Skeleton
 
 
 def companions(context: Context, skeletons: Mapping[int, Skeleton]) -> list[list[ItemNumber]]:
-    """The units of a level in sets: two are in one set where anything inside meets, directly or by others."""
+    """The units of a level in sets, joined where communication inside two units matches, directly or through others."""
     leader: dict[ItemNumber, ItemNumber] = {}
 
     def find(place: ItemNumber) -> ItemNumber:
@@ -35,13 +35,13 @@ def companions(context: Context, skeletons: Mapping[int, Skeleton]) -> list[list
 
 
 def _meets(context: Context, device: int, item: Site) -> Iterator[Hashable]:
-    """What tells whom a unit meets inside: channels with their ends, collectives with their groups."""
+    """Keys of the communication inside a unit: channels with both devices, collectives with their group."""
     program = context.program
     module = program.class_of[device].module
     for site in inside(item):
         instruction, collective = site.instruction, collective_in(site.instruction)
         if collective is not None:
-            yield context.identity.of(module, site), program.group(collective, device)[0]  # groups share nobody
+            yield context.identity.of(module, site), program.group(collective, device)[0]  # groups are disjoint
         elif instruction.opcode in ("send", "recv"):
             peer = context.transfers.peer(instruction, device)
             if peer is not None:
@@ -49,13 +49,13 @@ def _meets(context: Context, device: int, item: Site) -> Iterator[Hashable]:
 
 
 def inside(unit: Site) -> Iterator[Site]:
-    """The communicating places of all that a loop or conditional calls."""
+    """The sites inside a loop or conditional."""
     for step in steps(unit.instruction):
         yield from sites(step.computation, (*unit.path, step))
 
 
-def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[ItemNumber]) -> Finding | None:
-    """Two units of one device that would have to run as one."""
+def companion_conflict(skeletons: Mapping[int, Skeleton], places: Sequence[ItemNumber]) -> Finding | None:
+    """The finding that two units of one device are companions; None where no two are."""
     seen: dict[int, Site] = {}
     for device, number in places:
         item = skeletons[device].items[number]

@@ -1,16 +1,17 @@
-"""What each item of a level must come after by dependencies: a walk that carries the nearest items before a value."""
+"""Dependencies between the items of a level: a walk that keeps for each value the nearest items before it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, MEETS, UNITS, Path, notable
+from ...properties.effects import UNITS, Path, notable
 from ...properties.sites import sites
-from ..model.flattening import Choose, OrderOf, entered, waits
+from ...properties.waiting import in_sequence
+from ..model.flattening import Choose, OrderOf, flattened_step, is_item
 
 Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
 MANY = 6
@@ -24,10 +25,10 @@ class Walk:
     choose: Choose
     before: list[Front] = field(factory=list)
     joints: dict[Front, int] = field(factory=dict)
-    _last: dict[object, Front] = field(factory=dict)
+    _last: dict[Hashable, Front] = field(factory=dict)
 
     def links(self, computation: Computation, path: Path) -> Iterator[Front]:
-        """What every item and then every joint comes after, joints numbered on from the items."""
+        """The predecessors of every item and then of every joint; joints are numbered on from the items."""
         self.enter(computation, path, ())
         count = len(self.before)
         for front in (*self.before, *self.joints):
@@ -47,21 +48,21 @@ class Walk:
                 value[instruction] = front
 
     def _come_to(self, instruction: Instruction, path: Path, front: Front) -> Front:
-        """Enter the items of an instruction; what its users come after."""
-        first, step = len(self.before), entered(instruction, path, self.choose)
+        """Enter the items of an instruction; the front that its users come after."""
+        first, step = len(self.before), flattened_step(instruction, path, self.choose)
         if step is not None:
             self.enter(step.computation, (*path, step), front)
             return self._joined((front, tuple(range(first, len(self.before)))))
-        if not waits(instruction, path, self.choose):
+        if not is_item(instruction, path, self.choose):
             return front
-        for queue in _queues(instruction):
-            front = self._joined((front, self._last.get(queue, ())))
-            self._last[queue] = (first,)
+        for sequence in _sequences(instruction):
+            front = self._joined((front, self._last.get(sequence, ())))
+            self._last[sequence] = (first,)
         self.before.append(front)
         return (first,)
 
     def _joined(self, fronts: Iterable[Front]) -> Front:
-        """All of these; where they are many, a joint that stands for them."""
+        """The union of fronts; where it is large, a joint that stands for it."""
         some = [front for front in fronts if front]
         if len(some) <= 1:
             return some[0] if some else ()
@@ -71,19 +72,8 @@ class Walk:
         return (-1 - self.joints.setdefault(found, len(self.joints)),)
 
 
-def _queues(instruction: Instruction) -> tuple[object, ...]:
-    """What keeps its recorded order beyond dependencies: each feed, each half of a channel, in loops too.
-
-    So does a collective with itself, where what holds it is called again.
-    """
-    if instruction.opcode in FEEDS:
-        return (instruction.opcode,)
-    if instruction.opcode in ("send", "recv"):
-        return ((instruction.opcode, instruction.attributes.channel_id),)
-    if instruction.opcode in MEETS or instruction.opcode == "async_start":
-        return (instruction,)
-    if instruction.opcode in UNITS:
-        return tuple(
-            dict.fromkeys(queue for c in instruction.called for site in sites(c) for queue in _queues(site.instruction))
-        )
-    return ()
+def _sequences(item: Instruction) -> Iterable[Hashable]:
+    """The sequences in which an item keeps its recorded order beyond dependencies; of a unit those inside it."""
+    inside = (site.instruction for called in item.called for site in sites(called))
+    found = map(in_sequence, inside if item.opcode in UNITS else (item,))
+    return dict.fromkeys(sequence for sequence in found if sequence is not None)

@@ -1,4 +1,4 @@
-"""A run of a level in recorded order: one cursor on each device, and what is taken early so that others can go on."""
+"""A run of a level in recorded order: a cursor on each device; items that waiting devices need are taken early."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from .run import ItemNumber, Run
+    from .level_run import ItemNumber, LevelRun
 
 
 @define(eq=False)
 class InOrderRun:
-    """Every device at the first of its items that is not done; a node waits for its members and for what it needs.
+    """The run: each device is at its first item that is not done; a node waits for its members and for its needs.
 
-    Only where all stand is it asked what an item comes after by dependencies, and only of items that others wait for.
+    Dependencies are looked up only where no device can go on, and only of items that others wait for.
     """
 
-    run: Run
+    run: LevelRun
     first: Mapping[int, int]
     waits: list[int] = field(init=False)
     cursor: dict[int, int] = field(init=False)
@@ -40,7 +40,7 @@ class InOrderRun:
         self._come([nodes[0] for nodes in node_of.values()])
 
     def finish(self) -> bool:
-        """Go on to the end, taking early what devices that stand ask for; False where that is not enough."""
+        """Run to the end, with items taken early that stopped devices wait for; False where the end is not reached."""
         while any(self.waits):
             self._stand()
             node = next(self._asked_for(), None)
@@ -50,7 +50,7 @@ class InOrderRun:
         return True
 
     def order(self, device: int) -> Sequence[int]:
-        """In which a device has run all its items."""
+        """The order in which a device has run its items."""
         count = len(self.run.node_of[device])
         if device not in self._early:
             return range(count)
@@ -61,7 +61,7 @@ class InOrderRun:
         return [n for each in range(count) for n in (*before.get(each, ()), each) if n != each or n not in early]
 
     def _come(self, nodes: list[int]) -> None:
-        """To each of these nodes a device has come, or what it needs is done; go on from there as far as possible."""
+        """Count one condition of each of these nodes as met, and go on from there as far as possible."""
         waits, node_at, last, allows = self.waits, self._node_at, self._last, self.run.allows
         while nodes:
             node = nodes.pop()
@@ -77,7 +77,7 @@ class InOrderRun:
                 nodes += (after,) if waits[after] else self._after(self.run.members[node])
 
     def _after(self, places: Sequence[ItemNumber]) -> Iterator[int]:
-        """What devices come to after these items, where not all is done."""
+        """The next node that is not done after each of these items on its device."""
         for device, number in places:
             rest = islice(self.run.node_of[device], number + 1, None)
             yield from islice((node for node in rest if self.waits[node]), 1)
@@ -90,7 +90,7 @@ class InOrderRun:
             self.cursor[device] = cursor
 
     def _asked_for(self) -> Iterator[int]:
-        """What a device waits for, or stands at, and what could be done by now."""
+        """The nodes that a device stands at or waits for, and that could be done now."""
         for device, cursor in self.cursor.items():
             for node in self.run.node_of[device][cursor : cursor + 1]:
                 needs: Sequence[int] = self.run.needs.get(node, ())
@@ -103,7 +103,7 @@ class InOrderRun:
         return all(self._is_ready(device, number) for device, number in run.members[node])
 
     def _is_ready(self, device: int, number: int) -> bool:
-        """Whether all that it comes after on its own device is done."""
+        """Whether all predecessors of an item on its device are done."""
         before, nodes = self.run.level.skeletons[device].before, self.run.node_of[device]
         points = [*before[number]]
         while points:

@@ -1,4 +1,4 @@
-"""From an order of the communicating items back to an order of every instruction of the computations."""
+"""Orders of all instructions of computations, made from orders of their items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .skeleton import Skeleton
 
 @define(eq=False)
 class Recorder:
-    """The orders that differ from the recorded ones; `torn` is a call that an order leaves and enters again."""
+    """Orders of computations that differ from the recorded ones; `torn` is a call that an order leaves and reenters."""
 
     program: Program
     torn: Instruction | None = None
@@ -28,7 +28,7 @@ class Recorder:
     def record(
         self, device: int, computation: Computation, depth: int, skeleton: Skeleton, order: Sequence[int]
     ) -> None:
-        """Keep the order in which a device runs the items of a computation, and of those that it enters."""
+        """Keep the order of a computation, and of those flattened into it, in which a device runs its items."""
         if skeleton.given or all(n == number for n, number in enumerate(order)):
             return
         key = (computation, skeleton, tuple(order))
@@ -70,13 +70,13 @@ def _anchor(item: Site, depth: int) -> Instruction:
 
 
 def _mended(entry: Computation) -> dict[Computation, Order]:
-    """The computations that were recorded in an order that no run can follow."""
+    """An order for each computation whose recorded order violates dependencies."""
     orders = {computation: linear(computation) for computation in reached(entry)}
     return {c: order for c, order in orders.items() if order is not None and order != c.instructions}
 
 
 def arranged(computation: Computation, anchors: Mapping[Instruction, None]) -> Order:
-    """The instructions with these in this order, each after what it needs, and the rest as recorded."""
+    """All instructions, the anchors in this order, each after its dependencies, the rest in recorded order."""
     recorded = linear(computation) or computation.instructions
     place = {instruction: n for n, instruction in enumerate(recorded)}
     found: dict[Instruction, None] = {}

@@ -1,4 +1,4 @@
-"""The smallest edit of a given schedule that makes it safe: moves of one instruction each, every one checked."""
+"""Repair of a given schedule: the fewest moves of single instructions after which it runs, each move checked."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from itertools import islice
 from attrs import frozen
 
 from ...core.graph import Instruction
-from ...properties.effects import talks
+from ...properties.effects import communicates_anywhere
 from ..model.program import Program, devices_text
 from ..model.verdict import Move, Order, Orders, Repair
-from .examine import Examination
-from .run import ItemNumber, Run
+from .level_run import ItemNumber, LevelRun
+from .levels import LevelStage
 from .stuck import Stuck
 
-MOST_TRIED = 64  # each is a whole check
-MOST_NODES = 400_000  # in all of these
+MOST_TRIED = 64  # repairs, each a run of all levels
+MOST_NODES = 400_000  # of all these runs
 SHOWN = 4
 
-Examine = Callable[[Program], Examination]
+Examine = Callable[[Program], LevelStage]
 
 
 @frozen(eq=False)
@@ -28,44 +28,44 @@ class _Edit:
     program: Program
 
 
-def repair(program: Program, examination: Examination, free: Examination, examine: Examine) -> Repair | None:
+def find_repair(program: Program, levels: LevelStage, free: LevelStage, examine: Examine) -> Repair | None:
     """Moves to a schedule that was checked and runs, or a whole order that was found; None if there is none."""
     if free.stuck or any(found.kind != "data_dependent" for found in free.found):
         return None
     moves: list[Move] = []
-    given, budget = program, tries(examination, MOST_TRIED)
-    while examination.stuck and budget > 0:
-        best: tuple[_Edit, Examination] | None = None
-        for edit in islice(_edits(program, examination.stuck[0]), budget):
+    given, budget = program, most_tries(levels, MOST_TRIED)
+    while levels.stuck and budget > 0:
+        best: tuple[_Edit, LevelStage] | None = None
+        for edit in islice(_edits(program, levels.stuck[0]), budget):
             after, budget = examine(edit.program), budget - 1
-            if _progress(after) > _progress(best[1] if best else examination):
+            if _progress(after) > _progress(best[1] if best else levels):
                 best = (edit, after)
             if not after.stuck:
                 break
         if best is None:
             break
-        program, examination = best[0].program, best[1]
+        program, levels = best[0].program, best[1]
         moves.append(best[0].move)
-    if not examination.stuck and moves:
+    if not levels.stuck and moves:
         orders = {device: each.orders for device, each in program.class_of.items() if each.orders}
         return Repair(_text(program, moves), tuple(moves), _entries(program), orders)
     whole = given.ordered(free.recorder.orders())
     return None if examine(whole).stuck else _whole(given, whole)
 
 
-def tries(examination: Examination, most: int) -> int:
-    """How often a check of this size may be done again."""
-    nodes = sum(len(run.members) for run in examination.stuck)
+def most_tries(levels: LevelStage, most: int) -> int:
+    """How often a check of this size may be repeated."""
+    nodes = sum(len(run.members) for run in levels.stuck)
     return max(1, min(most, MOST_NODES // (nodes + 1)))
 
 
-def _progress(examination: Examination) -> float:
-    """How far it runs: for ever where nothing is stuck."""
-    return sum(run.done.count(True) for run in examination.stuck) if examination.stuck else float("inf")
+def _progress(levels: LevelStage) -> float:
+    """How many nodes of the stuck levels are done; infinite where none is stuck."""
+    return sum(run.done.count(True) for run in levels.stuck) if levels.stuck else float("inf")
 
 
-def _edits(program: Program, run: Run) -> Iterator[_Edit]:
-    """For each edge of the cycle: what is waited for, before that at which its device stands."""
+def _edits(program: Program, run: LevelRun) -> Iterator[_Edit]:
+    """For each edge of the cycle the move of the item that is waited for before the item at which its device stands."""
     stuck = Stuck(run)
     seen: set[Move] = set()
     for edge in stuck.cycle(stuck.edges(stuck.blocked())):
@@ -76,7 +76,7 @@ def _edits(program: Program, run: Run) -> Iterator[_Edit]:
                 yield edit
 
 
-def _edit(program: Program, run: Run, late: ItemNumber, early: ItemNumber) -> _Edit | None:
+def _edit(program: Program, run: LevelRun, late: ItemNumber, early: ItemNumber) -> _Edit | None:
     each = program.class_of[late[0]]
     paths = [(*run.item(place).path,) for place in (late, early)]
     depth = next(
@@ -98,7 +98,7 @@ def _edit(program: Program, run: Run, late: ItemNumber, early: ItemNumber) -> _E
 
 
 def moved_before(order: Order, moved: Instruction, before: Instruction) -> Order | None:
-    """The order with one instruction, and what it needs, before another; None where others that talk would move."""
+    """The order with one instruction and its dependencies before another; None where other communication would move."""
     place = {instruction: n for n, instruction in enumerate(order)}
     first = place[before]
     group: set[Instruction] = set()
@@ -108,7 +108,7 @@ def moved_before(order: Order, moved: Instruction, before: Instruction) -> Order
         if instruction not in group and place.get(instruction, -1) >= first:
             group.add(instruction)
             stack += (*instruction.operands, *instruction.control)
-    if before in group or any(talks(instruction) for instruction in group - {moved}):
+    if before in group or any(communicates_anywhere(instruction) for instruction in group - {moved}):
         return None
     kept = [instruction for instruction in order[first:] if instruction not in group]
     return (*order[:first], *(i for i in order[first:] if i in group), *kept)
@@ -130,10 +130,10 @@ def _entries(program: Program) -> dict[int, Order]:
 
 
 def _whole(given: Program, whole: Program) -> Repair:
-    """The order that was found from scratch, where single moves do not lead there."""
+    """The repair that is a whole new order, where single moves do not lead to one that runs."""
     schedule, before = _entries(whole), _entries(given)
     changed = [device for device, order in schedule.items() if order != before[device]]
-    order = [i.name for i in schedule[changed[0]] if talks(i)] if changed else []
+    order = [i.name for i in schedule[changed[0]] if communicates_anywhere(i)] if changed else []
     begins = f"runs {', '.join(order)}" if len(order) <= 2 * SHOWN else f"begins with {', '.join(order[: 2 * SHOWN])}"
     first = f": device {changed[0]} {begins}" if changed else ""
     text = f"run {devices_text(changed or schedule)} in another order (it is in repair.orders){first}"

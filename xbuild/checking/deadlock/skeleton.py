@@ -1,4 +1,4 @@
-"""The communicating instructions of one program at one level, in order, with what each must come after."""
+"""The skeleton of a program at one level: its items in order, with their dependencies."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from attrs import frozen
 from ...core.graph import Computation
 from ...properties.effects import UNITS, Path, notable
 from ...properties.sites import Site, sites_of
-from ..model.flattening import Choose, OrderOf, entered, waits
+from ..model.flattening import Choose, OrderOf, flattened_step, is_item
 from .dependencies import Front, Walk
 
 
 @frozen(eq=False, slots=False)
 class Skeleton:
-    """The items of a level in recorded or given order: the places at which a device may have to wait."""
+    """The items of a level in recorded or given order: communicating instructions and units."""
 
     items: tuple[Site, ...]
     given: bool
@@ -24,16 +24,15 @@ class Skeleton:
 
     @cached_property
     def links(self) -> tuple[Front, ...]:
-        """The nearest items before each by its dependencies, by number; found only where the recorded order fails.
+        """The nearest items before each item by dependencies, by number; found only where the recorded order fails.
 
-        Where these are many they stand behind a joint, a point of no item that only comes after others. Joints are
-        numbered on from the items.
+        Where these are many a joint, a point without an item, stands for them. Joints are numbered on from the items.
         """
         return tuple(self._link())
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
-        """What each point comes after: its links, or in a given order the item before it."""
+        """The predecessors of each point: its links, or in a given order the item before it."""
         if self.given:
             return tuple((n - 1,) if n else () for n in range(len(self.items)))
         return self.links
@@ -49,21 +48,21 @@ class Skeleton:
 
     @cached_property
     def units(self) -> tuple[int, ...]:
-        """The numbers of its loops and conditionals."""
+        """The numbers of the items that are loops or conditionals."""
         return tuple([n for n, item in enumerate(self.items) if item.instruction.opcode in UNITS])
 
     @cached_property
     def has_calls(self) -> bool:
-        """Whether some of its items stand in a call that was entered, and others do not."""
+        """Whether some items stand in a flattened call, and others do not."""
         return any(item.path != self.items[0].path for item in self.items)
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether the dependencies alone leave one order: each item is linked to the one before it."""
+        """Whether dependencies leave one order: each item is linked to the one before it."""
         return all(n - 1 in self._linked(n) for n in range(1, len(self.items)))
 
     def _linked(self, number: int) -> Iterator[int]:
-        """The items that a point is linked to, by joints, too."""
+        """The items that a point is linked to, directly or through joints."""
         stack = [*self.links[number]]
         while stack:
             each = stack.pop()
@@ -73,7 +72,7 @@ class Skeleton:
                 stack += self.links[each]
 
     def depends(self, later: int, earlier: int) -> bool:
-        """Whether an item comes after another by dependencies alone."""
+        """Whether an item comes after another by dependencies."""
         seen = {later}
         stack = [later]
         while stack:
@@ -108,8 +107,8 @@ def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choos
         members = frozenset(looked_at)
         looked_at = tuple(i for i in found if i in members)
     for instruction in looked_at:
-        step = entered(instruction, path, choose)
+        step = flattened_step(instruction, path, choose)
         if step is not None:
             yield from _entered(step.computation, (*path, step), order, choose)
-        elif waits(instruction, path, choose):
+        elif is_item(instruction, path, choose):
             yield Site(path, instruction)

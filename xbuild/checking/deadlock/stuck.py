@@ -1,4 +1,4 @@
-"""A level at which nobody can go on: where each device stands, who waits for whom, the shortest cycle, the cause."""
+"""The finding for a level that is stuck: where each device stands, the shortest cycle of waits, the cause."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from attrs import define, field, frozen
 
 from ...core.graph import Instruction
 from ...properties.effects import start_of, where
-from ..model.branches import cause_of, parted, predicate_row, repair_of
-from ..model.describe import calls_text, fact, untied
+from ..model.branches import cause_in_branch, innermost_branch, predicate_row, repair_in_branch
+from ..model.describe import calls_text, fact, untying_text
 from ..model.program import devices_text
 from ..model.verdict import Finding, ReportRow, Wait
-from .causes import cause
-from .run import ItemNumber, Run
+from .causes import cause_of_deadlock
+from .level_run import ItemNumber, LevelRun
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -41,20 +41,20 @@ class Edge:
 
 @define(eq=False)
 class Stuck:
-    """A run that has come to a stop before its end."""
+    """A run of a level that is stuck."""
 
-    run: Run
+    run: LevelRun
     _late: dict[int, list[ItemNumber]] = field(factory=dict)
     _missed: dict[int, str] = field(factory=dict)
 
     def late(self, node: int) -> list[ItemNumber]:
-        """Of those who have a node the items that others on their devices have to come before."""
+        """The items of a node that are not ready: predecessors on their device are not done."""
         if node not in self._late:
             self._late[node] = [member for member in self.run.members[node] if not self.run.is_ready(member)]
         return self._late[node]
 
     def missed(self, node: int) -> str:
-        """Who never comes to a node, in words; nothing where nobody is missed."""
+        """The words for devices that never arrive at a node; empty where none is missing."""
         if node not in self._missed:
             missing = self.run.missing(node)
             never = f"{devices_text(missing)}, which never come{'s' * (len(missing) == 1)} to it" if missing else ""
@@ -62,14 +62,14 @@ class Stuck:
         return self._missed[node]
 
     def blocked(self) -> dict[int, list[ItemNumber]]:
-        """The items of each device that are ready and miss others: one, in a given order."""
+        """The items of each device that are ready and wait for other devices; in a given order at most one."""
         found: dict[int, list[ItemNumber]] = {}
         for place in self.run.blocked():
             found.setdefault(place[0], []).append(place)
         return found
 
     def partners(self, place: ItemNumber) -> Iterator[ItemNumber]:
-        """What a blocked item waits for on other devices."""
+        """The items of other devices that a blocked item waits for."""
         run, node = self.run, self.run.node(place)
         needs = [*run.needs.get(node, ())]
         while needs:
@@ -88,7 +88,7 @@ class Stuck:
                         yield Edge(place, partner, at)
 
     def _stands_before(self, partner: ItemNumber, blocked: list[ItemNumber]) -> ItemNumber | None:
-        """The blocked item that keeps its device from coming to the partner."""
+        """The blocked item before the partner on its device."""
         skeleton = self.run.level.skeletons[partner[0]]
         if partner in blocked:
             return partner
@@ -115,9 +115,7 @@ def _shortest(graph: nx.DiGraph[ItemNumber]) -> list[ItemNumber]:
     best: list[ItemNumber] = []
     for component in sorted(map(sorted, nx.strongly_connected_components(graph))):
         part = graph.subgraph(component)
-        starts = (
-            component[:1] if part.number_of_edges() == len(component) else component
-        )  # one ring: any start finds it
+        starts = component[:1] if part.number_of_edges() == len(component) else component  # a ring: any start finds it
         for node in starts:
             found = _through(part, node, len(best))
             if found and (not best or len(found) < len(best)):
@@ -160,10 +158,10 @@ def _any(graph: nx.DiGraph[ItemNumber]) -> list[ItemNumber]:
         return []
 
 
-Enter = Callable[[Run, dict[int, list[ItemNumber]]], dict[int, list[tuple[Instruction, str]]]]
+Enter = Callable[[LevelRun, dict[int, list[ItemNumber]]], dict[int, list[tuple[Instruction, str]]]]
 
 
-def deadlock(run: Run, enter: Enter) -> Finding:
+def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
     """The finding for a run that is stuck; `enter` tells where devices stand inside the units they are blocked at."""
     stuck = Stuck(run)
     blocked = stuck.blocked()
@@ -179,13 +177,13 @@ def deadlock(run: Run, enter: Enter) -> Finding:
         for device, places in blocked.items()
     }
     involved = [*(run.item(e.blocked).instruction for e in cycle), *(run.item(e.partner).instruction for e in cycle)]
-    causes, mended = cause(run, cycle, roots), _untied(run, cycle)
-    step = parted(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
+    causes, mended = cause_of_deadlock(run, cycle, roots), _untied(run, cycle)
+    step = innermost_branch(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
     if step is not None:
         (device, number), missing = roots[0]
         site = run.item((device, number))
         rows.append(predicate_row(step, device, missing))
-        causes, mended = (causes[0], cause_of(site, step)), repair_of(site, step)
+        causes, mended = (causes[0], cause_in_branch(site, step)), repair_in_branch(site, step)
     return Finding(
         "infeed_starved" if causes[0] == "STARVED" else "deadlock",
         _message(run, cycle, roots),
@@ -200,8 +198,8 @@ def deadlock(run: Run, enter: Enter) -> Finding:
     )
 
 
-def _roots(run: Run, blocked: dict[int, list[ItemNumber]]) -> list[tuple[ItemNumber, tuple[int, ...]]]:
-    """Blocked items that miss somebody who will never come, or an item of the infeed."""
+def _roots(run: LevelRun, blocked: dict[int, list[ItemNumber]]) -> list[tuple[ItemNumber, tuple[int, ...]]]:
+    """Blocked items that wait for devices that never arrive, or for an item of the infeed."""
     found = []
     for places in blocked.values():
         for place in places:
@@ -211,7 +209,7 @@ def _roots(run: Run, blocked: dict[int, list[ItemNumber]]) -> list[tuple[ItemNum
     return found
 
 
-def _message(run: Run, cycle: list[Edge], roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> str:
+def _message(run: LevelRun, cycle: list[Edge], roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> str:
     if cycle:
         calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"
@@ -223,8 +221,8 @@ def _message(run: Run, cycle: list[Edge], roots: list[tuple[ItemNumber, tuple[in
     return f"{devices_text(missing)} never come{'s' * (len(missing) == 1)} to {partner_name(run, place)}"
 
 
-def partner_name(run: Run, place: ItemNumber) -> str:
-    """What others would have to come to: the collective itself, the other half of a channel."""
+def partner_name(run: LevelRun, place: ItemNumber) -> str:
+    """The words for what a blocked item waits for: the collective, the other half of a channel."""
     item = run.item(place)
     start = start_of(item.instruction) if item.kind == "done" else None
     if start is not None:
@@ -233,11 +231,11 @@ def partner_name(run: Run, place: ItemNumber) -> str:
     return str(item) if other is None else f"{other} of {fact(item.instruction)}, which {item} waits for"
 
 
-def _around(run: Run, place: ItemNumber) -> str:
+def _around(run: LevelRun, place: ItemNumber) -> str:
     return where(run.item(place).path)
 
 
-def _row(run: Run, stuck: Stuck, place: ItemNumber, inner: list[tuple[Instruction, str]] | None) -> ReportRow:
+def _row(run: LevelRun, stuck: Stuck, place: ItemNumber, inner: list[tuple[Instruction, str]] | None) -> ReportRow:
     device, item = place[0], run.item(place)
     text = " and ".join(each for _, each in inner) if inner else str(item)
     partners: dict[str, list[int]] = {}
@@ -254,7 +252,7 @@ def _row(run: Run, stuck: Stuck, place: ItemNumber, inner: list[tuple[Instructio
     return ReportRow((device,), f"stops at {text}", _fact(run, place), stands.source, waits)
 
 
-def _fact(run: Run, place: ItemNumber) -> str:
+def _fact(run: LevelRun, place: ItemNumber) -> str:
     item = run.item(place)
     if item.kind == "unit":
         return ""
@@ -262,7 +260,7 @@ def _fact(run: Run, place: ItemNumber) -> str:
     return fact(item.instruction, place[0], peer)
 
 
-def _wait(run: Run, edge: Edge) -> Wait:
+def _wait(run: LevelRun, edge: Edge) -> Wait:
     item, partner, at = run.item(edge.blocked), run.item(edge.partner), run.item(edge.at)
     behind = ""
     if edge.at != edge.partner:
@@ -272,8 +270,8 @@ def _wait(run: Run, edge: Edge) -> Wait:
     return Wait(edge.blocked[0], item.instruction, edge.partner[0], partner.instruction, REASONS[item.kind], behind)
 
 
-def _untied(run: Run, cycle: list[Edge]) -> str:
+def _untied(run: LevelRun, cycle: list[Edge]) -> str:
     if not cycle or run.level.skeletons[cycle[0].blocked[0]].given:
         return ""
     waits = [(run.item(edge.partner).instruction, run.item(edge.at).instruction, edge.at[0]) for edge in cycle]
-    return untied([wait for wait in waits if wait[0] is not wait[1]])
+    return untying_text([wait for wait in waits if wait[0] is not wait[1]])

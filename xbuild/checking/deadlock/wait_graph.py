@@ -1,39 +1,37 @@
-"""The joint graph: what the items of one device wait for on others.
+"""The wait graph of a level: what the items of one device wait for on others, by the rules of `properties/waiting.py`.
 
-Recv before send, send before recv-done; every member of a group before a collective, and before a done of one that was
-started, where some may have started it and others come to it; loops and conditionals that run together as one.
+A collective that several devices come to is one node, and so are loops and conditionals that run together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from ...properties.effects import collective_in, start_of
-from ...properties.sites import KINDS, Site
+from ...properties.effects import TRANSFERS, collective_in, start_of
+from ...properties.sites import Site
+from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, POSTED, RECEIVED, SENT, SOURCE, EventKind, takes_item
 
 if TYPE_CHECKING:
-    from .run import Run
+    from .level_run import LevelRun
 
 
 @define(eq=False)
 class ChannelNodes:
-    """One channel from one device to another: the nodes of its sends, its recvs and their dones, each in order."""
+    """One channel from one device to another, and for each kind of event the nodes that have it, in order."""
 
     source: int
     target: int
-    sends: list[int] = field(factory=list)
-    recvs: list[int] = field(factory=list)
-    dones: list[int] = field(factory=list)
+    nodes: dict[EventKind, list[int]] = field(factory=lambda: {POSTED: [], SENT: [], RECEIVED: []})
 
 
 @define(eq=False)
 class WaitGraph:
-    """Makes the nodes of a run and the edges between devices."""
+    """The construction of the nodes of a run and of the edges between devices."""
 
-    run: Run
+    run: LevelRun
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
     wires: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
@@ -43,7 +41,7 @@ class WaitGraph:
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
     def join(self) -> dict[int, int]:
-        """Make them; the number of the first item of each device."""
+        """Make nodes and edges; the node of the first item of each device."""
         skeletons, found, count = self.run.level.skeletons, {}, 0
         for device, skeleton in skeletons.items():
             found[device] = count
@@ -78,7 +76,7 @@ class WaitGraph:
         self.dones.setdefault(self._meeting_key(device, Site(item.path, start)), []).append(self._node(device, number))
 
     def _new(self) -> int:
-        """A node beside those of the items."""
+        """A new node that is no item of one device."""
         node = len(self.run.pending)
         self.run.pending.append(0)
         self.run.together[node] = []
@@ -88,10 +86,10 @@ class WaitGraph:
         context, collective = self.run.context, collective_in(site.instruction)
         assert collective is not None
         group = context.program.group(collective, device)
-        key = context.identity.of(context.program.class_of[device].module, site), group[0]  # groups share nobody
+        key = context.identity.of(context.program.class_of[device].module, site), group[0]  # groups are disjoint
         if not site.path:
             return (*key, 0), group
-        turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again
+        turns = self.turns.setdefault((device, key), {})  # a computation that is called twice arrives twice
         return (*key, turns.setdefault(site.key, len(turns))), group
 
     def _meeting(self, device: int, number: int, key: Hashable, group: tuple[int, ...]) -> None:
@@ -103,31 +101,10 @@ class WaitGraph:
         self.run.joined.add(self._node(device, number))
         self.run.node_of[device][number] = node
 
-    def _sent(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.context.transfers.peer(item.instruction, device)
-        if peer is not None:
-            self._wire(item.channel, device, peer).sends.append(self._node(device, number))
-
-    def _posted(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.context.transfers.peer(item.instruction, device)
-        if peer is not None:
-            self._wire(item.channel, peer, device).recvs.append(self._node(device, number))
-
-    def _received(self, device: int, number: int, item: Site) -> None:
-        start = start_of(item.instruction)
-        peer = None if start is None else self.run.context.transfers.peer(start, device)
-        if peer is not None:
-            self._wire(item.channel, peer, device).dones.append(self._node(device, number))
-
-    def _wire(self, channel: int, source: int, target: int) -> ChannelNodes:
-        key = channel, source, target
-        wire = self.wires.get(key)
-        if wire is None:
-            wire = self.wires[key] = ChannelNodes(source, target)
-        return wire
-
     def _fed(self, device: int, number: int, item: Site) -> None:
         counts = self.run.context.infeed
+        if not takes_item(item.instruction):
+            return
         self.fed[device] = self.fed.get(device, 0) + 1
         if counts is not None and self.fed[device] > counts.get(device, 0):
             node = self._node(device, number)
@@ -145,7 +122,7 @@ class WaitGraph:
                 self.run.require(done, hub)
 
     def _gathered(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
-        """A collective waits for who has only started it, too."""
+        """Edges of a collective: it waits for all members, also those that have started it."""
         here = {*starts, *(device for device, _ in self.run.together[node])}
         if len(group) > len(here):
             self.run.never(node, [device for device in group if device not in here])
@@ -153,7 +130,7 @@ class WaitGraph:
             self.run.require(node, start)
 
     def _hub(self, starts: Mapping[int, int], group: Sequence[int]) -> int:
-        """A node that no device has: all members have started."""
+        """A hub, a node without members: done once all devices of the group have started."""
         hub = self._new()
         for member in group:
             if member in starts:
@@ -164,26 +141,54 @@ class WaitGraph:
         return hub
 
     def _wired(self, wire: ChannelNodes) -> None:
-        """A send waits for its recv, but for those that the buffers take; a recv-done for its send."""
-        buffered = int(min(self.run.context.send_buffers, len(wire.sends)))
-        self._wait(wire.sends[buffered:], wire.recvs, wire.target)
-        self._wait(wire.dones, wire.sends, wire.source)
+        """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
+        buffers = self.run.context.send_buffers
+        for event, nodes in wire.nodes.items():
+            awaited = event.awaits
+            if nodes and awaited is not None:
+                if event.is_buffered and buffers:
+                    nodes = nodes[len(nodes) - event.needed(len(nodes), buffers) :]
+                self._wait(nodes, wire.nodes[awaited], wire.source if awaited.end == SOURCE else wire.target)
 
     def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
-        """Each waits for the one at its place; those that find none, for a device that will not come."""
+        """Each node waits for the need with its number; where there is none, for a device that never arrives."""
         for node, need in zip(nodes, needs, strict=False):
             self.run.require(node, need)
-        for node in nodes[len(needs) :]:
-            self.run.never(node, [device])
+        if len(nodes) > len(needs):
+            for node in nodes[len(needs) :]:
+                self.run.never(node, [device])
 
 
-_BY_KIND = {
-    "meet": WaitGraph._met,
-    "send": WaitGraph._sent,
-    "recv": WaitGraph._posted,
-    "recv_done": WaitGraph._received,
-    "start": WaitGraph._begun,
-    "done": WaitGraph._completed,
-    "infeed": WaitGraph._fed,
-}
-_JOINED = {opcode: _BY_KIND.get(kind) for opcode, kind in KINDS.items()}
+def _joined(events: Sequence[EventKind]) -> Callable[[WaitGraph, int, int, Site], None] | None:
+    """How an item with these events gets its node and its edges; None where it has none, so that nothing waits."""
+    if not events:
+        return None
+    if events[0].within == CHANNEL:
+        return _transfer(events[0])
+    if events[0].within == FEED:
+        return WaitGraph._fed
+    waits = [event.awaits is not None for event in events]
+    return WaitGraph._begun if not any(waits) else WaitGraph._completed if all(waits) else WaitGraph._met
+
+
+def _transfer(event: EventKind) -> Callable[[WaitGraph, int, int, Site], None]:
+    """How an item with this event of a channel enters the wire to or from its peer."""
+    is_source = event.end == SOURCE
+
+    def join(joiner: WaitGraph, device: int, number: int, item: Site) -> None:
+        run, instruction = joiner.run, item.instruction
+        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
+        peer = None if half is None else run.context.transfers.peer(half, device)
+        if peer is None:
+            return
+        source, target = (device, peer) if is_source else (peer, device)
+        key = instruction.attributes.channel_id, source, target
+        wire = joiner.wires.get(key)
+        if wire is None:
+            wire = joiner.wires[key] = ChannelNodes(source, target)
+        wire.nodes[event].append(run.node_of[device][number])
+
+    return join
+
+
+_JOINED = {opcode: _joined(EVENTS[kind]) for opcode, kind in KINDS.items()}

@@ -1,4 +1,4 @@
-"""Devices that part at a conditional: its predicate as the reader wrote it, what to say of it, and what mends it."""
+"""Words for devices that take different branches: the predicate as written, the cause, and the repair."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _THROUGH = ("convert", "copy", "reshape", "opt_barrier")
 DEEPEST = 4
 
 
-def parted(site: Site) -> Step | None:
-    """The innermost branch that a place stands in."""
+def innermost_branch(site: Site) -> Step | None:
+    """The innermost branch that a site stands in."""
     return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
 
 
@@ -33,25 +33,25 @@ def predicate_row(step: Step, here: int, missing: tuple[int, ...]) -> ReportRow:
 
 
 def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
-    """What decides in a conditional: `compare.1 = (n > 0)`, `decides conditional.2`"""
+    """The row of a predicate: `compare.1 = (n > 0)`, `decides conditional.2`"""
     predicate = unit.instruction.operands[0]
     return ReportRow(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
 
 
 def _equation(instruction: Instruction) -> str:
-    expression = spelled(instruction)
+    expression = expression_text(instruction)
     return instruction.name if expression == instruction.name else f"{instruction.name} = {expression}"
 
 
-def cause_of(site: Site, step: Step) -> str:
-    """Why only some devices come to a place in a branch."""
-    decider = decides(step.instruction.operands[0])
+def cause_in_branch(site: Site, step: Step) -> str:
+    """The sentence why only some devices come to a site in a branch."""
+    decider = deciding_id(step.instruction.operands[0])
     what = "a collective" if collective_in(site.instruction) is not None else site.instruction.opcode.replace("_", "-")
     return f"{what} inside a conditional whose predicate {f'depends on {decider}' if decider else 'differs'}"
 
 
-def repair_of(site: Site, step: Step) -> str:
-    """The edit that brings all devices to a place in a branch."""
+def repair_in_branch(site: Site, step: Step) -> str:
+    """The sentence which edit brings all devices to a site in a branch."""
     name, conditional = site.instruction.name, step.instruction.name
     if collective_in(site.instruction) is None:
         return f"move {name} and its done out of {conditional}, or put the other half where the same devices come to it"
@@ -61,8 +61,8 @@ def repair_of(site: Site, step: Step) -> str:
     )
 
 
-def decides(predicate: Instruction) -> str:
-    """What a predicate is computed from that no two devices share: `replica-id`; nothing where that is not seen."""
+def deciding_id(predicate: Instruction) -> str:
+    """The id that a predicate is computed from, such as `replica-id`; empty where it is computed from none."""
     stack, seen = [predicate], set[Instruction]()
     while stack:
         instruction = stack.pop()
@@ -74,8 +74,8 @@ def decides(predicate: Instruction) -> str:
     return ""
 
 
-def spelled(instruction: Instruction, depth: int = 0) -> str:
-    """A small expression: `(replica-id == 0)`; deeper parts by name."""
+def expression_text(instruction: Instruction, depth: int = 0) -> str:
+    """The expression of a value: `(replica-id == 0)`; operands deeper than `DEEPEST` by name."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in _BY_DEVICE:
         return _BY_DEVICE[opcode]
@@ -84,9 +84,9 @@ def spelled(instruction: Instruction, depth: int = 0) -> str:
     if depth == DEEPEST:
         return instruction.name
     if opcode in _THROUGH:
-        return spelled(operands[0], depth + 1)
+        return expression_text(operands[0], depth + 1)
     if opcode == "compare":
-        left, right = (spelled(each, depth + 1) for each in operands)
+        left, right = (expression_text(each, depth + 1) for each in operands)
         return f"({left} {_SIGNS[instruction.attributes.direction]} {right})"
     return (
         instruction.name
@@ -96,4 +96,4 @@ def spelled(instruction: Instruction, depth: int = 0) -> str:
 
 
 def _parts(operands: tuple[Instruction, ...], depth: int) -> str:
-    return ", ".join(spelled(each, depth + 1) for each in operands)
+    return ", ".join(expression_text(each, depth + 1) for each in operands)

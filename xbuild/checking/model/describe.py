@@ -1,4 +1,4 @@
-"""An instruction in the words of a report: its name, where it stands, its channel, groups and shape."""
+"""Words of reports for instructions: name, call path, channel, groups and shape; and the makers of findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 4
 
 
 def payload(instruction: Instruction) -> AnyShape:
-    """The shape of what is passed: the operand of a send, the first element of a recv, a collective's operand."""
+    """The shape of the value that an instruction passes: the operand of a send or collective, the result of a recv."""
     if instruction.opcode == "recv":
         return instruction.attributes.shape  # type: ignore[no-any-return]
     return instruction.operands[0].shape if instruction.operands else instruction.shape
@@ -79,20 +79,20 @@ def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:
     return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else told[0]
 
 
-def untied(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
-    """What fixes an order that no schedule can change: one of these ties has to go."""
+def untying_text(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
+    """The sentence which ties fix an order that no schedule can change."""
     told = [f"{late.name} from {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
     return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
 
 
 def row(devices: Iterable[int], site: Site, peer: int | None = None) -> ReportRow:
-    """The place that these devices have: its name, its facts, its line."""
+    """The row of a site: the devices, its name, its facts, its line."""
     found = tuple(devices)
     return ReportRow(found, str(site), fact(site.instruction, found[0], peer), site.instruction.source)
 
 
-def absent(devices: Iterable[int], text: str) -> ReportRow:
-    """Devices that have not got what others count on."""
+def absent_row(devices: Iterable[int], text: str) -> ReportRow:
+    """The row of devices that lack the other half of a transfer, or a collective."""
     return ReportRow(tuple(devices), text)
 
 
@@ -104,7 +104,7 @@ def finding(
     facts: Sequence[str] = (),
     **more: str,
 ) -> Finding:
-    """A finding about these places, with a row for each (its fact where one is said), and other rows after."""
+    """A finding about these sites: a row for each, with its fact if `facts` are given, then the other rows."""
     listed = [(tuple(devices), site) for devices, site in places]
     told = [row(devices, site) for devices, site in listed]
     if facts:
@@ -120,7 +120,7 @@ def finding(
 
 
 def nest_finding(what: str, *places: tuple[tuple[int, ...], Site]) -> Finding:
-    """Two places that should meet and stand under different calls."""
+    """The finding that two sites which should meet stand under different calls."""
     (_, a), (_, b) = places
     return finding(
         "nest_mismatch",

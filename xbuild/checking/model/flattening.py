@@ -1,4 +1,4 @@
-"""What of a computation counts as standing around it: calls, and loops and conditionals of which it is known."""
+"""Which callees are flattened into the caller's level, and which instructions are items of a level."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FOLLOWED, UNITS, Path, Step, acts, communicates, steps
+from ...properties.effects import FOLLOWED, UNITS, Path, Step, communicates, communicates_itself, steps
 from .verdict import Order
 
 Choose: TypeAlias = Callable[[Instruction, Path], int | None]
 OrderOf: TypeAlias = Callable[[Computation], Order]
 
 
-def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
-    """The one computation that a run of it comes to, where that is known and communicates.
+def flattened_step(instruction: Instruction, path: Path, choose: Choose) -> Step | None:
+    """The call that is flattened: the one computation that runs, where that is known and communicates.
 
-    A loop of no trip comes to its condition, if it has one, which is silent; a loop of one trip to its body.
+    A loop of no trip runs its silent condition, if it has one; a loop of one trip its body.
     """
     if instruction.opcode not in FOLLOWED or not any(map(communicates, instruction.called)):
         return None
@@ -28,9 +28,9 @@ def entered(instruction: Instruction, path: Path, choose: Choose) -> Step | None
     return step if step is not None and communicates(step.computation) else None
 
 
-def waits(instruction: Instruction, path: Path, choose: Choose) -> bool:
-    """Whether a device may have to wait there: it acts, or is a loop or conditional of which nobody knows what runs."""
-    if acts(instruction):
+def is_item(instruction: Instruction, path: Path, choose: Choose) -> bool:
+    """Whether an instruction is an item: it communicates, or is a loop or conditional whose decision is unknown."""
+    if communicates_itself(instruction):
         return True
     if instruction.opcode not in UNITS or not any(map(communicates, instruction.called)):
         return False

@@ -1,4 +1,4 @@
-"""The programs of all devices together: who runs what, in which grid, and which orders bind."""
+"""The programs of all devices: which device runs which module, the grid of replicas and partitions, given orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
 
 @frozen(eq=False)
 class DeviceClass:
-    """Devices that run the same program in the same way; where `given`, these orders bind, else the recorded."""
+    """Devices that run one module in one order; where `given`, `orders` bind, else the recorded order holds."""
 
     module: Module
     devices: tuple[int, ...]
@@ -35,7 +35,7 @@ class DeviceClass:
 
 @frozen(eq=False)
 class Program:
-    """All devices, in classes of those that do the same, and the grid that ids of replicas and partitions count in."""
+    """All devices by class, and the grid in which ids of replicas and partitions are counted."""
 
     classes: tuple[DeviceClass, ...]
     num_replicas: int
@@ -53,7 +53,7 @@ class Program:
 
     @property
     def grid(self) -> Extent:
-        """What the ids of collectives count in."""
+        """The grid in which ids of collectives are counted."""
         return self.num_replicas, self.num_partitions, self.is_own
 
     @property
@@ -62,7 +62,7 @@ class Program:
         return all(each.given for each in self.classes)
 
     def grouping(self, collective: Instruction) -> Grouping:
-        """Who meets in a collective; looked up once, since large groups are slow to compare."""
+        """The groups of a collective; kept, since large groups are slow to compare."""
         known = self._groupings.get(collective)
         if known is None:
             known = self._groupings[collective] = grouping(collective, *self.grid)
@@ -84,7 +84,7 @@ class Program:
         return Program(free, self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
     def ordered(self, orders: Mapping[int, Orders]) -> Program:
-        """The same programs, each device in these orders, and in the recorded ones where none is said."""
+        """The same programs with these orders given; a computation without one keeps its recorded order."""
         modules = {device: each.module for device, each in self.class_of.items()}
         every = {device: orders.get(device, ()) for device in modules}
         return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own)

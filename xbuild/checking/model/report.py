@@ -1,4 +1,4 @@
-"""The text of a verdict: the sentence first, then where each device stands, the cycle, the cause, the repair."""
+"""The report of a verdict as text: the sentence, where each device stands, the cycle, the cause, the repair."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def report(verdict: Verdict) -> str:
 
 def _conditions(verdict: Verdict) -> str:
     count = len(verdict.findings)
+    if verdict.findings[0].cause == "ORDERS_DIFFER":
+        return "it runs with an order for each device, and may deadlock with one order for all"
     return f"the data decide; it deadlocks {'under one of these conditions' if count > 1 else 'under this condition'}"
 
 
@@ -57,7 +59,7 @@ def _labelled(verdict: Verdict, finding: Finding) -> Iterator[str]:
 
 
 def _rows(rows: tuple[ReportRow, ...]) -> Iterator[str]:
-    """Each device's row; devices that do the same as one before are named with it."""
+    """The rows, one for each device; devices with equal rows are listed with the first of them."""
     alike: dict[tuple[object, ...], list[ReportRow]] = {}
     for row in rows:
         alike.setdefault(_alike(row), []).append(row)
@@ -79,7 +81,7 @@ def _rows(rows: tuple[ReportRow, ...]) -> Iterator[str]:
 
 
 def _alike(row: ReportRow) -> tuple[object, ...]:
-    """What devices have in common that do the same; whom they wait for differs, and so do the channel and its peer."""
+    """The key by which rows are equal; partners may differ, and so may the channel and peer of a waiting transfer."""
     is_transfer = row.fact.startswith("channel")
     return row.text, row.source, "" if row.waits and is_transfer else row.fact
 

@@ -1,4 +1,4 @@
-"""A scan as the loop that it is: how many trips it runs, what it is given, and what its computation gives."""
+"""A scan read as a loop: its trip count, its slices and carries, and the results of a trip."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Given = TypeVar("Given")
 
 
 def parted(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], list[Given]]:
-    """What it goes through slice by slice, and what the first trip carries."""
+    """The operands that a scan slices, and its initial carries."""
     first = len(operands) - scan.attributes.num_carries
     return [*operands[:first]], [*operands[first:]]
 
 
 def slices_of(scan: Instruction) -> tuple[int, bool]:
-    """How many slices it goes through, and whether that is only a bound."""
+    """The number of slices of a scan, and whether that is only an upper bound."""
     dimension = scan.attributes.dimension
     shapes = [each.shape for each in parted(scan, scan.operands)[0] if isinstance(each.shape, Shape)]
     if not shapes:
@@ -28,7 +28,7 @@ def slices_of(scan: Instruction) -> tuple[int, bool]:
 
 
 def results_of(scan: Instruction, root: Any) -> tuple[list[Any], list[Any]]:
-    """The outputs of one trip, and what it hands on."""
+    """The outputs of one trip, and the carries for the next."""
     return parted(scan, [*root] if isinstance(scan.attributes.to_apply.root.shape, TupleShape) else [root])
 
 

@@ -1,4 +1,4 @@
-"""What the check finds: a verdict, its findings, the repair; as data, and as the report."""
+"""Verdict, finding and repair: the result of the check as data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Wait:
 
 @frozen
 class ReportRow:
-    """What the report says of devices: where they stand, the facts of that, its line, what they wait for."""
+    """A row of the report: devices, the instruction at which they stand, its facts, its line, what they wait for."""
 
     devices: tuple[int, ...]
     text: str
@@ -50,7 +50,7 @@ def _kind(finding: Finding, attribute: Any, kind: str) -> None:
 
 @frozen
 class Finding:
-    """One fact of a verdict: its kind, the sentence, what it is about; of a deadlock who is blocked where, the cycle.
+    """One finding: its kind, message, instructions and devices; of a deadlock also the blocked devices and the cycle.
 
     `cause` is a class of causes such as P2P_CYCLE, `cause_text` the sentence that says it, `repair_text` what mends it.
     """
@@ -145,7 +145,7 @@ def _names(schedule: Mapping[int, Order]) -> dict[int, list[str]]:
 
 @frozen(eq=False)
 class Asked:
-    """What a verdict is about, for who draws it: the programs of all devices, the buffers and items that they had."""
+    """The arguments of the check, kept for pictures: the programs of all devices, send buffers, infeed items."""
 
     program: Program
     send_buffers: float = 0

@@ -1,4 +1,4 @@
-"""The decisions that data make: at which places, on which devices, and which of them are one."""
+"""Choices: the decisions that data make, by device and site; decisions of one value are one choice."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import UNITS, Path, branch_name, communicates, notable, steps
 from ...properties.sites import Site
 from ..dataflow.analysis import key_of
-from ..dataflow.control import Control
+from ..dataflow.decisions import Decisions
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.scans import slices_of
 
 Decision: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
+Scenario: TypeAlias = tuple[Decision, ...]  # the value of each choice
 
 SHOWN = 3
 
 
 @define(eq=False)
 class Choice:
-    """A decision that data make, on devices and at places that decide alike."""
+    """A decision that data make, at the sites and on the devices that decide alike."""
 
     site: Site
     is_steady: bool
     places: list[tuple[int, Hashable]]
     names: dict[str, None]
-    ways: set[int]  # what it may be; none where it may be anything
+    ways: set[int]  # the possible values; empty where any is possible
 
     @property
     def devices(self) -> set[int]:
@@ -37,11 +38,11 @@ class Choice:
 
     @property
     def most(self) -> float:
-        """The largest number that it can be."""
+        """The largest value that the choice can take."""
         return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
 
     def may_be(self, value: Decision) -> bool:
-        """Whether it can be this number, or these by turns."""
+        """Whether the choice can take this value, or these by turns."""
         each = {value} if isinstance(value, int) else {*value}
         return max(each) <= self.most and (not self.ways or each <= self.ways)
 
@@ -69,13 +70,13 @@ class Choice:
 
 @define(eq=False)
 class Choices:
-    """All choices of the programs; `trips` are the numbers of trips that are known."""
+    """All choices of the programs; `trips` are the known trip counts of other loops."""
 
     program: Program
-    control: Control
+    decisions: Decisions
     every: list[Choice] = field(factory=list)
     trips: set[int] = field(factory=set)
-    at: dict[tuple[int, Hashable], int] = field(factory=dict)  # which choice it is at a place of a device
+    at: dict[tuple[int, Hashable], int] = field(factory=dict)  # the choice by device and site
     of: dict[int, list[int]] = field(factory=dict)  # the choices of a device
 
     def __attrs_post_init__(self) -> None:
@@ -105,19 +106,19 @@ class Choices:
                 self._find(device, each, step.computation, (*path, step), known)
 
     def turns_at(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
-        """What is decided at a place time after time, or always; None where nobody knows."""
-        always = self.control.decided(device, instruction, path)
-        return self.control.turns(device, instruction, path) if always is None else (always,)
+        """The known decisions at a site, by turns or always the same; None where they are unknown."""
+        always = self.decisions.decided(device, instruction, path)
+        return self.decisions.turns(device, instruction, path) if always is None else (always,)
 
     def _add(self, device: int, each: DeviceClass, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
-        """The branches that may be taken there, where that is known."""
-        number = self.control.values.decided(device, site.instruction, site.path)
-        is_steady = number is None or self.control.values.is_steady(number, site.path)
-        key = self.control.decider(device, site) or (each.module, site.key, self.control.label(device, site))
+        """Enter the choice of a site; the branches of a conditional that are possible, where that is known."""
+        number = self.decisions.values.decided(device, site.instruction, site.path)
+        is_steady = number is None or self.decisions.values.is_steady(number, site.path)
+        key = self.decisions.decider(device, site) or (each.module, site.key, self.decisions.label(device, site))
         at = known.setdefault((key, is_steady), len(self.every))
         if at == len(self.every):
             self.every.append(Choice(site, is_steady, [], {}, set()))
-        ways = self.control.ways(device, site.instruction, site.path) or frozenset()
+        ways = self.decisions.ways(device, site.instruction, site.path) or frozenset()
         is_first = not self.every[at].places
         self.every[at].ways = {*ways, *self.every[at].ways} if ways and (is_first or self.every[at].ways) else set()
         place = device, key_of(site.instruction, site.path)

@@ -1,27 +1,27 @@
-"""What each device does in all, where all that decides is known: counted, and not gone through trip by trip."""
+"""Totals of events where all decisions are known: multiplied out, not simulated trip by trip."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
-from ...properties.effects import LOOPS, UNITS, Path, Step, acts, steps
-from ..dataflow.control import Control
-from ..deadlock.run import Context
-from .simulate import SimulatedEvent, Tracer, order_of
+from ...properties.effects import LOOPS, UNITS, Path, Step, communicates_itself, steps
+from ..dataflow.decisions import Decisions
+from ..deadlock.level_run import Context
+from .simulate import EventKey, Need, SimulatedEvent, Tracer, communicating_order
 
 
 class UnknownError(Exception):
-    """Only the run can tell how often a place is come to."""
+    """The number of times that a site is reached depends on data."""
 
 
-def lacks(context: Context, control: Control) -> bool:
-    """Whether, in whatever order, a device needs what another does too seldom; not where only the run can tell."""
+def is_short_by_counts(context: Context, decisions: Decisions) -> bool:
+    """Whether in every order a device waits for more events than another has; False where counts depend on data."""
     try:
-        found = {device: _Count(context, control, device) for device in context.program.devices}
+        found = {device: _Count(context, decisions, device) for device in context.program.devices}
     except UnknownError:
         return False
     return any(found[other].done[key] < need for each in found.values() for other, key, need in each.needs())
@@ -29,36 +29,30 @@ def lacks(context: Context, control: Control) -> bool:
 
 @define(eq=False)
 class _Count:
-    """One device: how often it does what, and of each one event."""
+    """The totals of one device by kind of event, and one event of each kind."""
 
     context: Context
-    control: Control
+    decisions: Decisions
     device: int
-    done: Counter[Hashable] = field(factory=Counter)
-    _events: dict[Hashable, SimulatedEvent] = field(factory=dict)
+    done: Counter[EventKey] = field(factory=Counter)
+    _events: dict[EventKey, SimulatedEvent] = field(factory=dict)
     _tracer: Tracer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         each = self.context.program.class_of[self.device]
-        self._tracer = Tracer(self.context, self.device, order_of(each), lambda *_: 0)
+        self._tracer = Tracer(self.context, self.device, communicating_order(each), lambda *_: 0)
         self._run(each.module.entry, (), 1)
 
-    def needs(self) -> Iterator[tuple[int, Hashable, int]]:
-        """How often another has to do what, for all of this device to be done."""
-        for (key, event), count in ((item, self.done[item[0]]) for item in self._events.items()):
-            word, *rest = key if isinstance(key, tuple) else (key,)
-            if word == "met":
-                yield from ((member, ("came", *rest), count) for member in event.members)
-            elif word == "recv_done":
-                yield from ((peer, ("send", *rest), count) for peer in event.members)
-            elif word == "send":
-                buffers = self.context.send_buffers
-                yield from ((peer, ("recv", *rest), count - int(min(buffers, count))) for peer in event.members)
+    def needs(self) -> Iterator[Need]:
+        """How often another device has to have which event, for all events of this device to happen."""
+        for (kind, *rest), event in self._events.items():
+            count = kind.needed(self.done[event.does], self.context.send_buffers)
+            yield from ((member, (kind.awaits, *rest), count) for member in event.members)
 
     def _run(self, computation: Computation, path: Path, times: int) -> None:
         for instruction in self._tracer.walk(computation):
             assert isinstance(instruction, Instruction)
-            if acts(instruction):
+            if communicates_itself(instruction):
                 for event in self._tracer.at(instruction, path):
                     self.done[event.does] += times
                     if event.members:
@@ -69,7 +63,7 @@ class _Count:
                         self._run(step.computation, (*path, step), count)
 
     def _entered(self, instruction: Instruction, path: Path, times: int) -> Iterator[tuple[Step, int]]:
-        """What it calls, and how often in all."""
+        """The callees of an instruction, and how often each runs in all."""
         every = [*steps(instruction)]
         decided = self._decided(instruction, path, times) if instruction.opcode in UNITS else {1: times}
         trips = sum(number * count for number, count in decided.items())
@@ -82,11 +76,11 @@ class _Count:
                 yield step, times
 
     def _decided(self, instruction: Instruction, path: Path, times: int) -> dict[int, int]:
-        """How often it is decided in which way."""
-        number = self.control.decided(self.device, instruction, path)
+        """How often each decision is made at a unit."""
+        number = self.decisions.decided(self.device, instruction, path)
         if number is not None:
             return {number: times}
-        turns = self.control.turns(self.device, instruction, path)
+        turns = self.decisions.turns(self.device, instruction, path)
         if turns is None or len(turns) != times:
             raise UnknownError
         return Counter(turns)

@@ -1,15 +1,14 @@
-"""What a program waits for that no device gives: items of the infeed, the end of a callback, a travelling state."""
+"""External waits: infeed items, callbacks of the host, and transfers whose context travels through a loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shape_inference import TupleShape
-
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, PLAIN_CALLS, TRANSFERS, acts, has_side_effect, notable
+from ...properties.effects import FEEDS, PLAIN_CALLS, TRANSFERS, communicates_itself, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
-from ..deadlock.run import Context
+from ...properties.waiting import events_of
+from ..deadlock.level_run import Context
 from ..model.describe import finding, named
 from ..model.program import DeviceClass, devices_text
 from ..model.verdict import Finding
@@ -18,8 +17,8 @@ from ..structure.async_pairs import is_pipelined
 _DONES = frozenset(TRANSFERS.values())
 
 
-def outside(context: Context, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
-    """The conditions that only the run can tell, each in words; `asks`: whether a device comes to its infeed at all."""
+def external_wait_findings(context: Context, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
+    """A finding for each wait that no device ends; `asks`: whether a device takes items of its infeed at all."""
     for each in context.program.freed().classes:
         yield from _infeeds(context, each, asks)
         yield from _callbacks(context, each)
@@ -34,14 +33,9 @@ def outside(context: Context, asks: Callable[[int], bool] = lambda device: True)
                 )
 
 
-def reads(instruction: Instruction) -> bool:
-    """Whether an infeed takes an item at all: that of an empty tuple does not."""
-    return instruction.opcode == "infeed" and instruction.attributes.shape != TupleShape()
-
-
 def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -> Iterator[Finding]:
-    """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
-    places = [site for site in feeds_of(each.module.entry) if reads(site.instruction)]
+    """The finding for infeeds without a stated number of items, or inside loops and conditionals."""
+    places = [site for site in feeds_of(each.module.entry) if events_of(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in PLAIN_CALLS for step in site.path)]
     if not repeated and (not places or context.infeed is not None):
         return
@@ -61,7 +55,7 @@ def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -
 
 
 def _callbacks(context: Context, each: DeviceClass) -> Iterator[Finding]:
-    """Functions of the host after which a device still has to meet another: who waits there may wait for ever."""
+    """The findings for callbacks before communication: devices that wait there wait for the callback."""
     computations = reached(each.module.entry)
     if len(context.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
         return
@@ -90,6 +84,6 @@ def _has_side_effect(computation: Computation) -> bool:
 
 
 def _meets(instruction: Instruction) -> bool:
-    """Whether other devices take part in it, or in what it calls."""
+    """Whether an instruction, or what it calls, communicates with devices."""
     sites = (site.instruction for called in instruction.called for site in sites_of(called))
-    return any(i.opcode not in FEEDS for i in (*((instruction,) if acts(instruction) else ()), *sites))
+    return any(i.opcode not in FEEDS for i in (*((instruction,) if communicates_itself(instruction) else ()), *sites))

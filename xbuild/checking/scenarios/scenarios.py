@@ -1,14 +1,9 @@
-"""What the data may decide: every choice of trips and branches that nobody knows before, and how the programs end.
-
-Choices that follow from one value are one choice. Of trips those counts are tried at which what a device does comes to
-as much as others do or have room for, and one more: between two of them nothing changes but how often it goes round.
-"""
+"""The scenarios of a program: the combinations of values of its choices, and how the programs end in each of them."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -18,197 +13,143 @@ from attrs import define, field, frozen
 from ...core.graph import Instruction
 from ...process.deadline import ask
 from ...properties.effects import Path
+from ...properties.waiting import TAKEN
 from ..dataflow.analysis import key_of
-from ..dataflow.control import Control
-from ..deadlock.run import Context
+from ..dataflow.decisions import Decisions
+from ..deadlock.level_run import Context
 from ..model.program import DeviceClass, Program
-from .choices import Choice, Choices, Decision
-from .simulate import ALL, Counts, Decide, SimulatedEvent, TooLongError, Tracer, Walk, never, order_of, stopping, totals
+from .choices import Choice, Choices, Decision, Scenario
+from .domains import Domains, alike
+from .simulate import (
+    Counts,
+    Decide,
+    SimulatedEvent,
+    TooLongError,
+    Tracer,
+    Walk,
+    communicating_order,
+    event_totals,
+    is_short_of_events,
+    standing_events,
+)
 
-ScenarioRow: TypeAlias = tuple[Decision, ...]  # a scenario: the value of each choice
 Traces: TypeAlias = dict[int, tuple[SimulatedEvent, ...]]
 
 MOST_SCENARIOS = 4096
-MOST_EVENTS = 300_000  # of all scenarios, if all were like the first
-MOST_WORK = 3_000_000  # events that are followed
-LARGEST = 8
-FARTHEST = 1000  # trips
-MOST_MORE = 6
-MOST_OWN = 512  # ways in which one device decides
-MOST_LOOPS = 12  # beyond, nobody looks what number of trips would matter
-BY_TURNS = ((0, 1), (1, 0))
+MOST_EVENTS = 300_000  # of all scenarios, estimated by the first
+MOST_WORK = 3_000_000  # events of all simulations
+MOST_OWN = 512  # combinations of the choices of one device
 
 
 @define(eq=False, slots=False)
 class Scenarios:
-    """The choices of a program, and the scenarios that they make."""
+    """The scenarios of a program, and their simulations."""
 
     context: Context
-    control: Control
+    decisions: Decisions
     found: Choices = field(init=False)
-    _is_rough: bool = False
+    _domains: Domains = field(init=False)
     _work: int = 0
-    _traces: dict[tuple[Program, int, ScenarioRow], tuple[SimulatedEvent, ...]] = field(factory=dict)
+    _traces: dict[tuple[Program, int, Scenario], tuple[SimulatedEvent, ...]] = field(factory=dict)
     _walks: dict[tuple[Program, DeviceClass], Walk] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.found = Choices(self.context.program, self.control)
+        self.found = found = Choices(self.context.program, self.decisions)
+        self._domains = Domains(self.context, found.every, frozenset(found.trips), self._totals)
 
     @property
     def choices(self) -> list[Choice]:
         return self.found.every
 
     @cached_property
-    def rows(self) -> list[ScenarioRow]:
-        """The scenarios that are looked at."""
-        return self._rows(self._values)
+    def enumerated(self) -> list[Scenario]:
+        """The scenarios that are simulated."""
+        return self._enumerate(self._values)
 
     @cached_property
     def count(self) -> int:
-        """How many there are in all."""
+        """The number of combinations of all values."""
         return math.prod(map(len, self._values))
 
     @cached_property
     def _values(self) -> list[list[Decision]]:
-        return self._domains()
+        return self._domains.values()
 
     @property
     def is_whole(self) -> bool:
-        return len(self.rows) == self.count and not self._is_rough
+        return len(self.enumerated) == self.count and not self._domains.is_rough
 
-    def _domains(self) -> list[list[Decision]]:
-        domains = [self._basic(choice) for choice in self.choices]
-        try:
-            more = self._near([self._thresholds(number, domains) for number in range(len(domains))], domains)
-        except TooLongError:
-            more, self._is_rough = [[] for _ in domains], True
-        turns = [() if choice.is_steady else BY_TURNS for choice in self.choices]
-        found = [dict.fromkeys((*basic, *new, *pair)) for basic, new, pair in zip(domains, more, turns, strict=True)]
-        return [[*filter(choice.may_be, values)] for values, choice in zip(found, self.choices, strict=True)]
+    def _totals(self, scenario: Scenario) -> Counts:
+        return event_totals(self.traces(self.context, scenario))
 
-    def _basic(self, choice: Choice) -> list[Decision]:
-        if choice.site.instruction.opcode == "conditional":
-            return [*range(len(choice.site.instruction.called))]
-        if choice.ways:
-            return [*sorted(choice.ways)]
-        buffers, items = self.context.send_buffers, (self.context.infeed or {}).values()
-        beyond = len(self.context.program.devices) + 1 + (0 if math.isinf(buffers) else int(buffers))
-        known = (count for count in self.found.trips if count <= FARTHEST)
-        return [*sorted({0, 1, 2, *known, max([min(beyond, LARGEST), *(count + 1 for count in items)])})]
-
-    def _thresholds(self, number: int, domains: Sequence[Sequence[Decision]]) -> list[int]:
-        """The trips with which a device does as much as others do, or have room for; and one more."""
-        choice, found = self.choices[number], set[int]()
-        if choice.site.instruction.opcode == "conditional":
-            return []
-        if len(domains) > MOST_LOOPS:
-            self._is_rough = True
-            return []
-        for row in _alike(domains):
-            none, one = (self._totals((*row[:number], trips, *row[number + 1 :])) for trips in (0, 1))
-            others = Counter[Hashable]()
-            for device in none.keys() - choice.devices - {ALL}:
-                others |= Counter({_meets(key): count for key, count in none[device].items()})
-            for device in choice.devices:
-                for key, count in one[device].items():
-                    each = count - none[device][key]
-                    if each > 0:
-                        found.update(self._crossings(device, key, none[device][key], each, others))
-        more = sorted(found - {*domains[number]})
-        near = [each for each in more if each <= FARTHEST]
-        self._is_rough |= near != more
-        return near
-
-    def _near(self, more: list[list[int]], domains: Sequence[Sequence[Decision]]) -> list[list[int]]:
-        """The least of these, where all of them would be too many."""
-        if math.prod(len(new) + len(domain) for new, domain in zip(more, domains, strict=True)) <= MOST_SCENARIOS:
-            return more
-        self._is_rough |= any(len(each) > MOST_MORE for each in more)
-        return [each[:MOST_MORE] for each in more]
-
-    def _crossings(self, device: int, key: Hashable, now: int, each: int, others: Counter[Hashable]) -> Iterator[int]:
-        if key == "infeed":
-            limits = [] if self.context.infeed is None else [self.context.infeed.get(device, 0)]
-        else:
-            there = others[_meets(key)]
-            limits = (
-                [there] if math.isinf(self.context.send_buffers) else [there, there + int(self.context.send_buffers)]
-            )
-        for limit in limits:
-            if limit >= now:
-                yield from ((limit - now) // each, (limit - now) // each + 1)
-
-    def _totals(self, row: ScenarioRow) -> Counts:
-        return totals(self.traces(self.context, row))
-
-    def _rows(self, domains: Sequence[Sequence[Decision]]) -> list[ScenarioRow]:
-        """First those in which all decide alike; of too many those in which few differ."""
+    def _enumerate(self, domains: Sequence[Sequence[Decision]]) -> list[Scenario]:
+        """The scenarios: first those in which all choices are alike; of too many those in which one choice differs."""
         most = self._most(tuple(domain[0] for domain in domains))
         every = itertools.product(*domains) if self.count <= most else _few(domains)
-        return [*itertools.islice(dict.fromkeys(map(tuple, itertools.chain(_alike(domains), every))), most)]
+        return [*itertools.islice(dict.fromkeys(map(tuple, itertools.chain(alike(domains), every))), most)]
 
-    def _most(self, row: ScenarioRow) -> int:
+    def _most(self, scenario: Scenario) -> int:
         try:
-            events = sum(map(len, self.traces(self.context, row).values()))
+            events = sum(map(len, self.traces(self.context, scenario).values()))
         except TooLongError:
             return 1
         return max(1, min(MOST_SCENARIOS, MOST_EVENTS // max(events, len(self.context.program.devices))))
 
-    def scenario(self, row: ScenarioRow) -> Callable[[int], Decide]:
-        """How each device decides."""
-        return lambda device: lambda *place: self._decide(row, device, *place)
+    def decide(self, scenario: Scenario) -> Callable[[int], Decide]:
+        """The decisions of each device in a scenario."""
+        return lambda device: lambda *place: self._decide(scenario, device, *place)
 
-    def _decide(self, row: ScenarioRow, device: int, instruction: Instruction, path: Path, turn: int) -> int:
+    def _decide(self, scenario: Scenario, device: int, instruction: Instruction, path: Path, turn: int) -> int:
         at = self.found.at.get((device, key_of(instruction, path)))
         if at is not None:
-            value = row[at]
+            value = scenario[at]
             return value[turn % len(value)] if isinstance(value, tuple) else value
         turns = self.found.turns_at(device, instruction, path)
         return 0 if not turns else turns[min(turn, len(turns) - 1)]
 
-    def assumed(self, row: ScenarioRow) -> dict[Hashable, int]:
-        """The choices of a scenario that stay the same."""
-        return {place: value for place, at in self.found.at.items() if isinstance(value := row[at], int)}
+    def assumed(self, scenario: Scenario) -> dict[Hashable, int]:
+        """The decisions of a scenario that are the same each time, by device and site."""
+        return {place: value for place, at in self.found.at.items() if isinstance(value := scenario[at], int)}
 
-    def traces(self, context: Context, row: ScenarioRow) -> Traces:
-        """What each device does. Raises TooLongError."""
-        return {device: self._trace(context, device, row) for device in context.program.devices}
+    def traces(self, context: Context, scenario: Scenario) -> Traces:
+        """The events of each device in a scenario. Raises TooLongError."""
+        return {device: self._trace(context, device, scenario) for device in context.program.devices}
 
-    def _trace(self, context: Context, device: int, row: ScenarioRow) -> tuple[SimulatedEvent, ...]:
-        key = context.program, device, tuple(row[at] for at in self.found.of[device])
+    def _trace(self, context: Context, device: int, scenario: Scenario) -> tuple[SimulatedEvent, ...]:
+        key = context.program, device, tuple(scenario[at] for at in self.found.of[device])
         if key not in self._traces:
             each = context.program.class_of[device]
-            walk = self._walks.setdefault((context.program, each), order_of(each))
-            self._traces[key] = Tracer(context, device, walk, self.scenario(row)(device)).events()
+            walk = self._walks.setdefault((context.program, each), communicating_order(each))
+            self._traces[key] = Tracer(context, device, walk, self.decide(scenario)(device)).events()
         return self._traces[key]
 
-    def ends(self, context: Context, row: ScenarioRow) -> bool:
-        """Whether it ends; what is too long to follow counts as ending."""
+    def ends(self, context: Context, scenario: Scenario) -> bool:
+        """Whether a scenario ends; one that is too long to simulate counts as ending."""
         try:
-            return not self.standing(context, row)
+            return not self.standing(context, scenario)
         except TooLongError:
             return True
 
-    def standing(self, context: Context, row: ScenarioRow) -> dict[int, SimulatedEvent]:
-        """Where devices stop in a scenario."""
-        return stopping(self.traces(context, row))
+    def standing(self, context: Context, scenario: Scenario) -> dict[int, SimulatedEvent]:
+        """The events at which devices stop in a scenario."""
+        return standing_events(self.traces(context, scenario))
 
-    def _followed(self, context: Context, row: ScenarioRow) -> dict[int, SimulatedEvent]:
-        """Where devices stop, as long as that is worth finding out."""
-        self._work += sum(map(len, self.traces(context, row).values()))
+    def _followed(self, context: Context, scenario: Scenario) -> dict[int, SimulatedEvent]:
+        """The same, within the budget of all simulations. Raises TooLongError."""
+        self._work += sum(map(len, self.traces(context, scenario).values()))
         if self._work > MOST_WORK:
             raise TooLongError
-        return self.standing(context, row)
+        return self.standing(context, scenario)
 
-    def is_hopeless(self, row: ScenarioRow) -> bool:
-        """Whether it cannot end, in whatever order: somebody waits for what comes too seldom."""
+    def is_hopeless(self, scenario: Scenario) -> bool:
+        """Whether a scenario ends in no order: a device waits for more events than another has."""
         try:
-            return never(self.traces(self.context, row))
+            return is_short_of_events(self.traces(self.context, scenario))
         except TooLongError:
             return False
 
     def is_starved(self) -> bool:
-        """Whether a device, however it decides, asks for more items than its infeed has."""
+        """Whether a device takes more items than its infeed has, whatever its decisions."""
         try:
             return any(map(self._starves, self.context.program.devices if self.context.infeed is not None else ()))
         except TooLongError:
@@ -221,23 +162,23 @@ class Scenarios:
             return False
         for values in itertools.product(*domains):
             ask()
-            row = list(first)
+            scenario = list(first)
             for at, value in zip(of, values, strict=True):
-                row[at] = value
-            if not any(event.is_starved for event in self._trace(self.context, device, tuple(row))):
+                scenario[at] = value
+            if not any(event.is_starved for event in self._trace(self.context, device, tuple(scenario))):
                 return False
         return True
 
     def outcomes(self, context: Context) -> Outcomes | None:
-        """How runs end in the orders of this context; None where that is too much to find out."""
-        good: ScenarioRow | None = None
-        bad: ScenarioRow | None = None
+        """The outcome of the scenarios in the orders of these programs; None where simulation would take too long."""
+        good: Scenario | None = None
+        bad: Scenario | None = None
         try:
-            for row in self.rows:
-                if not self._followed(context, row):
-                    good = row if good is None else good
+            for scenario in self.enumerated:
+                if not self._followed(context, scenario):
+                    good = scenario if good is None else good
                 else:
-                    bad = row if bad is None else bad
+                    bad = scenario if bad is None else bad
                 if good is not None and bad is not None:
                     break
         except TooLongError:
@@ -247,14 +188,16 @@ class Scenarios:
     def asks(self, device: int) -> bool:
         """Whether a device takes an item of its infeed in any scenario."""
         try:
-            return any(event.does == "infeed" for row in self.rows for event in self.traces(self.context, row)[device])
+            return any(
+                event.does[0] is TAKEN
+                for scenario in self.enumerated
+                for event in self.traces(self.context, scenario)[device]
+            )
         except TooLongError:
             return True
 
-    def condition(
-        self, good: ScenarioRow, bad: ScenarioRow, same: Callable[[ScenarioRow], bool]
-    ) -> tuple[str, ScenarioRow]:
-        """What of a scenario that stops makes it stop in the `same` way, in words, and that scenario."""
+    def condition(self, good: Scenario, bad: Scenario, same: Callable[[Scenario], bool]) -> tuple[str, Scenario]:
+        """The choices that make a scenario stop in the `same` way, in words, and a scenario with only these changed."""
         for number, value in enumerate(good):
             closer = (*bad[:number], value, *bad[number + 1 :])
             if same(closer):
@@ -265,32 +208,22 @@ class Scenarios:
 
 @frozen
 class Outcomes:
-    """A scenario that ends, and one that does not, where there are such."""
+    """The outcome of all scenarios: one that ends and one that stops, where there are such."""
 
-    good: ScenarioRow | None
-    bad: ScenarioRow | None
+    good: Scenario | None
+    bad: Scenario | None
 
     @property
     def rank(self) -> int:
-        """2 where all end, 1 where some do, 0 where none does."""
+        """2 where all scenarios end, 1 where some do, 0 where none does."""
         return 0 if self.good is None else 2 if self.bad is None else 1
 
 
-def _meets(key: Hashable) -> Hashable:
-    """What one side does, as the other side of it counts: of a transfer the wire, of a collective itself."""
-    return key[1:] if isinstance(key, tuple) else key
-
-
-def _alike(domains: Sequence[Sequence[Decision]]) -> Iterator[ScenarioRow]:
-    for number in range(max(map(len, domains), default=0)):
-        yield tuple(domain[min(number, len(domain) - 1)] for domain in domains)
-
-
-def _few(domains: Sequence[Sequence[Decision]]) -> Iterator[ScenarioRow]:
-    """All choices alike, then one that differs from the others."""
-    yield from _alike(domains)
-    for row in _alike(domains):
+def _few(domains: Sequence[Sequence[Decision]]) -> Iterator[Scenario]:
+    """Scenarios in which all choices are alike, then those in which one choice differs."""
+    yield from alike(domains)
+    for scenario in alike(domains):
         for place, domain in enumerate(domains):
             for value in domain:
-                if value != row[place]:
-                    yield (*row[:place], value, *row[place + 1 :])
+                if value != scenario[place]:
+                    yield (*scenario[:place], value, *scenario[place + 1 :])

@@ -1,7 +1,7 @@
-"""An order of each free program with which it ends in given scenarios: all of them are tried, as far as they differ.
+"""Search for orders in which the programs end in given scenarios: backtracking over the orders of what communicates.
 
-What only posts goes as early as it can, and what only waits for a value as late: neither keeps anybody from going on,
-so that where any order ends, one of this form does. What is left to choose is the order of the rest.
+Posting instructions go as early as they can and completing ones as late as they can: neither keeps another device
+from going on, so where any order ends, one of this form does. The order of the rest is searched.
 """
 
 from __future__ import annotations
@@ -14,28 +14,37 @@ from attrs import define, evolve, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import FEEDS, LOOPS, Path, acts, communicates, notable, remembered, steps, talks
+from ...properties.effects import (
+    LOOPS,
+    Path,
+    communicates,
+    communicates_anywhere,
+    communicates_itself,
+    notable,
+    remembered,
+    steps,
+)
 from ...properties.order import linear
 from ...properties.sites import reached, sites
+from ...properties.waiting import COMPLETING, POSTING, SILENT, in_sequence
 from ..dataflow.analysis import Key, key_of
+from ..deadlock.level_run import Context
 from ..deadlock.orders import arranged
-from ..deadlock.run import Context
 from ..model.verdict import Orders
-from .simulate import ALL, Decide, Open, SimulatedEvent, TooLongError, Tracer, Walk, order_of
+from .simulate import ALL, Decide, EventKey, Open, SimulatedEvent, TooLongError, Tracer, Walk, communicating_order
 
-OrderKey: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
-Chosen: TypeAlias = dict[OrderKey, tuple[Instruction, ...]]  # what of the rest comes first
-Scenario: TypeAlias = Callable[[int], Decide]  # how a device decides
+OrderKey: TypeAlias = tuple[Hashable, Computation]  # whose order (see `Search.owner`), and of which computation
+Chosen: TypeAlias = dict[OrderKey, tuple[Instruction, ...]]  # the first instructions of the rest
+Deciders: TypeAlias = Callable[[int], Decide]  # the decisions of each device in a scenario
 
 MOST_STEPS = 100_000
-MOST_ITEMS = 500  # of one computation
-SILENT = ("send_done", "outfeed")  # what nobody waits for, and what waits for nobody
+MOST_ITEMS = 500  # communicating instructions of one computation
 POSSIBLE, ENTERED, WAITING = range(3)
 
 
 @frozen(eq=False)
 class Parts:
-    """What communicates in a computation: what each comes after, what goes early, what goes late, what is left."""
+    """The communicating instructions of a computation: their predecessors, those that go early or late, the rest."""
 
     before: Mapping[Instruction, frozenset[Instruction]]
     early: frozenset[Instruction]
@@ -44,40 +53,37 @@ class Parts:
 
 
 @remembered
-def parts(computation: Computation) -> Parts:
-    """The parts of a computation, in recorded order."""
+def order_parts(computation: Computation) -> Parts:
+    """The parts of a computation for the search, in recorded order."""
     before: dict[Instruction, frozenset[Instruction]] = {}
     reach: dict[Instruction, frozenset[Instruction]] = {}
-    last: dict[object, Instruction] = {}
+    last: dict[Hashable, Instruction] = {}
     for each in linear(computation) or ():
         needed = {o for o in (*each.operands, *each.control) if reach.get(o)}
-        if talks(each) and each.opcode not in SILENT:
-            queues = _queues(each)
-            needed |= {last[queue] for queue in queues if queue in last}
-            last |= dict.fromkeys(queues, each)
+        if communicates_anywhere(each) and each.opcode not in SILENT:
+            sequences = _sequences(each)
+            needed |= {last[sequence] for sequence in sequences if sequence in last}
+            last |= dict.fromkeys(sequences, each)
             before[each] = frozenset().union(*(reach[o] for o in needed))
             reach[each] = before[each] | {each}
         elif needed:
             reach[each] = reach[needed.pop()].union(*(reach[o] for o in needed))
-    early = frozenset(each for each in before if each.opcode == "recv" or each.opcode.endswith("_start"))
-    dones = frozenset(each for each in before if each.opcode.endswith("_done"))
+    early = frozenset(each for each in before if each.opcode in POSTING)
+    dones = frozenset(each for each in before if each.opcode in COMPLETING)
     late = dones.difference(*(before[each] for each in early))
     return Parts(before, early, late, tuple(each for each in before if each not in early | late))
 
 
-def _queues(instruction: Instruction) -> list[object]:
-    """What keeps its recorded order: each feed, each half of a channel, a collective with itself."""
-    inside = [site.instruction for called in instruction.called for site in sites(called)]
-    found = [instruction] if acts(instruction) else inside
-    return [
-        (i.opcode, getattr(i.attributes, "channel_id", None)) if i.opcode in (*FEEDS, "send", "recv") else i
-        for i in found
-    ]
+def _sequences(instruction: Instruction) -> list[Hashable]:
+    """The sequences in which an instruction keeps its recorded order beyond dependencies; of a call those inside it."""
+    inside = (site.instruction for called in instruction.called for site in sites(called))
+    found = map(in_sequence, (instruction,) if communicates_itself(instruction) else inside)
+    return [sequence for sequence in found if sequence is not None]
 
 
 @define(eq=False)
 class Search:
-    """The search in one program; `gave_up` once it has taken too many steps to go on."""
+    """The search for orders of one program; `gave_up` once it has taken too many steps."""
 
     context: Context
     gave_up: bool = False
@@ -87,19 +93,19 @@ class Search:
     def __attrs_post_init__(self) -> None:
         for each in self.context.program.classes:
             self._count(each.module.entry, ())
-            if any(sum(map(talks, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
+            if any(sum(map(communicates_anywhere, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
                 self.gave_up = True
 
     def _count(self, computation: Computation, path: Path) -> None:
-        """Each place from which a computation is run."""
+        """Collect the paths on which each computation is reached."""
         self._once.setdefault(computation, set()).add(key_of(computation.root, path))
         for instruction in notable(computation):
             for step in steps(instruction):
-                if communicates(step.computation) and not acts(instruction):
+                if communicates(step.computation) and not communicates_itself(instruction):
                     self._count(step.computation, (*path, step))
 
-    def order(self, scenarios: Sequence[Scenario]) -> Mapping[int, Orders] | None:
-        """Orders in which the programs end in all of these scenarios."""
+    def order(self, scenarios: Sequence[Deciders]) -> Mapping[int, Orders] | None:
+        """Orders in which the programs end in all of these scenarios; None where none was found."""
         stack: list[tuple[Chosen, int]] = [({}, 0)]
         while stack and not self.gave_up:
             ask()
@@ -115,7 +121,7 @@ class Search:
         return None
 
     def _attempt(
-        self, scenarios: Sequence[Scenario], number: int, chosen: Chosen
+        self, scenarios: Sequence[Deciders], number: int, chosen: Chosen
     ) -> tuple[OrderKey, list[Instruction]] | None:
         try:
             return _Attempt(self, scenarios[number], chosen, is_only=len(scenarios) == 1).run()
@@ -128,7 +134,7 @@ class Search:
         self.gave_up = self.gave_up or self._steps > MOST_STEPS
 
     def owner(self, device: int) -> Hashable:
-        """Who has an order of its own: a device, or where one program serves all, that program."""
+        """The key of an order: a device, or the program where one serves all devices."""
         program = self.context.program
         return program.class_of[device].module if program.spmd else device
 
@@ -161,8 +167,8 @@ class Search:
 def _walk(
     computation: Computation, order: Callable[[], tuple[Instruction, ...]], choose: Callable[[Instruction], None]
 ) -> Iterator[Instruction | tuple[Instruction, ...]]:
-    """A run of a computation in an order of its rest; the options where that has an end."""
-    has = parts(computation)
+    """A walk of a computation in an order of its rest; where the order ends, the instructions that may come next."""
+    has = order_parts(computation)
     done: set[Instruction] = set()
     place = 0
     while True:
@@ -190,22 +196,22 @@ def _walk(
 
 @define(eq=False)
 class _Attempt:
-    """One run in a scenario with what is chosen, until it ends, stops, or there is something to choose."""
+    """One simulation of a scenario in partial orders, until it ends, stops, or an order has to be extended."""
 
     search: Search
-    scenario: Scenario
+    scenario: Deciders
     chosen: Chosen
     is_only: bool
     tracers: dict[int, Tracer] = field(factory=dict)
-    done: dict[int, Counter[Hashable]] = field(factory=dict)
+    done: dict[int, Counter[EventKey]] = field(factory=dict)
     heads: dict[int, SimulatedEvent | Open | None] = field(factory=dict)
 
     def run(self) -> tuple[OrderKey, list[Instruction]] | None:
-        """None where it ends; else where to choose and between what, which is nothing where it stops."""
+        """None where the programs end; else the order to extend and its options, none where the programs stop."""
         context = self.search.context
         self.done[ALL] = Counter()
         for device, each in context.program.class_of.items():
-            walk = order_of(each) if each.given else self._free(device)
+            walk = communicating_order(each) if each.given else self._free(device)
             self.tracers[device] = Tracer(context, device, walk, self.scenario(device))
             self.done[device] = Counter()
         traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
@@ -236,7 +242,7 @@ class _Attempt:
         self.chosen[key] = (*self.chosen.get(key, ()), instruction)
 
     def _advance(self, device: int, trace: Iterator[SimulatedEvent | Open]) -> bool:
-        """Go on as far as possible; whether that was anywhere."""
+        """Advance a device as far as possible; whether it advanced at all."""
         moved = False
         while True:
             head = self.heads[device]
@@ -252,12 +258,12 @@ class _Attempt:
         return self.search.owner(device), head.path[-1].computation if head.path else entry
 
     def _is_open(self, device: int, head: Open) -> bool:
-        """Whether nothing is chosen yet: all that is chosen is done, or goes first."""
+        """Whether the order has no next instruction: none of the options is chosen."""
         chosen = self.chosen.get(self._key(device, head), ())
         return not any(option in chosen for option in head.options)
 
     def _greedy(self) -> bool:
-        """In one scenario, and where an order is followed once, what is possible is done at once: it keeps nobody."""
+        """Extend an order by a possible instruction, where it is run once in one scenario: that blocks no device."""
         for device, head in self.heads.items():
             if self.is_only and isinstance(head, Open):
                 key = self._key(device, head)
@@ -268,7 +274,7 @@ class _Attempt:
         return False
 
     def _branches(self) -> tuple[OrderKey, list[Instruction]]:
-        """Where to choose, and between what: there where most is possible; nothing where no device has a choice."""
+        """The order to extend and its options: of possible ones the fewest; none where no device has options."""
         found: list[tuple[int, int, OrderKey, list[Instruction]]] = []
         for device, head in self.heads.items():
             if isinstance(head, Open):
@@ -277,12 +283,12 @@ class _Attempt:
         return min(found, key=lambda each: each[:2])[2:] if found else (self._nowhere, [])
 
     def _options(self, device: int, head: Open) -> list[tuple[int, Instruction]]:
-        """What may come next, first what is possible, last what waits."""
+        """The options of a device: first those that are possible, last those that wait."""
         levels = ((self._level(device, each, head.path), each) for each in head.options)
         return sorted(levels, key=lambda each: each[0])
 
     def _level(self, device: int, instruction: Instruction, path: Path) -> int:
-        if not acts(instruction):
+        if not communicates_itself(instruction):
             return ENTERED
         tracer = self.tracers[device]
         probe = evolve(tracer, counts=Counter(tracer.counts))

@@ -1,48 +1,61 @@
-"""A run without values, in one order and with every decision made: what each device does, step by step, to its end."""
+"""Simulation without values: the events of each device, in one order and one scenario, and where the devices stop."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
-from ...properties.effects import UNITS, Path, Step, acts, collective_in, start_of, steps, talks
+from ...properties.effects import (
+    START_OF,
+    UNITS,
+    Path,
+    Step,
+    collective_in,
+    communicates_anywhere,
+    communicates_itself,
+    start_of,
+    steps,
+)
 from ...properties.sites import Site
+from ...properties.waiting import CHANNEL, COLLECTIVE, FEED, SOURCE, SUPPLIED, EventKind, events_of
 from ..dataflow.analysis import key_of
-from ..deadlock.run import Context
+from ..deadlock.level_run import Context
 from ..model.program import DeviceClass
-from .external_waits import reads
 
-Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
-Need: TypeAlias = tuple[int, Hashable, int]  # a device must have done this so often
-Counts: TypeAlias = Mapping[int, Counter[Hashable]]  # what each device has done so far
+Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # by unit, path, and how often the device was there before
+EventKey: TypeAlias = tuple[
+    Any, ...
+]  # a kind of event, and within what it is counted: a channel and its ends, a collective
+Need: TypeAlias = tuple[int, EventKey, int]  # a device must have had this many of these events
+Counts: TypeAlias = Mapping[int, Counter[EventKey]]  # how many events of each key each device has had
 
 MOST_EVENTS = 100_000  # of all devices together
-ALL = -1  # no device: what devices do together
-ITEM = "item"  # what nobody does: the infeed has no more
+ALL = -1  # in place of a device: events counted over all devices
 
 
 class TooLongError(Exception):
-    """The run would have more events than are worth following."""
+    """The simulation would have more than `MOST_EVENTS` events."""
 
 
 @frozen
 class SimulatedEvent:
-    """A step of a device: what it does, what it needs of others; all together do what is `common`."""
+    """An event of a device: its key `does`, the events that it `needs`; `common` is a key counted over all devices."""
 
     site: Site
-    does: Hashable
+    does: EventKey
     needs: tuple[Need, ...] = ()
-    common: Hashable = None
-    members: tuple[int, ...] = ()  # who takes part
+    common: EventKey | None = None
+    members: tuple[int, ...] = ()  # the devices that it waits for
 
     @property
     def is_starved(self) -> bool:
-        return any(key == ITEM for _, key, _ in self.needs)
+        """Whether it waits for an item that the infeed does not have."""
+        return any(key == (SUPPLIED,) for _, key, _ in self.needs)
 
     def is_possible(self, done: Counts) -> bool:
         return all(done[device][key] >= count for device, key, count in self.needs)
@@ -55,7 +68,7 @@ class SimulatedEvent:
 
 @frozen
 class Open:
-    """A place where it is not decided what comes next in a computation."""
+    """A point of a computation at which the order is not decided."""
 
     options: tuple[Instruction, ...]
     path: Path
@@ -64,9 +77,9 @@ class Open:
 Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
 
 
-def stopping(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, SimulatedEvent]:
-    """Where devices stop; none where all end."""
-    done: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+def standing_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, SimulatedEvent]:
+    """The event at which each device stops; empty where all devices end."""
+    done: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
     moved = True
     while moved:
@@ -81,28 +94,28 @@ def stopping(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, Simula
     return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
-def totals(traces: Mapping[int, Sequence[SimulatedEvent]]) -> Counts:
-    """What each device does in all."""
-    found: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
+def event_totals(traces: Mapping[int, Sequence[SimulatedEvent]]) -> Counts:
+    """The number of events of each device, by key."""
+    found: dict[int, Counter[EventKey]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
         for event in events:
             event.happen(device, found)
     return found
 
 
-def never(traces: Mapping[int, Sequence[SimulatedEvent]]) -> bool:
-    """Whether a device needs what another does too seldom, in whatever order."""
-    done = totals(traces)
+def is_short_of_events(traces: Mapping[int, Sequence[SimulatedEvent]]) -> bool:
+    """Whether, in every order, a device needs more events than another has."""
+    done = event_totals(traces)
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
-def order_of(each: DeviceClass) -> Walk:
-    """All that communicates, in the order that binds, or the recorded."""
+def communicating_order(each: DeviceClass) -> Walk:
+    """The communicating instructions of a computation, in the given or recorded order."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
     def walk(computation: Computation) -> tuple[Instruction, ...]:
         if computation not in known:
-            known[computation] = tuple([i for i in each.order(computation) if talks(i)])
+            known[computation] = tuple([i for i in each.order(computation) if communicates_anywhere(i)])
         return known[computation]
 
     return walk
@@ -110,7 +123,7 @@ def order_of(each: DeviceClass) -> Walk:
 
 @define
 class Tracer:
-    """The walk of one device through its program; an open place is met again until it is decided."""
+    """The walk of one device through its program; an open point is yielded again until its order is decided."""
 
     context: Context
     device: int
@@ -124,7 +137,7 @@ class Tracer:
         return self.context.program.class_of[self.device]
 
     def events(self) -> tuple[SimulatedEvent, ...]:
-        """All of it, where every order is decided. Raises TooLongError."""
+        """All events, where every order is decided. Raises TooLongError."""
         return tuple(event for event in self.trace() if isinstance(event, SimulatedEvent))
 
     def trace(self) -> Iterator[SimulatedEvent | Open]:
@@ -134,7 +147,7 @@ class Tracer:
         for instruction in self.walk(computation):
             if isinstance(instruction, tuple):
                 yield Open(instruction, path)
-            elif acts(instruction):
+            elif communicates_itself(instruction):
                 self._step()
                 yield from self.at(instruction, path)
             else:
@@ -148,7 +161,7 @@ class Tracer:
             raise TooLongError
 
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
-        """The calls that it makes, one after the other."""
+        """The calls that an instruction makes in this scenario, one after the other."""
         every = [*steps(instruction)]
         if instruction.opcode not in UNITS:
             yield from every
@@ -165,52 +178,51 @@ class Tracer:
             yield from condition
 
     def at(self, instruction: Instruction, path: Path) -> Iterator[SimulatedEvent]:
-        """What the device does and needs when it comes to an instruction."""
-        opcode, site = instruction.opcode, Site(path, instruction)
-        if opcode in ("send", "recv", "recv_done"):
-            yield from self._transfer(site, opcode)
-        elif opcode == "infeed":
-            if reads(instruction):
-                yield self._infeed(site)
-        elif opcode not in ("send_done", "outfeed"):
-            yield from self._collective(site)
+        """The events of an instruction on this device, with what they wait for."""
+        kinds = events_of(instruction)
+        if kinds:
+            yield from _EVENTS_WITHIN[kinds[0].within](self, Site(path, instruction), kinds)
 
-    def _transfer(self, site: Site, opcode: str) -> Iterator[SimulatedEvent]:
-        role = "send" if opcode == "send" else "recv"
-        peer = self.context.transfers.channels[site.channel].peers.get((role, self.device))
-        if peer is None:
-            return
-        ends = (self.device, peer) if role == "send" else (peer, self.device)
-        count = self._counted(opcode, site.channel)
-        needs: tuple[Need, ...] = ()
-        if opcode == "send" and count > self.context.send_buffers:
-            needs = ((peer, ("recv", site.channel, *ends), count - int(self.context.send_buffers)),)
-        elif opcode == "recv_done":
-            needs = ((peer, ("send", site.channel, *ends), count),)
-        yield SimulatedEvent(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
+    def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
+        for kind in kinds:
+            role = "send" if kind.end == SOURCE else "recv"
+            peer = self.context.transfers.channels[site.channel].peers.get((role, self.device))
+            if peer is not None:
+                ends = (self.device, peer) if kind.end == SOURCE else (peer, self.device)
+                needed = kind.needed(self._counted(kind, site.channel), self.context.send_buffers)
+                is_free = kind.awaits is None or not needed
+                needs = () if is_free else ((peer, (kind.awaits, site.channel, *ends), needed),)
+                yield SimulatedEvent(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
 
-    def _infeed(self, site: Site) -> SimulatedEvent:
-        count, counts = self._counted("infeed"), self.context.infeed
-        starved = counts is not None and count > counts.get(self.device, 0)
-        return SimulatedEvent(site, "infeed", ((self.device, ITEM, 1),) if starved else ())
+    def _feed(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
+        for kind in kinds:
+            count, counts = self._counted(kind), self.context.infeed
+            starved = counts is not None and count > counts.get(self.device, 0)
+            yield SimulatedEvent(site, (kind,), ((self.device, (kind.awaits,), count),) if starved else ())
 
-    def _collective(self, site: Site) -> Iterator[SimulatedEvent]:
-        """Coming to it, and going on when all have come; a start does the first, its done the second."""
+    def _collective(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
+        """The arrival at a collective and its completion: of a start the one, of its done the other."""
         instruction = site.instruction
-        is_start = instruction.opcode.endswith("_start")
-        start = start_of(instruction) if instruction.opcode.endswith("_done") else None
+        start = start_of(instruction) if instruction.opcode in START_OF else None
         begun = site if start is None else Site(site.path, start)
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.context.program.group(collective, self.device)
-        key = self.context.identity.of(self.program.module, begun), group[0]  # groups share nobody
-        if start is None:
-            turn = self._counted("came", key)
-            yield SimulatedEvent(site, ("came", key), common=(key, turn))
-        if not is_start:
-            turn = self._counted("met", key)
-            yield SimulatedEvent(site, ("met", key), ((ALL, (key, turn), len(group)),), members=group)
+        key = self.context.identity.of(self.program.module, begun), group[0]  # groups are disjoint
+        for kind in kinds:
+            turn = self._counted(kind, key)
+            if kind.awaits is None:
+                yield SimulatedEvent(site, (kind, key), common=(kind, key, turn))
+            else:
+                yield SimulatedEvent(site, (kind, key), ((ALL, (kind.awaits, key, turn), len(group)),), members=group)
 
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1
         return self.counts[key]
+
+
+_EVENTS_WITHIN: Mapping[str, Callable[[Tracer, Site, Sequence[EventKind]], Iterator[SimulatedEvent]]] = {
+    CHANNEL: Tracer._transfer,
+    COLLECTIVE: Tracer._collective,
+    FEED: Tracer._feed,
+}

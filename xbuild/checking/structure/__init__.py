@@ -1,1 +1,1 @@
-"""What must hold before any order is looked at: starts and dones, channels, groups, pairs of sends and recvs."""
+"""Structural faults: starts and dones, channels, groups, source-target pairs, schedules."""

@@ -1,4 +1,4 @@
-"""What must hold of ops in two halves: each start has one done, of its kind, in its computation, and no other user."""
+"""Faults of asynchronous pairs: each start has one done, of its kind, in its computation, and no other user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..model.verdict import Finding
 Dones = Mapping[Instruction | None, list[Site]]
 
 
-def halves(each: DeviceClass) -> Iterator[Finding]:
+def async_pair_faults(each: DeviceClass) -> Iterator[Finding]:
     """Every fault of the starts and dones of a program."""
     yield from _disallowed(each, sites_of(each.module.entry))
     if all(map(_is_usual, reached(each.module.entry))):
@@ -52,7 +52,7 @@ def halves(each: DeviceClass) -> Iterator[Finding]:
 
 @remembered
 def _is_usual(computation: Computation) -> bool:
-    """Whether what starts in it are transfers alone, each with one done that says the same: nothing can be wrong."""
+    """Whether all starts of a computation are transfers with one matching done each, so that no fault is possible."""
     begun: set[Instruction] = set()
     for instruction in notable(computation):
         if instruction.opcode in TRANSFERS:
@@ -80,7 +80,7 @@ def _has_halves(computation: Computation) -> bool:
 
 
 def _places(computation: Computation, path: Path, seen: set[Computation]) -> Iterator[Site]:
-    """Every start, update and done, whether it communicates or not, at the first place where it stands."""
+    """The first site of every start, update and done, whether it communicates or not."""
     seen.add(computation)
     for instruction in notable(computation):
         if instruction.opcode in HALVES:
@@ -97,7 +97,7 @@ def origin_opcode(done: Instruction) -> str:
 
 
 def is_pipelined(done: Instruction) -> bool:
-    """Whether its context comes out of a state, so that the start stands elsewhere; only a transfer's may."""
+    """Whether a done completes a pipelined transfer: its context comes from a tuple or a parameter."""
     if not done.operands or done.operands[0].opcode not in ("get_tuple_element", "parameter"):
         return False
     return done.opcode in TRANSFERS.values()
@@ -119,7 +119,7 @@ def _disallowed(each: DeviceClass, places: Sequence[Site]) -> Iterator[Finding]:
 
 
 def _wrapped(each: DeviceClass, start: Site) -> Iterator[Finding]:
-    """An async-start that communicates has one collective, and nothing else beside its parameters."""
+    """The fault of an async-start whose computation communicates and is not one collective of parameters."""
     if start.instruction.opcode != "async_start" or collective_in(start.instruction) is not None:
         return
     for called in filter(communicates, start.instruction.called):
@@ -136,7 +136,7 @@ def _wrapped(each: DeviceClass, start: Site) -> Iterator[Finding]:
 
 
 def _completed(each: DeviceClass, start: Site, dones: list[Site]) -> Iterator[Finding]:
-    """One done, of its kind, in its computation, that says the same."""
+    """Faults of the dones of a start: more than one, another kind, another computation, other attributes."""
     distinct = list({done.instruction: done for done in dones}.values())
     done = spelling(DONE_OF[start.instruction.opcode])
     if len(distinct) > 1:
@@ -181,7 +181,7 @@ def _elsewhere(each: DeviceClass, start: Site, done: Site) -> Finding:
 
 
 def _differing(each: DeviceClass, start: Site, done: Site) -> Iterator[Finding]:
-    """A done says the same channel and host flag as its start."""
+    """Faults of a done whose channel or host flag is not that of its start."""
     for kind, attribute, text in (
         ("done_channel_mismatch", "channel_id", "channel {}"),
         ("host_flag_mismatch", "is_host_transfer", "is_host_transfer={}"),
@@ -202,7 +202,7 @@ def _without_done(each: DeviceClass, start: Site, places: Sequence[Site]) -> Ite
     opcode = DONE_OF[start.instruction.opcode]
     lost = (p for p in places if p.instruction.opcode == opcode and origin_opcode(p.instruction) not in DONE_OF)
     if any(_may_belong(start, done) for done in lost):
-        return  # told from the done's side, or the context travels in a state
+        return  # the done has the finding, or the transfer is pipelined
     name, channel = start.instruction.name, getattr(start.instruction.attributes, "channel_id", None)
     is_transfer = start.instruction.opcode in TRANSFERS
     on = "" if channel is None else f" on channel {channel}"
@@ -233,14 +233,14 @@ def _without_start(each: DeviceClass, done: Site, places: Sequence[Site], dones:
 
 
 def _may_belong(start: Site, done: Site) -> bool:
-    """Whether a done without a start may be meant for this start: that of its channel, where it says one."""
+    """Whether a done without a start may belong to this start: for transfers, whether it names its channel."""
     if start.instruction.opcode not in TRANSFERS:
         return True
     return start.channel == done.channel
 
 
 def _misuses(each: DeviceClass, places: Sequence[Site], dones: Dones) -> Iterator[Finding]:
-    """What a start gives is for an update or its done alone; only the context of a transfer may travel."""
+    """Faults of starts whose value is used by anything but an update or a done."""
     mine = {p.instruction: p for p in places if p.instruction.opcode not in (*TRANSFERS, *START_OF)}
     if not mine:
         return

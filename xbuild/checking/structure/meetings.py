@@ -1,4 +1,4 @@
-"""Which collective of one program is which of another, who takes part, and what may be wrong with that."""
+"""Collectives across programs: their identities, and faults of groups, shapes, kinds and reducers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ...core.graph import Computation, Instruction, Module
 from ...properties.device_groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
 from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
-from ..model.describe import absent, finding, groups_text, named, nest_finding, payload
+from ..model.describe import absent_row, finding, groups_text, named, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
-from .pairs import faults_of_pairs
+from .pairs import pair_faults
 
-Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may come to a place
+Runs: TypeAlias = Callable[[int, Site], bool]  # whether a device may reach a site
 
 
 SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
@@ -29,10 +29,10 @@ SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 
 @frozen(eq=False)
 class Identities:
-    """Collectives match by what they are, never by arrival.
+    """The identity by which collectives of several devices match; it does not depend on timing.
 
-    In one program for all that is the instruction and its call path; across programs a channel id that each has once,
-    else the names.
+    In one program for all devices it is the instruction and its call path; across programs a channel id that each
+    program has once, else the names.
     """
 
     unique: Mapping[Module, frozenset[int]]
@@ -53,7 +53,7 @@ def identities(program: Program) -> Identities:
 
 
 def unique_channels(module: Module) -> frozenset[int]:
-    """The channel ids that name one collective of the module, or the same in branches of which a run takes one."""
+    """The channel ids that name one collective of the module, or equal collectives in exclusive branches."""
     places: dict[int, dict[Instruction, list[Site]]] = {}
     for site in collectives_of(module.entry):
         channel = channel_of(site.instruction)
@@ -63,7 +63,7 @@ def unique_channels(module: Module) -> frozenset[int]:
 
 
 def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
-    """Whether these collectives do the same, and no run of what is around them comes to two of them."""
+    """Whether these collectives are equal, and stand in branches that exclude each other."""
     first, *rest = found
     if not all(_does_the_same(first, each) for each in rest):
         return False
@@ -72,7 +72,7 @@ def _is_one(found: Mapping[Instruction, list[Site]]) -> bool:
 
 
 def _exclude(a: Path, b: Path) -> bool:
-    """Whether two paths part at one conditional, into different branches."""
+    """Whether two paths enter different branches of one conditional."""
     for here, there in zip(a, b, strict=False):
         if here.instruction is not there.instruction:
             return False
@@ -103,8 +103,8 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
-    """Every fault of the collectives: of each alone, and between programs at places that `runs` says may be come to."""
+def collective_faults(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
+    """Every fault of the collectives: of each alone, and between programs at sites that may run by `runs`."""
     classes = program.freed().classes
     found: list[Finding] = []
     for each in classes:
@@ -122,7 +122,7 @@ def _alone(program: Program, each: DeviceClass, site: Site) -> Iterator[Finding]
     pairs = getattr(collective.attributes, "source_target_pairs", None)
     if pairs is not None:
         what = "partition" if how == "cross_partition" else "device"
-        yield from faults_of_pairs(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
+        yield from pair_faults(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
         return
     what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
     lists = named_lists(getattr(collective.attributes, "replica_groups", ()), how, count)
@@ -136,7 +136,7 @@ def _alone(program: Program, each: DeviceClass, site: Site) -> Iterator[Finding]
 
 @functools.lru_cache(maxsize=1024)
 def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
-    """What is wrong with lists of ids, out of `count` replicas, partitions or devices; `covers`: all must be there."""
+    """The fault of lists of ids out of `count` replicas, partitions or devices; `covers`: every id must be listed."""
     ids = Counter(each for group in lists for each in group)
     for number, group in enumerate(lists):
         if not group:
@@ -154,7 +154,7 @@ def _problem(lists: Groups, count: int, what: str, covers: bool) -> str | None:
 
 
 def _wrong_size(program: Program, collective: Instruction) -> str | None:
-    """The size that an op demands of its groups: one for all, and what its attribute says."""
+    """The fault of group sizes: some ops demand one size, and the size that an attribute or operand says."""
     opcode, attributes = base_of(collective), collective.attributes
     if opcode not in SIZED:
         return None
@@ -173,7 +173,7 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
 
 
 def _between(program: Program, classes: tuple[DeviceClass, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
-    """What programs say of one collective agrees, and every member of a group has it."""
+    """Faults between programs: a collective with different attributes, and members of a group that lack it."""
     found: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
@@ -207,7 +207,7 @@ def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[Device
 
 
 def _loops(path: Path) -> tuple[str, ...]:
-    """The loops around a collective, by kind: one in a branch may meet one outside, where that branch is taken."""
+    """The kinds of the loops around a collective; conditionals do not count: a branch may meet what stands outside."""
     return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
 
 
@@ -218,7 +218,7 @@ def _one(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:
 
 
 def same_reducer(a: Computation | None, b: Computation | None) -> bool:
-    """Whether two computations do the same, whatever their names."""
+    """Whether two computations have the same structure."""
     return a is b or (a is not None and b is not None and _fingerprint(a) == _fingerprint(b))
 
 
@@ -239,9 +239,9 @@ def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
 
 
 def _missing(program: Program, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
-    """Members of a group whose program does not have the collective."""
+    """The finding for members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
-    seen: set[int] = set()  # groups by their first member, since they share nobody
+    seen: set[int] = set()  # groups by their first member, since groups are disjoint
     for each, site in places:
         collective = collective_in(site.instruction)
         assert collective is not None
@@ -254,7 +254,7 @@ def _missing(program: Program, places: list[tuple[DeviceClass, Site]]) -> Iterat
                 f"{named(site.instruction)} of {devices_text(each.devices)} waits for {devices_text(lacking)}, "
                 "whose program has no such collective",
                 *((one.devices, place) for one, place in places),
-                rows=[absent(lacking, f"nothing that is {site.instruction.name}")],
+                rows=[absent_row(lacking, f"nothing that is {site.instruction.name}")],
                 cause_text="across programs a collective is known by a channel id that is unique, else by its name",
                 repair_text=f"add {site.instruction.name} to their program, or take them out of its groups",
             )

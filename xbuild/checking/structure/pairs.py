@@ -1,4 +1,4 @@
-"""What may be wrong with source-target pairs, of a transfer or of a collective permute."""
+"""Faults of source-target pairs, of a transfer or of a collective permute."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..model.describe import finding
 from ..model.verdict import Finding
 
 
-def faults_of_pairs(
+def pair_faults(
     devices: tuple[int, ...], site: Site, pairs: Pairs, count: int, what: str, named: Pairs | None = None
 ) -> Iterator[Finding]:
-    """Pairs name what there is, each source once, each target once; `named`: those of which the first is asked."""
+    """Faults of pairs: ids out of range (in the pairs `named`, if given), sources or targets that occur twice."""
     asked = pairs if named is None else named
     name, shown = site.instruction.name, ", ".join(f"({s},{t})" for s, t in pairs)
     for place, role in ((0, "source"), (1, "target")):

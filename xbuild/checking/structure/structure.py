@@ -1,4 +1,4 @@
-"""What must hold in each program alone: no cycle, a schedule that its operands allow, a done for each start."""
+"""Faults of each program alone: cycles, schedules that violate dependencies, asynchronous pairs, global programs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ...properties.sites import Site, reached
 from ..model.describe import finding, named
 from ..model.program import DeviceClass, Program
 from ..model.verdict import Finding
-from .async_pairs import halves
+from .async_pairs import async_pair_faults
 
 
-def structure(program: Program) -> list[Finding]:
+def structure_faults(program: Program) -> list[Finding]:
     """Every fault of a program by itself, each program once."""
     found: list[Finding] = [fault for each in program.classes for fault in _global(each)]
     if found:
@@ -28,16 +28,16 @@ def structure(program: Program) -> list[Finding]:
         broken = [*_cycles(each)]
         found = [*broken, *found]
         if not broken:
-            found += halves(each)
+            found += async_pair_faults(each)
     return found
 
 
-# What cuts the arrays of all devices into the parts of each, and puts them together.
+# Custom calls that split global arrays into those of each device, and join them.
 _CUTS = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "SPMDFullToShardShape", "SPMDShardToFullShape")
 
 
 def _global(each: DeviceClass) -> Iterator[Finding]:
-    """The first place of a program of all devices together that only XLA's partitioner could make one of each."""
+    """The first place that shows a program of all devices together, which XLA's partitioner has not split yet."""
     for computation in reached(each.module.entry):
         for instruction in computation.instructions:
             if instruction.opcode == "custom_call" and instruction.attributes.custom_call_target in _CUTS:
@@ -73,7 +73,7 @@ def _cycles(each: DeviceClass) -> Iterator[Finding]:
 
 
 def _cycle(computation: Computation) -> list[Instruction]:
-    """Instructions that need each other, each the operand of the one before it, the first of them of the last."""
+    """A cycle: each instruction is an operand or control predecessor of the one before it."""
     place = {instruction: n for n, instruction in enumerate(computation.instructions)}
     users, missing = predecessors(computation, place)
     ready = [n for n, count in enumerate(missing) if not count]
@@ -90,7 +90,7 @@ def _cycle(computation: Computation) -> list[Instruction]:
 
 
 def _orders(each: DeviceClass) -> Iterator[Finding]:
-    """A schedule that is given has every instruction once, after its operands and control predecessors."""
+    """Faults of a given schedule: instructions that are missing, repeated, or before what they depend on."""
     if not each.given:
         return
     for computation in reached(each.module.entry):

@@ -1,4 +1,4 @@
-"""Which send goes to which recv: the two halves of each channel, device by device, and what may be wrong with them."""
+"""Matching of sends and recvs: the peer of each half of a channel on each device, and the faults of channels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from shape_inference import compatible
 from ...core.graph import Instruction
 from ...properties.effects import collective_in, nest, spelling, travelling
 from ...properties.sites import Site, collectives_of, transfers_of
-from ..model.describe import absent, calls_text, finding, nest_finding, payload
+from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
-from .pairs import faults_of_pairs
+from .pairs import pair_faults
 
 OTHER = {"send": "recv", "recv": "send"}
 
@@ -39,7 +39,7 @@ class Half:
 
 @define(eq=False)
 class Channel:
-    """The sends and recvs of one channel id, and for each device that takes part the device at the other end."""
+    """The sends and recvs of one channel id, and the peer of each device that takes part."""
 
     number: int
     halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
@@ -67,7 +67,7 @@ class Transfers:
         return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
 
 
-def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
+def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
     """The channels with their peers, and every fault of them."""
     channels: dict[int, Channel] = {}
     classes = program.freed().classes
@@ -81,13 +81,13 @@ def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
             channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
     found: list[Finding] = [*_mixed(classes, channels)]
     for channel in channels.values():
-        if not _settled(channel):
+        if not _set_plain_peers(channel):
             found += _faults(program, channel)
     return Transfers(channels), found
 
 
 def _mixed(classes: tuple[DeviceClass, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
-    """A channel id belongs to a transfer or to collectives."""
+    """Faults of channel ids that a transfer and a collective share."""
     for each in classes:
         for site in collectives_of(each.module.entry):
             instruction = site.instruction
@@ -105,8 +105,8 @@ def _mixed(classes: tuple[DeviceClass, ...], channels: Mapping[int, Channel]) ->
                 )
 
 
-def _settled(channel: Channel) -> bool:
-    """Set the peers of a channel with one send and one recv, each on a device of its own, of which nothing is wrong."""
+def _set_plain_peers(channel: Channel) -> bool:
+    """Set the peers of a faultless channel of one send and one recv on two devices; False for others."""
     sends, recvs = channel.halves["send"], channel.halves["recv"]
     if len(sends) != 1 or len(recvs) != 1:
         return False
@@ -128,14 +128,14 @@ def _faults(program: Program, channel: Channel) -> Iterator[Finding]:
         yield from faults
         if faults:
             return
-    faults = [*_joined(program, channel)]
+    faults = [*_set_peers(program, channel)]
     yield from faults
     if not faults:
         yield from _disagreeing(channel)
 
 
 def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
-    """One send and one recv instruction on a device; without pairs, one in all programs."""
+    """Faults of channels with several sends or recvs on a device, or, without pairs, in all programs."""
     for role, halves in channel.halves.items():
         distinct = list({half.instruction: half for half in halves}.values())
         clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
@@ -151,13 +151,13 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _clash(a: Half, b: Half) -> bool:
-    """Whether a device has both, or nothing tells them apart; a pipelined transfer begins twice, once in its loop."""
+    """Whether a device has both, or no pairs tell them apart; the two starts of a pipelined transfer do not clash."""
     is_pipelined = a.travels and b.travels and a.on == b.on
     return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
-    """Both halves are there; only the host outside of the programs may have the other."""
+    """Faults of channels with one half alone, unless the host has the other."""
     if channel.is_host_transfer and not (channel.halves["send"] and channel.halves["recv"]):
         return
     for role, other in OTHER.items():
@@ -170,7 +170,7 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
                 f"missing_{other}",
                 f"{calls} on channel {channel.number} {verb} no {other}",
                 *((half.devices, half.site) for half in halves),
-                rows=[absent(rest, f"no {other} on channel {channel.number}")],
+                rows=[absent_row(rest, f"no {other} on channel {channel.number}")],
                 cause_text=f"nobody takes what {halves[0].instruction.name} sends"
                 if role == "send"
                 else f"nobody sends to {halves[0].instruction.name}",
@@ -180,11 +180,11 @@ def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
 
 def _bad_pairs(program: Program, channel: Channel) -> Iterator[Finding]:
     for half in (half for halves in channel.halves.values() for half in halves if half.pairs):
-        yield from faults_of_pairs(half.devices, half.site, half.pairs, len(program.devices), "device")
+        yield from pair_faults(half.devices, half.site, half.pairs, len(program.devices), "device")
 
 
-def _joined(program: Program, channel: Channel) -> Iterator[Finding]:
-    """Set the peers, and tell where the two halves do not name each other."""
+def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
+    """Set the peers of a channel; faults where the two halves do not name each other."""
     seen: set[str] = set()
     for role, place in (("send", 0), ("recv", 1)):
         for half in channel.halves[role]:
@@ -207,7 +207,7 @@ def _joined(program: Program, channel: Channel) -> Iterator[Finding]:
 
 
 def _only_home(channel: Channel, role: str) -> int | None:
-    """The device of the only half of this kind, where no pairs say more."""
+    """The device of the only half of this kind, for a channel without pairs."""
     homes = [device for half in channel.halves[role] for device in half.devices]
     return homes[0] if homes else None
 
@@ -236,7 +236,7 @@ def _unfit(program: Program, channel: Channel, half: Half, role: str, device: in
         f"and its {OTHER[role]} {elsewhere.instruction.name} sits on {devices_text(elsewhere.devices)}",
         ((device,), half.site),
         (elsewhere.devices, elsewhere.site),
-        rows=[absent([peer], f"no {OTHER[role]} on channel {channel.number}")],
+        rows=[absent_row([peer], f"no {OTHER[role]} on channel {channel.number}")],
         repair_text=f"name the same pair of devices in {half.instruction.name} and {elsewhere.instruction.name}",
     )
 
@@ -257,7 +257,7 @@ def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int
 
 
 def _disagreeing(channel: Channel) -> Iterator[Finding]:
-    """The two halves pass one shape, say the same of the host, and stand at the same depth."""
+    """Faults of halves that differ in shape, host flag or call nest."""
     for send in channel.halves["send"]:
         for recv in channel.halves["recv"]:
             if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 from attrs import define, field
 
-from ...checking.deadlock.run import Run
+from ...checking.deadlock.level_run import LevelRun
 
 
 @define
 class Columns:
     """The columns of the nodes of a run that some devices have executed."""
 
-    run: Run
+    run: LevelRun
     devices: Collection[int]
     of: dict[int, int] = field(init=False, factory=dict)
 

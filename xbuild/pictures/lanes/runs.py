@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field
 
-from ...checking.deadlock.run import ItemNumber, Run
+from ...checking.deadlock.level_run import ItemNumber, LevelRun
 from ...checking.deadlock.stuck import Stuck
 from ...checking.model.describe import fact, payload
 from ...checking.model.verdict import Verdict
@@ -26,7 +26,7 @@ _STEPS = 12  # columns shown of what was done
 _LATER = 3  # items of a lane after the stop, and those that are waited for
 
 
-def of_run(verdict: Verdict, run: Run) -> Parts:
+def of_run(verdict: Verdict, run: LevelRun) -> Parts:
     """Lanes, stops, bars, arrows, the column where all is stuck, and what is not shown."""
     return _Drawn(verdict, run).parts()
 
@@ -34,7 +34,7 @@ def of_run(verdict: Verdict, run: Run) -> Parts:
 @define
 class _Drawn:
     verdict: Verdict
-    run: Run
+    run: LevelRun
     rows: Rows = field(init=False)
     columns: Columns = field(init=False)
     notes: list[str] = field(init=False, factory=list)

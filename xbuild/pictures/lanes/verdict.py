@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...checking.dataflow.control import Control
-from ...checking.deadlock.examine import Examination
-from ...checking.deadlock.run import Context, Level, Run
+from ...checking.dataflow.decisions import Decisions
+from ...checking.deadlock.level_run import Context, Level, LevelRun
+from ...checking.deadlock.levels import LevelStage
 from ...checking.model.verdict import Asked, Finding, Verdict
 from ...checking.structure.meetings import identities
-from ...checking.structure.transfers import transfers
+from ...checking.structure.transfers import match_transfers
 from . import Lanes
 from .faults import of_fault
 from .runs import of_run
@@ -26,17 +26,17 @@ def lanes_of(verdict: Verdict) -> Lanes:
     return Lanes(name, verdict.kind, _headline(verdict), *parts[:-1], remarks=remarks, notes=parts[-1], report=text)
 
 
-def _run(verdict: Verdict, asked: Asked) -> Run:
+def _run(verdict: Verdict, asked: Asked) -> LevelRun:
     """The run that is stuck, or one to its end of the outermost level at which something but loops runs."""
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)
-    context = Context(program, transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
-    examination = Examination(context, Control(program))
-    if examination.stuck:
-        return examination.stuck[0]
-    levels = examination.levels or [Level({}, {})]
-    return Run(context, next((level for level in levels if _says_much(level)), levels[0]))
+    context = Context(program, match_transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
+    stage = LevelStage(context, Decisions(program))
+    if stage.stuck:
+        return stage.stuck[0]
+    levels = stage.levels or [Level({}, {})]
+    return LevelRun(context, next((level for level in levels if _says_much(level)), levels[0]))
 
 
 def _says_much(level: Level) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.graph import Computation, Instruction, Module
-from ...properties.effects import acts, is_under_way
+from ...properties.effects import communicates_itself, is_under_way
 from ..codecs.sugar import unprinted
 from ..spelling.writer import Writer
 from .printer import instruction_text
@@ -23,7 +23,9 @@ def skeleton_text(program: Computation | Module) -> str:
 
 
 def _speaks(instruction: Instruction, communicating: dict[Computation, bool]) -> bool:
-    return acts(instruction) or is_under_way(instruction) or any(communicating[called] for called in instruction.called)
+    if communicates_itself(instruction) or is_under_way(instruction):
+        return True
+    return any(communicating[called] for called in instruction.called)
 
 
 def _block(computation: Computation, entry: Computation, communicating: dict[Computation, bool]) -> str:

@@ -1,4 +1,4 @@
-"""Whether devices that meet inside a loop or conditional go through it alike: proved, disproved, or left to data."""
+"""Decisions of control flow: which branch or trip count is known before the run, and whether devices decide alike."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..model.describe import finding, named
 from ..model.program import Program, devices_text
 from ..model.verdict import Finding
 from .analysis import key_of
-from .backward_slice import BackwardSlice, needed
+from .backward_slice import BackwardSlice, backward_slices
 from .cross_device_values import Values
 from .facts import Facts
-from .known import propagated
+from .known import propagate_constants
 from .replication import Replication, uniformity
 
 Member = tuple[int, Site]
 
 
 @define(eq=False)
-class Control:
-    """What is known of predicates and trips, asked for only where something hangs on it."""
+class Decisions:
+    """The decisions of all devices, analysed on demand."""
 
     program: Program
     assumed: Mapping[Hashable, int] = field(factory=dict)
@@ -37,27 +37,27 @@ class Control:
     _facts: dict[Any, Facts] = field(factory=dict, init=False)
     _slices: list[Mapping[Module, BackwardSlice]] = field(factory=list, init=False)
 
-    def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
-        """The same, where these places of devices decide in these ways."""
-        found = Control(self.program, assumed, self.values)
+    def assuming(self, assumed: Mapping[Hashable, int]) -> Decisions:
+        """The same decisions where those at these sites of devices are assumed."""
+        found = Decisions(self.program, assumed, self.values)
         found._agreements, found._facts, found._slices = self._agreements, self._facts, self._slices
         return found
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
-        """The branch that a conditional takes on this device, or a loop's trips: where that is known, or assumed."""
+        """The branch of a conditional on this device, or the trips of a loop; None where neither known nor assumed."""
         place, ways = key_of(instruction, path), self.ways(device, instruction, path)
         return self.assumed.get((device, place)) if ways is None or len(ways) != 1 else next(iter(ways))
 
     def ways(self, device: int, instruction: Instruction, path: Path) -> frozenset[int] | None:
-        """All branches that a conditional may take on this device, or all numbers of trips, where these are known."""
+        """The possible branches of a conditional on this device, or trip counts of a loop; None where unknown."""
         return self._known(device).decides.get(key_of(instruction, path))
 
     def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
-        """What is decided on this device each time that it comes there, where that is known."""
+        """The decisions at a unit in the order in which a device makes them; None where they are unknown."""
         return self._known(device).turns.get(key_of(instruction, path))
 
     def runs(self, device: int, site: Site) -> bool:
-        """Whether a device may come to a place: not where it is known to take another branch, or to make no trip."""
+        """Whether a device may reach a site: not where a known decision on its path leads elsewhere."""
         for number, step in enumerate(site.path):
             ways = self.ways(device, step.instruction, site.path[:number])
             if ways is not None and not _leads(step, ways):
@@ -65,22 +65,22 @@ class Control:
         return True
 
     def _known(self, device: int) -> Facts:
-        """The facts of a device: found for all where they give each other what decides, else once for those alike."""
+        """The facts of a device, found for all together where collectives decide, else once for equal devices."""
         module = self.program.class_of[device].module
         if not self._slices:
-            self._slices.append(needed(self.program, self.values.identity))
+            self._slices.append(backward_slices(self.program, self.values.identity))
         slices = self._slices[0]
         if any(each.collectives for each in slices.values()):
             if not self._facts:
-                self._facts |= propagated(self.program, self.values.identity, slices, self.program.devices)
+                self._facts |= propagate_constants(self.program, self.values.identity, slices, self.program.devices)
             return self._facts[device]
         key = module, device if slices[module].asks else None
         if key not in self._facts:
-            self._facts[key] = propagated(self.program, self.values.identity, slices, (device,))[device]
+            self._facts[key] = propagate_constants(self.program, self.values.identity, slices, (device,))[device]
         return self._facts[key]
 
     def agree(self, members: Sequence[Member]) -> bool:
-        """Whether these devices decide alike whatever the data, each at its place."""
+        """Whether these devices decide alike whatever the data, each at its site."""
         module = self.program.class_of[members[0][0]].module
         if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
             deciders = {self.decider(device, site) for device, site in members}
@@ -88,16 +88,16 @@ class Control:
         places, walk = self._uniform(module)
         agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
         if agreement is None:
-            return not walk.gave_up  # the walk never comes there, so nothing runs it
+            return not walk.gave_up  # the analysis never reaches the site, so no run does
         return len({agreement.labels[places[device]] for device, _ in members}) == 1
 
     def decider(self, device: int, site: Site) -> Hashable:
-        """Two places of one decider decide alike in each trip of the loops around; None where nobody knows it."""
+        """A key of the deciding value: sites with equal keys decide alike in each trip; None where it is unknown."""
         number = self.values.decided(device, site.instruction, site.path)
         return None if number is None else (number, form(site.instruction))
 
     def label(self, device: int, site: Site) -> int:
-        """Devices of one program that have the same label decide alike at this place, whatever the data."""
+        """Devices of one program with equal labels decide alike at this site, whatever the data."""
         places, walk = self._uniform(self.program.class_of[device].module)
         agreement = walk.decides.get(key_of(site.instruction, site.path))
         if agreement is None:
@@ -112,8 +112,8 @@ class Control:
             self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 
-    def verdict(self, members: Sequence[Member]) -> Finding | None:
-        """What there is to say of units that run together: nothing where they go alike."""
+    def disagreement(self, members: Sequence[Member]) -> Finding | None:
+        """The finding for companions that may not decide alike; None where they do."""
         if len(members) == 1 or self.agree(members):
             return None
         if members[0][1].instruction.opcode in LOOPS:
@@ -143,14 +143,14 @@ class Control:
 
 
 def _leads(step: Step, ways: frozenset[int]) -> bool:
-    """Whether what is decided may lead into the computation of a step."""
+    """Whether one of these decisions enters the computation of a step."""
     if step.instruction.opcode == "conditional":
         return [each.computation for each in steps(step.instruction)].index(step.computation) in ways
     return step.role == "while condition" or ways != {0}
 
 
 def form(unit: Instruction) -> Hashable:
-    """How an index becomes a branch."""
+    """A key of how a value decides: equal values decide alike in units of one form."""
     return unit.opcode, unit.opcode == "conditional" and (len(unit.called), _is_pred(unit.operands[0]))
 
 
@@ -163,7 +163,7 @@ def _trips(count: int) -> str:
 
 
 def _depends(members: Sequence[Member], what: str) -> Finding:
-    """The condition under which the data bring the devices apart, in words."""
+    """The finding that data decide whether these devices go through a unit alike."""
     sites: dict[Site, list[int]] = {}
     alike: dict[Any, Site] = {}
     for device, site in members:

@@ -1,9 +1,9 @@
-"""Level by level through the programs of all devices: run each level without values, and tell what goes wrong in it."""
+"""The level stage: the programs of all devices are run level by level without values; what is stuck is a finding."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -13,29 +13,29 @@ from ...process.deadline import ask
 from ...properties.effects import LOOPS, Path, Step, communicates, steps
 from ...properties.sites import Site
 from ..dataflow.analysis import Key, key_of
-from ..dataflow.control import Control
+from ..dataflow.decisions import Decisions
 from ..model.verdict import Finding
-from .companions import companions, conflict
+from .companions import companion_conflict, companions
+from .level_run import Context, ItemNumber, Level, LevelRun
 from .orders import Recorder
-from .run import Context, ItemNumber, Level, Run
 from .skeleton import Skeleton, skeleton
-from .stuck import deadlock
+from .stuck import deadlock_finding
 
-Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation, and the calls that led there
+Places = Mapping[int, tuple[Computation, Path]]  # for each device a computation, and the path to it
 
 
 @define(eq=False)
-class Examination:
-    """The findings about control flow and order, and the order in which each device may run each computation.
+class LevelStage:
+    """The findings of all levels, and the order in which each device may run each computation.
 
-    `is_forced`: dependencies alone leave one order of what communicates, or one program serves all. `fills`: a trip of
-    a loop sends more than it takes, so that buffers have room for some trips only.
+    `is_forced`: dependencies leave one order of the items, or one order serves all devices. `fills`: a trip of a loop
+    sends more than is received, so that buffers have room for some trips only.
     """
 
     context: Context
-    control: Control
+    decisions: Decisions
     found: list[Finding] = field(factory=list)
-    stuck: list[Run] = field(factory=list)
+    stuck: list[LevelRun] = field(factory=list)
     is_forced: bool = True
     fills: bool = False
     levels: list[Level] = field(factory=list)
@@ -47,11 +47,20 @@ class Examination:
         self.recorder = Recorder(self.context.program)
         self.level({device: (each.module.entry, ()) for device, each in self.context.program.class_of.items()})
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the levels found a deadlock or an error, not only conditions on data."""
+        return bool(self.stuck) or any(found.kind != "data_dependent" for found in self.found)
+
+    def assuming(self, context: Context, assumed: Mapping[Hashable, int]) -> LevelStage:
+        """The levels of these programs under assumed decisions, by device and site."""
+        return LevelStage(context, self.decisions.assuming(assumed))
+
     def level(self, places: Places) -> None:
-        """Run the items of these computations against each other, then what is inside their units."""
+        """Run one level, then the levels inside its units."""
         ask()
-        skeletons, sets = self._settled(places)
-        conflicts = [fault for members in sets if (fault := conflict(skeletons, members)) is not None]
+        skeletons, sets = self._entered_level(places)
+        conflicts = [fault for members in sets if (fault := companion_conflict(skeletons, members)) is not None]
         self.found += conflicts
         self.is_forced &= not conflicts
         if not skeletons or conflicts:
@@ -60,19 +69,19 @@ class Examination:
         for members in sets:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
-    def _settled(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
-        """The items of a level and its units in sets, once every conditional whose branch is known is entered."""
+    def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
+        """The items of a level and the sets of its companions, after flattening all units with known decisions."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
             sets = companions(self.context, skeletons)
-            if not sum(self._choose(skeletons, members) for members in sets):
+            if not sum(self._enter(skeletons, members) for members in sets):
                 return skeletons, sets
 
-    def _choose(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
-        """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
+    def _enter(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
+        """Flatten companions whose decisions are all known and run their inside at most once; whether that is so."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
-        branches = self._decided(members)
+        branches = self._decisions_of(members)
         known = zip(members, branches, strict=True)
         if not all(branch is not None and _is_entered(site, branch) for (_, site), branch in known):
             return False
@@ -80,17 +89,17 @@ class Examination:
             self._chosen.setdefault(device, {})[key_of(site.instruction, site.path)] = branch  # type: ignore[assignment]
         return True
 
-    def _decided(self, members: list[tuple[int, Site]]) -> list[int | None]:
-        asked = members[:1] if self.control.agree(members) else members
-        found = [self.control.decided(device, site.instruction, site.path) for device, site in asked]
+    def _decisions_of(self, members: list[tuple[int, Site]]) -> list[int | None]:
+        asked = members[:1] if self.decisions.agree(members) else members
+        found = [self.decisions.decided(device, site.instruction, site.path) for device, site in asked]
         return found if len(asked) == len(members) else found * len(members)
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
-        """The items of a computation on a device; the same object for devices that do the same."""
+        """The items of a computation on a device; one object for all devices with the same items."""
         each, chosen = self.context.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
-            known = {**chosen}  # what is chosen later does not count
+            known = {**chosen}  # without decisions that are entered later
             self._skeletons[key] = skeleton(
                 computation, path, each.order, lambda i, at: known.get(key_of(i, at)), given=each.given
             )
@@ -98,21 +107,21 @@ class Examination:
 
     def _run(self, level: Level, places: Places) -> None:
         self.levels.append(level)
-        self.fills = self.fills or (self.context.send_buffers > 0 and self._leaves(level))
+        self.fills = self.fills or (self.context.send_buffers > 0 and self._fills_buffers(level))
         if self._is_one_program(level):
             return
         self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
-        run = Run(self.context, level)
+        run = LevelRun(self.context, level)
         if not run.finished:
             self.stuck.append(run)
-            self.found.append(deadlock(run, self._inner))
+            self.found.append(deadlock_finding(run, self._inner))
             return
         for device, each in level.skeletons.items():
             computation, path = places[device]
             self.recorder.record(device, computation, len(path), each, run.order[device])
 
-    def _leaves(self, level: Level) -> bool:
-        """Whether it is run again and again, and has more sends of a channel than recvs."""
+    def _fills_buffers(self, level: Level) -> bool:
+        """Whether the level is inside a loop, and has more sends of a channel than recvs."""
         left = Counter[tuple[int, ...]]()
         for device, each in level.skeletons.items():
             for item in each.items:
@@ -125,7 +134,7 @@ class Examination:
         return any(count > 0 for count in left.values())
 
     def _is_one_program(self, level: Level) -> bool:
-        """Whether all devices have the same items and only collectives: any one order of them serves all."""
+        """Whether all devices have the same items, collectives alone, so that any order of them serves all devices."""
         if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.context.program.devices):
             return False
         items = next(iter(level.skeletons.values())).items
@@ -135,13 +144,13 @@ class Examination:
         )
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
-        """Whether devices go through a loop or conditional alike, and then what is inside."""
-        verdict = self.control.verdict(members)
-        if verdict is not None:
-            self.found.append(verdict)
+        """Check that companions decide alike, and then the levels inside them."""
+        finding = self.decisions.disagreement(members)
+        if finding is not None:
+            self.found.append(finding)
         inside: dict[str, dict[int, tuple[Computation, Path]]] = {}
         for device, site in members:
-            ways = self.control.ways(device, site.instruction, site.path)
+            ways = self.decisions.ways(device, site.instruction, site.path)
             for number, step in enumerate(steps(site.instruction)):
                 is_possible = ways is None or site.instruction.opcode != "conditional" or number in ways
                 if is_possible and communicates(step.computation):
@@ -149,8 +158,10 @@ class Examination:
         for places in inside.values():
             self.level(places)
 
-    def _inner(self, run: Run, blocked: Mapping[int, list[ItemNumber]]) -> dict[int, list[tuple[Instruction, str]]]:
-        """Where devices that are blocked at a unit stand inside it, at what misses its partner there."""
+    def _inner(
+        self, run: LevelRun, blocked: Mapping[int, list[ItemNumber]]
+    ) -> dict[int, list[tuple[Instruction, str]]]:
+        """For devices that are blocked at a unit, the items inside it at which they wait."""
         units = {
             device: run.item(places[0]) for device, places in blocked.items() if run.item(places[0]).kind == "unit"
         }
@@ -158,7 +169,7 @@ class Examination:
             return {}
         entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
-        inner = Run(self.context, Level(skeletons, _names(companions(self.context, skeletons))))
+        inner = LevelRun(self.context, Level(skeletons, _names(companions(self.context, skeletons))))
         standing: dict[int, list[ItemNumber]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)
@@ -170,7 +181,7 @@ class Examination:
 
 
 def _is_entered(unit: Site, number: int) -> bool:
-    """Whether what is inside of a unit counts as standing around it: it runs once, or not at all."""
+    """Whether the inside of a unit with this decision is flattened into the level: it runs once, or not at all."""
     if unit.instruction.opcode == "conditional":
         return True
     *condition, _ = steps(unit.instruction)
@@ -178,7 +189,7 @@ def _is_entered(unit: Site, number: int) -> bool:
 
 
 def _first_inside(unit: Site) -> tuple[Step, Path]:
-    """What of a unit communicates: of a loop the body if it does, of a conditional the first branch that does."""
+    """The communicating callee of a unit: the body of a loop, else its condition; the first such branch."""
     inner = [step for step in steps(unit.instruction) if communicates(step.computation)]
     step = inner[-1] if unit.instruction.opcode in LOOPS else inner[0]
     return step, (*unit.path, step)

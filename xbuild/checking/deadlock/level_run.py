@@ -1,4 +1,4 @@
-"""All devices at one level, run without values: Kahn's algorithm on the joint graph, until the end or all are stuck."""
+"""A run of one level without values: Kahn's algorithm on the wait graph, to the end or until all devices are stuck."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .skeleton import Skeleton
 from .wait_graph import WaitGraph
 
 ItemNumber = tuple[int, int]  # a device, and the number of an item on it
-# What goes first where nobody can go on in recorded order: what waits for nobody and lets others go on.
+# Kinds of items in the order in which they are taken out of recorded order: first those that unblock others.
 FIRST = (("recv", "start"), ("send", "outfeed"), ("send_done", "infeed", "unit"), ("recv_done", "done", "meet"))
 RANK = {kind: rank for rank, kinds in enumerate(FIRST) for kind in kinds}
 
 
 @frozen(eq=False)
 class Context:
-    """What every level of a program is run against."""
+    """What the levels of a program have in common: programs, channels, identities, send buffers, infeed items."""
 
     program: Program
     transfers: Transfers
@@ -36,18 +36,18 @@ class Context:
 
 @frozen(eq=False)
 class Level:
-    """The items of each device, and which units of several devices run together."""
+    """A level: the items of each device, and the companions among their units."""
 
     skeletons: Mapping[int, Skeleton]
     companions: Mapping[ItemNumber, Hashable]
 
 
 @define(eq=False, slots=False)
-class Run:
-    """A run of a level; a node is an item of one device, or a meeting of several.
+class LevelRun:
+    """A run of a level. A node is an item of one device, a collective or unit of several devices, or a hub.
 
-    The items of each device are numbered in a row, device after device; `together` has the nodes after these: what
-    several devices have, instead of the items `joined`, and hubs, which no device has.
+    The items are numbered first, device after device; `together` has the other nodes with their members: collectives
+    and units, in place of the items `joined`, and hubs, which have no members.
     """
 
     context: Context
@@ -81,7 +81,7 @@ class Run:
             self._search()
 
     def _stand(self, cursors: InOrderRun) -> None:
-        """In given orders there is nothing to look for: each device is at its cursor."""
+        """The end of a run in given orders, which leave nothing to search: each device is at its cursor."""
         self.done = [not count for count in cursors.waits]
         for device, cursor in cursors.cursor.items():
             self.order[device] = range(cursor)
@@ -89,7 +89,7 @@ class Run:
 
     @cached_property
     def members(self) -> list[Sequence[ItemNumber]]:
-        """Who has each node."""
+        """The items of each node, as device and number."""
         skeletons = self.level.skeletons.items()
         alone = (((device, number),) for device, each in skeletons for number in range(len(each.items)))
         return [*alone, *self.together.values()]
@@ -104,7 +104,7 @@ class Run:
         return found
 
     def _search(self) -> None:
-        """Any order that dependencies allow, the recorded one where it can be."""
+        """Search an order that dependencies allow, nearest to the recorded one."""
         self.done = [node in self.joined for node in range(len(self.pending))]
         for device, skeleton in self.level.skeletons.items():
             self._local[device] = [len(before) for before in skeleton.before]
@@ -129,19 +129,19 @@ class Run:
         return self.node_of[place[0]][place[1]]
 
     def missing(self, node: int) -> tuple[int, ...]:
-        """The devices that a node waits for and that will never come."""
+        """The devices that a node waits for and that never arrive."""
         hubs = (need for need in self.needs.get(node, ()) if not self.members[need])
         return (*self.absent.get(node, ()), *(device for hub in hubs for device in self.absent.get(hub, ())))
 
     def blocked(self) -> Iterator[ItemNumber]:
-        """Every item that is ready on its own device and misses others."""
+        """The items whose predecessors on their device are done and that wait for other devices."""
         for device, counts in self._local.items():
             nodes = self.node_of[device]
             pairs = enumerate(zip(nodes, counts, strict=False))
             yield from ((device, n) for n, (node, count) in pairs if not count and not self.done[node])
 
     def is_ready(self, place: ItemNumber) -> bool:
-        """Whether all that it comes after on its own device is done."""
+        """Whether all predecessors of an item on its device are done."""
         return not self._local[place[0]][place[1]]
 
     def _drain(self) -> None:
@@ -154,7 +154,7 @@ class Run:
             self._execute(node)
 
     def _asked_for(self) -> int | None:
-        """Nobody can go on in recorded order: what a waiting device asks for, else what comes first by its kind."""
+        """A node to take out of recorded order: one that a waiting device needs, else the first by kind."""
         for device, number in self._next.items():
             nodes = self.node_of[device]
             if number >= 0:
@@ -194,7 +194,7 @@ class Run:
             self._allow(allowed)
 
     def _free(self, device: int, point: int) -> None:
-        """What comes after an item, or a joint, on its device waits for one thing less."""
+        """Count an item or joint as done for its successors on its device."""
         counts, nodes, after = self._local[device], self.node_of[device], self._after[device]
         points = [point]
         while points:
@@ -220,7 +220,7 @@ class Run:
             self._offer(nodes[queue[place]])
 
     def _stay(self, device: int, number: int) -> None:
-        """The rest of a call that was entered early comes next on its device."""
+        """Put the rest of a call that was entered early next on its device."""
         items, nodes = self.level.skeletons[device].items, self.node_of[device]
         left = [each for each in self._queue[device] if not self.done[nodes[each]]]
         path = items[number].path
@@ -234,11 +234,11 @@ class Run:
         self.pending[node] += 1
 
     def never(self, node: int, devices: Sequence[int]) -> None:
-        """A node waits for devices that will not come."""
+        """A node waits for devices that never arrive."""
         self.absent[node] = (*self.absent.get(node, ()), *devices)
         self.pending[node] += 1
 
 
 def common(a: Path, b: Path) -> int:
-    """How many calls two paths share."""
+    """The length of the common prefix of two paths."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

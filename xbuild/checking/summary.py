@@ -1,4 +1,4 @@
-"""The verdict on programs that come to more places than are told apart: each computation is looked at once.
+"""The verdict on programs with too many sites to enumerate: each computation is read once.
 
 One program on all devices runs to its end where every loop and conditional around what communicates goes alike on all:
 each device then comes to the same collectives in the same order. Anything else is left to the run.
@@ -10,27 +10,27 @@ from collections.abc import Hashable, Iterator
 
 from attrs import define
 
-from ...core.graph import Computation, Instruction
-from ...properties.effects import TRANSFERS, UNITS, Path, communicates
-from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
-from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
-from ..dataflow.replication import Replication, varies
-from ..deadlock.run import Context
-from ..model.describe import finding
-from ..model.program import Program, devices_text
-from ..model.verdict import Finding, Verdict
-from .external_waits import outside
+from ..core.graph import Computation, Instruction
+from ..properties.effects import TRANSFERS, UNITS, Path, communicates
+from ..properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
+from .dataflow.analysis import Leaf, Reading, TooMuchError, spread
+from .dataflow.replication import Replication, varies
+from .deadlock.level_run import Context
+from .model.describe import finding
+from .model.program import Program, devices_text
+from .model.verdict import Finding, Verdict
+from .scenarios import external_wait_findings
 
 
 def is_summarised(program: Program) -> bool:
-    """Whether a program has more places than are told apart."""
+    """Whether a program has more sites than are enumerated."""
     return not all(is_followed(each.module.entry) for each in program.classes)
 
 
-def summarised(context: Context) -> Verdict:
-    """ok where all devices go alike whatever the data, else depends."""
+def summary_verdict(context: Context) -> Verdict:
+    """The verdict: ok where all devices take the same branches and trips whatever the data, else depends."""
     program = context.program
-    left = (*outside(context),) if _goes_alike(program) else (_too_many(program),)
+    left = (*external_wait_findings(context),) if _goes_alike(program) else (_too_many(program),)
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     if left:
         return Verdict("depends", "given" if program.given else "found", left, entries)
@@ -44,8 +44,8 @@ def summarised(context: Context) -> Verdict:
     )
 
 
-def unfinished(program: Program, seconds: float) -> Verdict:
-    """What is to say where the time for the check was over."""
+def unfinished_verdict(program: Program, seconds: float) -> Verdict:
+    """The verdict of a check that reached its time limit."""
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     found = finding(
         "data_dependent",
@@ -73,7 +73,7 @@ def _goes_alike(program: Program) -> bool:
 
 
 def _units(entry: Computation) -> Iterator[Instruction]:
-    """The loops and conditionals around what communicates."""
+    """The loops and conditionals that contain communication."""
     for computation in reached(entry):
         for instruction in computation.instructions:
             if instruction.opcode in UNITS and any(map(communicates, instruction.called)):
@@ -82,7 +82,7 @@ def _units(entry: Computation) -> Iterator[Instruction]:
 
 @define(eq=False)
 class _Summary(Replication):
-    """The walk in which what decides is known by its instruction, for all the ways that lead there."""
+    """Replication analysis that keeps one fact for each loop and conditional, joined over all paths that lead to it."""
 
     def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
         return computation, tuple(parameters)
@@ -91,7 +91,7 @@ class _Summary(Replication):
         super().decide(instruction, (), leaf)
 
     def is_alike(self, unit: Instruction) -> bool:
-        """Whether all devices agree on what decides each time; of what the walk never comes to, nothing runs."""
+        """Whether all devices agree on the predicate or trip count of a unit; true where the unit is never reached."""
         found = self.decides.get((id(unit),))
         return found is None or found.is_everywhere
 
