@@ -25,8 +25,6 @@ def report(verdict: Verdict) -> str:
 
 def _conditions(verdict: Verdict) -> str:
     count = len(verdict.findings)
-    if verdict.findings[0].cause == "ORDERS_DIFFER":
-        return "it runs with an order for each device, and may deadlock with one order for all"
     return f"the data decide; it deadlocks {'under one of these conditions' if count > 1 else 'under this condition'}"
 
 
