@@ -71,9 +71,8 @@ class Recorder:
     """An observer that keeps every value.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> seen = Recorder()
-    >>> evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
+    >>> xb.evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
     np.float32(12.0)
     >>> [(event.instruction.name, float(event.value)) for event in seen.events]
     [('parameter.1', 3.0), ('multiply.2', 9.0), ('add.3', 12.0)]

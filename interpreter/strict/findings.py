@@ -121,10 +121,9 @@ class StrictFailure(Harmless):
     """A strict run that came to its end and found something: `findings`, the `report` of them, `results` by device.
 
     >>> import xbuild as xb
-    >>> from interpreter import StrictFailure, evaluate
     >>> try:
-    ...     evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.divide), [1.0, 3.0], [2.0, 0.0], strict=True)
-    ... except StrictFailure as failure:
+    ...     xb.evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.divide), [1.0, 3.0], [2.0, 0.0], strict=True)
+    ... except xb.StrictFailure as failure:
     ...     [finding], results = failure.findings, failure.results
     >>> finding.kind, finding.index, finding.what
     ('inf_born', (1,), 'gives inf')

@@ -158,7 +158,7 @@ def stop(report: str) -> SystemExit:
 @contextmanager
 def reported() -> Iterator[None]:
     """A run that is refused or stops ends with its report on stderr."""
-    from interpreter import Refused, Stopped
+    from ..running import Refused, Stopped
 
     try:
         yield

@@ -79,8 +79,7 @@ class Asked:
 
 def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, **options: Any) -> tuple[Any, Any]:
     """The results of a run and the StrictFailure that it ended with; raises what `execute` raises, after keeping it."""
-    from interpreter import Refused, Stopped, StrictFailure, execute
-    from interpreter.tracing import traced
+    from ..running import Refused, Stopped, StrictFailure, execute, tracing
 
     if not asked:
         try:
@@ -88,7 +87,7 @@ def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, 
         except StrictFailure as failure:
             return failure.results, failure
     try:
-        found, end = _kept(traced, program, arguments, **asked.options, **options)
+        found, end = _kept(tracing.traced, program, arguments, **asked.options, **options)
     except Refused as refused:
         asked.keep(_kept(refused_trace, program, arguments, refused.verdict, asked.options, **options))
         raise
@@ -113,8 +112,7 @@ def refused_trace(
     """A refused program in the order in which it was recorded, until it is stuck; nothing where it cannot be run."""
     from attrs import evolve
 
-    from interpreter import Limits
-    from interpreter.tracing import trace, without_run
+    from ..running import Limits, trace, tracing
 
     limits = given.pop("limits", None) or Limits()
     seconds = SECONDS if limits.seconds is None else limits.seconds
@@ -124,7 +122,7 @@ def refused_trace(
     except (TraceError, OSError):
         raise
     except Exception:  # what is refused for its structure may fail in any way
-        found = without_run(program, verdict)
+        found = tracing.without_run(program, verdict)
         if options.get("folder") is not None:
             found.save(options["folder"])
         return found

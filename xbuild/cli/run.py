@@ -85,9 +85,7 @@ def run(
 
     With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
     """
-    from interpreter import Limits
-    from interpreter.engines import compare, execute_on_xla
-    from interpreter.engines.comparison import lines
+    from ..running import Limits, engines
 
     needs("--engine xla or both", engine != "interpreter", "platform")
     if denormals == "keep" and engine != "interpreter":
@@ -121,7 +119,7 @@ def run(
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":
-            results = theirs = execute_on_xla(program, arguments, platform=platform, limits=limits)
+            results = theirs = engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
         if engine != "xla":
             options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": denormals}
             options |= {"infeed": items, "limits": limits}
@@ -129,8 +127,8 @@ def run(
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:
         _write(outputs, results, shapes)
-    compared = compare(results, theirs, shapes, eps) if engine == "both" else []
-    for line in lines(compared) if engine == "both" else _summary(results, shapes):
+    compared = engines.compare(results, theirs, shapes, eps) if engine == "both" else []
+    for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
         say(line)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
@@ -157,7 +155,7 @@ def _infeed(path: str | None, engine: str, devices: int, most: int | None) -> li
 
 def most_bytes(given: int | None) -> int | None:
     """How many bytes all arguments may take: what a single value may, or half of the memory where that is more."""
-    from interpreter import Limits
+    from ..running import Limits
 
     half = Limits().bytes
     return half if given is None or half is None else max(given, half)

@@ -42,7 +42,7 @@ def _shown(part: Computation | Module, plan: bool, only: str | None, style: str)
     from ..text.writing.skeleton import skeleton_text
 
     if plan:
-        from interpreter import plan_source
+        from ..running import plan_source
 
         return plan_source(part.entry if isinstance(part, Module) else part)
     if only:

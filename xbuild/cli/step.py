@@ -54,7 +54,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
 
 
 def _run(target: str, inputs: str | None, seed: int | None, seconds: float | None, options: dict[str, Any]) -> Trace:
-    from interpreter import Limits, Refused, trace
+    from ..running import Limits, Refused, trace
 
     program = module_of(load(target))
     arguments = arguments_of(program, inputs, seed)

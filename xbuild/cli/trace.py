@@ -102,9 +102,11 @@ def opened(folder: str) -> Trace:
 def _page(found: Trace, page: str, source_root: str | None) -> None:
     from attrs import evolve
 
-    from interpreter.tracing import across_in, origins_in
+    from ..running import tracing
 
-    Asked(page, source_root=source_root).keep(evolve(found, origins=origins_in(found), across=across_in(found)))
+    Asked(page, source_root=source_root).keep(
+        evolve(found, origins=tracing.origins_in(found), across=tracing.across_in(found))
+    )
 
 
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
@@ -178,9 +180,9 @@ def overview(found: Trace) -> dict[str, Any]:
 
 def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
     """A NaN or an infinity: where it is born, of which numbers, and the way to it, element by element."""
-    from interpreter.tracing import Guilt
+    from ..running import tracing
 
-    event, guilt = found[birth.event], Guilt(found)
+    event, guilt = found[birth.event], tracing.Guilt(found)
     way = guilt.way(birth)
     rows = [_step(found, place, guilt.number(place)) for place in way]
     lines = [f"  device {row['device']}  {row['at']}  {row['value']}{_element(row)}" for row in rows]

@@ -27,8 +27,7 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
     are opened under `source_root` alone.
 
     >>> import xbuild as xb
-    >>> from interpreter import trace
-    >>> run = trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
+    >>> run = xb.trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
     >>> page_text(run).splitlines()[0]
     '<!doctype html>'
     """

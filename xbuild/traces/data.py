@@ -90,9 +90,8 @@ class Trace:
     of a run that did not come to its end, `verdict` the one before it.
 
     >>> import xbuild as xb
-    >>> from interpreter import trace
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
-    >>> found = trace(total, [[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> found = xb.trace(total, [[[1.0, 2.0]], [[3.0, 4.0]]])
     >>> [(event.device, event.instruction.name, event.time) for event in found]
     [(0, 'parameter.1', 1), (1, 'parameter.1', 1), (0, 'all-reduce.5', 2), (1, 'all-reduce.5', 2)]
     >>> found.value(3)
