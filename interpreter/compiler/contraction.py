@@ -15,7 +15,7 @@ import numpy as np
 from shape_inference import Shape
 from shape_inference.types import f32, f64
 from xbuild.core.graph import Computation, Instruction
-from xbuild.properties.effects import remembered
+from xbuild.core.memos import remembered
 
 from ..kernels.functions import lost_by_product
 

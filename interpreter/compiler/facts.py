@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.properties.effects import COLLECTIVES, has_side_effect, remembered, talks
+from xbuild.core.memos import remembered
+from xbuild.properties.effects import COLLECTIVES, has_side_effect, talks
 
 __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
 

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.core.graph import Computation
+from xbuild.core.memos import memo
 from xbuild.process.recursion_limit import room
 from xbuild.properties.sites import reached
 
@@ -48,11 +49,8 @@ class Plan:
 
 def plan_of(computation: Computation, options: Options | None = None) -> Plan:
     """The plan of a computation, made at the first call and kept with it."""
-    options = options or Options()
-    plans = vars(computation).setdefault("_plans", {})
-    if options not in plans:
-        plans[options] = _compile(computation, options)
-    return plans[options]  # type: ignore[no-any-return]
+    chosen = options or Options()
+    return memo(computation, "plans", chosen, lambda: _compile(computation, chosen))
 
 
 @region.compiled.supply

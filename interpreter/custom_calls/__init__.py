@@ -10,7 +10,7 @@ from typing import Any
 from shape_inference import XbuildError
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.properties.effects import remembered
+from xbuild.core.memos import remembered
 
 from ..compiler.facts import asks_grid, live
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)

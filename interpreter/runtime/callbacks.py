@@ -1,4 +1,4 @@
-"""Registered functions at work: called, asked again where they are pending, and left behind where the run ends first.
+"""Custom calls of a run: the registered function is called, asked again while its answer is pending, or left behind.
 
 Without a limit of seconds they are called where the run is, so that debuggers and Ctrl-C reach them. With one each call
 has a thread, since nothing else ends the wait for a function that never returns: a signal needs the main thread and
@@ -7,8 +7,6 @@ POSIX, and may be caught; a trace slows the function down and does not see C.
 
 from __future__ import annotations
 
-import contextvars
-import ctypes
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -25,6 +23,7 @@ from ..custom_calls import check_target, function_of
 from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time, seconds_left
+from .workers import Worker, file_of
 
 if TYPE_CHECKING:
     from .replica import Device
@@ -39,32 +38,6 @@ class CallbackFailed(Exception):
     def __init__(self, call: Call, error: BaseException) -> None:
         super().__init__(str(error))
         self.call, self.error = call, error
-
-
-@define(eq=False)
-class Worker:
-    """A thread in which a function runs once."""
-
-    bell: threading.Event
-    outcome: tuple[Any, BaseException | None] | None = None
-    thread: threading.Thread = field(init=False)
-
-    def start(self, function: Callable[[], Any]) -> None:
-        context = contextvars.copy_context()  # the run's errstate
-        self.thread = threading.Thread(target=context.run, args=(self._run, function), daemon=True)
-        self.thread.start()
-
-    def _run(self, function: Callable[[], Any]) -> None:
-        try:
-            self.outcome = function(), None
-        except BaseException as error:
-            self.outcome = None, error
-        self.bell.set()
-
-    def leave(self) -> None:
-        """Wait no longer; Python code in it ends at its next step, so that it does not run on for ever."""
-        if self.thread.ident is not None and self.outcome is None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread.ident), ctypes.py_object(SystemExit))
 
 
 @define(eq=False)
@@ -83,7 +56,7 @@ class Call:
         if left is None:
             return self._answer(*self._attempt(self._invoke))
         if self.worker is None:
-            self.worker = Worker(self.bell)
+            self.worker = Worker(self.bell, self._file())
             self.worker.start(self._invoke)
             self.worker.thread.join(min(patience, max(left, 0.0)))
         outcome = self.worker.outcome
@@ -105,6 +78,11 @@ class Call:
             return function(*values)
         with as_user():
             return function(*values)
+
+    def _file(self) -> str | None:
+        """The file of the user's function, in which its thread may be ended."""
+        callback = CALLBACKS.get(self.request.instruction.attributes.custom_call_target)
+        return None if callback is None else file_of(callback.function)
 
     def _answer(self, result: Any, error: BaseException | None) -> Any:
         if error is not None:

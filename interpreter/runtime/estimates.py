@@ -11,7 +11,7 @@ from math import prod
 from shape_inference import Shape, leaves
 from shape_inference.ops.elementwise import BINARY, UNARY
 from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.properties.effects import remembered
+from xbuild.core.memos import remembered
 
 from ..compiler.facts import live
 from ..rules.limits import Limits

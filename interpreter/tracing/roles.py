@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from xbuild.checking.model.program import Extent
 from xbuild.core.graph import Instruction, Module
+from xbuild.core.memos import memo
 from xbuild.properties.device_groups import group_of
 from xbuild.properties.effects import DONE_OF, START_OF, collective_in, start_of
 
@@ -50,11 +51,7 @@ class Roles:
 
     @staticmethod
     def of(modules: Sequence[Module], extent: Extent) -> Roles:
-        known: dict[Hashable, Roles] = vars(modules[0]).setdefault("_roles", {})
-        key = (*extent, *modules)
-        if key not in known:
-            known[key] = Roles(modules, extent)
-        return known[key]
+        return memo(modules[0], "roles", (*extent, *modules), lambda: Roles(modules, extent))
 
     def talks(self, path: Path) -> bool:
         """Whether the time of a spot may depend on other devices."""

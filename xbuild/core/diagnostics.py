@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import starmap
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +45,27 @@ def explain(
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The same error with the op in its first line and everything that the user gave below it.
+    """The refusal of an op with the op in its first line and everything that the user gave below it."""
+    labelled = zip(operand_labels(schema, len(operands), segments), operands, strict=True)
+    return explain_call(error, schema.spelling, labelled, attributes, where)
+
+
+def explain_call(
+    error: XbuildError,
+    name: str,
+    operands: Iterable[tuple[str, Any]],
+    attributes: dict[str, Any],
+    where: tuple[CodeType, int] | None,
+) -> XbuildError:
+    """The same error with what was called in its first line, and the labelled operands and the attributes below it.
 
     An error from inside a region that the op traces is explained already, and stays as it is.
     """
     if error.explained:
         return error
     given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
-    rows = [*_operand_rows(schema, operands, segments), *given]
-    head = f"{schema.spelling}: {error.message} [{error.kind}]"
+    rows = [*starmap(_operand_row, operands), *given]
+    head = f"{name}: {error.message} [{error.kind}]"
     dressed = type(error)(error.kind, dressed_text(head, rows, where, error.hints), error.hints)
     dressed.message, dressed.explained = error.message, True
     return dressed
@@ -95,13 +108,9 @@ def _holds_regions(value: Any) -> bool:
     return isinstance(value, Computation) or _is_function(value)
 
 
-def _operand_rows(
-    schema: Schema, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
-) -> Iterator[tuple[str, str]]:
-    labels = operand_labels(schema, len(operands), segments)
-    for label, operand in zip(labels, operands, strict=True):
-        shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
-        yield label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
+def _operand_row(label: str, operand: Any) -> tuple[str, str]:
+    shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
+    return label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
 
 
 def _short(shape: Any) -> str:
@@ -116,11 +125,12 @@ def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None)
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]
-    return [
-        label if size == 1 else f"{label}[{n}]"
-        for label, size in zip(schema.operands, segments, strict=True)
-        for n in range(size)
-    ]
+    return segment_labels(schema.operands, segments)
+
+
+def segment_labels(names: Iterable[str], sizes: Iterable[int]) -> list[str]:
+    """The name of each operand where parameter by parameter so many are given: numbered where these are not one."""
+    return [name if size == 1 else f"{name}[{n}]" for name, size in zip(names, sizes, strict=True) for n in range(size)]
 
 
 def _source_rows(source: RecordedSource | None) -> list[str]:

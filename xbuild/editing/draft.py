@@ -82,7 +82,7 @@ class Draft:
 
     def collect(self) -> None:
         """Take in what was recorded since; it stands at the end, and is loose."""
-        recorded = self.builder._instructions[self.seen :]
+        recorded = self.builder.recorded_since(self.seen)
         if recorded:
             self.seen += len(recorded)
             self.add(recorded, None)
@@ -98,7 +98,7 @@ class Draft:
 
     def pin(self, begin: int, anchor: Instruction, word: str) -> None:
         """Place what was recorded since, and has no place of its own yet, before or after an instruction."""
-        recorded = [each for each in self.builder._instructions[begin:] if each in self.loose]
+        recorded = [each for each in self.builder.recorded_since(begin) if each in self.loose]
         follows = self.order.after(anchor) if word == "after" else anchor
         own = set(recorded)
         while follows in own:

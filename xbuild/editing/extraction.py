@@ -169,7 +169,7 @@ def _stand_in(cut: Instruction, number: int) -> Instruction:
         opcode="parameter",
         name=cut.name,
         shape=cut.shape,
-        attributes=OPS["parameter"].record({"number": number, "shape": cut.shape.plain()}),
+        attributes=OPS["parameter"].read({"number": number, "shape": cut.shape.plain()}),
         where=cut.where,
         annotations=cut.annotations if cut.opcode == "parameter" else notes,
     )

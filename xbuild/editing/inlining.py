@@ -40,7 +40,7 @@ def _copy(
         control = tuple(dict.fromkeys((*control, *draft.control(key))))
     name = instruction.name
     if name in draft.names or any(each.name == name for each in added):
-        name = draft.builder._names.unique(name)
+        name = draft.builder.unique_name(name)
     return evolve(instruction, name=name, operands=operands, control=control)
 
 

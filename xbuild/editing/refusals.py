@@ -34,7 +34,7 @@ def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruct
     """The instruction with some attributes other than they were."""
     schema = OPS[instruction.opcode]
     try:
-        record = schema.record({**instruction.attribute_values(), **given})
+        record = schema.read({**instruction.attribute_values(), **given})
     except XbuildError as error:
         raise explain(error, schema, instruction.operands, instruction.segments, given, caller()) from None
     return evolve(instruction, attributes=record)

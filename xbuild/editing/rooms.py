@@ -28,15 +28,11 @@ class Rooms:
 
     def _builder(self, computation: Computation) -> Builder:
         """A builder that knows the names and the parameters that are taken."""
-        if self._drafts:
-            builder = Builder(computation.name, self.entry.builder)
-        else:
-            builder = Builder(computation.name)
-            every = [each.name for one in self.module.computations for each in one.instructions]
-            builder._names.taken.update(dict.fromkeys(every, 0))
-            builder._names.count = len(every)
-            builder._computation_names.taken.update({each.name: 0 for each in self.module.computations})
-        builder._parameters.update(each.attributes.number for each in computation.parameters)
+        builder = Builder(computation.name, self.entry.builder if self._drafts else None)
+        if not self._drafts:
+            every = self.module.computations
+            builder.reserve((each.name for one in every for each in one.instructions), (each.name for each in every))
+        builder.reserve(parameters=(each.attributes.number for each in computation.parameters))
         return builder
 
     def collect(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 from attrs import frozen
 
 from shape_inference import pred
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered as remembered
 from ..core.op import OPS
 from .async_pairs import origin, wrapped_in
 
@@ -36,21 +36,6 @@ _MAYBE = frozenset({"async_start", *START_OF})
 _CALLING = frozenset(opcode for opcode, schema in OPS.items() if schema.attributes and schema.attributes.calling)  # type: ignore[attr-defined]
 ENTERING = _CALLING - MEETS - {"async_start"}
 _NOTABLE = _ALWAYS | _MAYBE | _CALLING | {"async_update", "copy_start"}
-
-Fact = TypeVar("Fact")
-
-
-def remembered(fact: Callable[[Computation], Fact]) -> Callable[[Computation], Fact]:
-    """Keep a fact with the computation itself, which never changes."""
-    key = f"_scheduling_{fact.__name__}"
-
-    def ask(computation: Computation) -> Fact:
-        known = vars(computation)
-        if key not in known:
-            known[key] = fact(computation)
-        return known[key]  # type: ignore[no-any-return]
-
-    return ask
 
 
 def spelling(opcode: str) -> str:

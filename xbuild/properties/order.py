@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered
 from ..core.refusals import refusal
-from .effects import remembered
 
 
 @remembered

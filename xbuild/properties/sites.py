@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered
 from .effects import (
     COLLECTIVES,
     DONE_OF,
@@ -20,7 +21,6 @@ from .effects import (
     collective_in,
     communicates,
     notable,
-    remembered,
     steps,
     where,
 )

@@ -10,8 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from shape_inference import XbuildError
 
 from ...core.builder import Value
-from ...core.diagnostics import caller, explain
-from ...core.op import Schema
+from ...core.diagnostics import caller, explain_call, segment_labels
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -37,23 +36,10 @@ def _explained(
 ) -> XbuildError:
     given = inspect.signature(form).bind(*arguments, **keywords).arguments
     operands = {name: _values(argument) for name, argument in given.items() if _holds_values(argument)}
-    opcode = form.__name__.strip("_")
-    schema = Schema(
-        opcode,
-        spelling=opcode.replace("_", "-"),
-        operands=tuple(operands),
-        kinds=(),
-        is_flat=False,
-        attributes=None,
-        names=frozenset(),
-        needed=frozenset(),
-        regions=(),
-        takes_builder=False,
-        declaration=form,
-    )
-    flat = tuple(value for values in operands.values() for value in values)
+    flat = (value for values in operands.values() for value in values)
+    labelled = zip(segment_labels(operands, map(len, operands.values())), flat, strict=True)
     attributes = {name: argument for name, argument in given.items() if name not in operands and argument is not None}
-    return explain(error, schema, flat, tuple(map(len, operands.values())), attributes, caller())
+    return explain_call(error, form.__name__.strip("_").replace("_", "-"), labelled, attributes, caller())
 
 
 def _holds_values(argument: Any) -> bool:
