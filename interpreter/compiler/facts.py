@@ -1,4 +1,4 @@
-"""What a compilation must know of a computation before it writes it: effects, live instructions, size."""
+"""Analyses of a computation before code generation: effects, live instructions, size when written out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def acts(instruction: Instruction) -> bool:
 
 @remembered
 def asks_grid(computation: Computation) -> bool:
-    """Whether a run of it may have to wait for an answer."""
+    """Whether a run of a computation may have to wait for an answer of the grid."""
     return any(map(acts, computation.instructions))
 
 
@@ -42,7 +42,7 @@ def _steps_state(instruction: Instruction) -> bool:
 
 
 def _has_effect(instruction: Instruction) -> bool:
-    """Whether it runs though nobody uses its result."""
+    """Whether an instruction runs even where its result is not used."""
     return talks(instruction) or has_side_effect(instruction) or any(map(has_effects, instruction.called))
 
 

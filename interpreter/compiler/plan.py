@@ -1,4 +1,4 @@
-"""A computation compiled once into Python source: a plain function, or a generator where it communicates."""
+"""Plans: a computation is compiled once into a Python function, or into a generator where it communicates."""
 
 from __future__ import annotations
 

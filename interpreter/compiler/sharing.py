@@ -1,4 +1,4 @@
-"""What is the same on every device is computed once: where that is so, and where it is kept until all have it."""
+"""Values that are equal on all devices: the analysis that finds them, and the pool that keeps them until all have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PLACES = 1_000_000
 
 @define(eq=False)
 class _Recording(Uniformity):
-    """The walk, with what it finds at each place."""
+    """The analysis of replication, which records its result for each instruction and call path."""
 
     found: dict[Any, tuple[Path, Instruction, Reading]] = field(factory=dict)
 

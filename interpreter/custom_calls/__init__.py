@@ -1,4 +1,4 @@
-"""Custom calls by their targets: functions that users have registered, then those that stand here."""
+"""Custom calls: the function of each target, registered by the user or built in, and the refusal of other targets."""
 
 from __future__ import annotations
 

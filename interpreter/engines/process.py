@@ -1,4 +1,4 @@
-"""Programs in a child process, which real XLA may end: a refusal, a death and an endless run are told apart."""
+"""Runs of XLA in a child process: a refusal, the death of the process and a run past its time are distinguished."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_BYTES = "XBUILD_MOST_BYTES"
 
 @frozen
 class Failure:
-    """What came instead of results: `kind` is refused, died or late."""
+    """The outcome of a job without results: `kind` is refused, died or late."""
 
     kind: str
     message: str

@@ -1,4 +1,4 @@
-"""Comparators that say an order by keys: `f(a) < f(b)`, or where these are equal `g(a) < g(b)`, and so on."""
+"""Recognition of comparators that compare by keys: `f(a) < f(b)`, where these are equal `g(a) < g(b)`, and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole rows put in order: by keys, made integers once and sorted by NumPy, or by any comparator at all."""
+"""Sorting of rows: by keys, converted to integers and sorted by NumPy, or by an arbitrary comparator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values at the border: arguments read into arrays of the declared shape, results given out as the caller's own."""
+"""Conversion of arguments into arrays of the declared shapes, and of results into arrays that the caller owns."""
 
 from __future__ import annotations
 

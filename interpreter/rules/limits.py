@@ -1,4 +1,4 @@
-"""How far a run may go: trips of a loop, seconds, bytes of a value."""
+"""Limits of a run: trips of a loop, seconds, bytes of a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A called computation as a value rule sees it: a function of scalars, and of whole arrays where that is the same."""
+"""Regions: a called computation as a function of scalars, and of whole arrays where both give the same."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Callbacks:
             pause = min(2 * pause, LONGEST)
 
     def close(self) -> None:
-        """The run is over: nobody waits for what is under way."""
+        """End the run: the threads of calls that have not returned are left."""
         for call in self.pending:
             if call.worker is not None:
                 call.worker.leave()

@@ -1,4 +1,4 @@
-"""Where devices pass values: a wire runs from one device to another on a channel, first sent first received."""
+"""Channels between devices: a wire carries values from one device to another in order, first sent first received."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Wire:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every recv that is posted has its value, and nobody waits."""
+        """Whether every posted recv has its value, and neither end waits."""
         return not self.values and self.sent == self.posted and self.sender is None and self.receiver is None
 
     @property

@@ -1,4 +1,4 @@
-"""One run from start to end, whatever ends it: a result, or a report of where each device stands."""
+"""The driver of a run: runs the grid, and turns whatever ends it into a result or a report of a stop."""
 
 from __future__ import annotations
 

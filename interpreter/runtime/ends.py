@@ -1,4 +1,4 @@
-"""The reports of how runs end before their end: where each device of the grid stands, whom it waits for, and why."""
+"""Reports of stopped runs: where each device of the grid stands, whom it waits for, and why."""
 
 from __future__ import annotations
 

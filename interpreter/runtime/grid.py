@@ -1,4 +1,4 @@
-"""All devices together: one thread answers their requests in order, and stops at once when nobody can go on."""
+"""The grid of all devices: one thread resumes them in order, answers their requests, and stops when none can go on."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Grid:
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """Come to a collective, and wait there; or start it, and go on with the meeting in hand."""
+        """Join a rendezvous: the device waits there, or goes on with the meeting as the value of its start."""
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
@@ -122,7 +122,7 @@ class Grid:
         return known[1]
 
     def _conclude(self, device: Device, request: Request, meeting: Meeting) -> None:
-        """All have come: who waits goes on with the result."""
+        """Resume the members that wait in a meeting to which all have come, with their results."""
         results = meeting.given = meeting.results()
         if device.ledger is not None:
             brought = {member: meeting.values[member] for member in meeting.group}

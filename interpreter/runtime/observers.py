@@ -1,4 +1,4 @@
-"""Who watches a run: an observer is called with the step, the device, the instruction and its value."""
+"""Observers of a run: functions that are called with the step, the device, the instruction and its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where devices meet: a collective waits for every member of its group, and is computed once."""
+"""Rendezvous of collectives: each waits for every member of its group, and its results are computed once."""
 
 from __future__ import annotations
 

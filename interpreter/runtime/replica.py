@@ -1,4 +1,4 @@
-"""One device at work: the coroutine of its plan, and where it stands."""
+"""One device of a run: the coroutine of its plan, its ids and random numbers, and where it stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two ways in: `evaluate` a computation on one device, `execute` a program on all of them."""
+"""The entry points: `evaluate` runs a computation on one device, `execute` a program on all its devices."""
 
 from __future__ import annotations
 

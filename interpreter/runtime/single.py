@@ -1,4 +1,4 @@
-"""One instruction by itself: its value by the rules that run programs, for who asks before there is a run."""
+"""Evaluation of single instructions by the value rules, for the check, which asks before there is a run."""
 
 from __future__ import annotations
 

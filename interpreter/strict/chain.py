@@ -1,4 +1,4 @@
-"""The way back from an instruction: what its value is made of, through loops, branches and calls to the parameters."""
+"""Backward slice of an instruction: the instructions that lead to its value, through calls, to the parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strict run has found: a record for each place and kind, and the report of all of them."""
+"""Findings of a strict run: a record for each place and kind, and the report of all records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 20
 
 @frozen
 class Finding:
-    """Something that a run lost, moved, dropped or made up, at one place on one device.
+    """A finding of a strict run (a clamped index, a dropped update, a NaN that was born, ...) at one place of a device.
 
     `standing` is the instruction with its call path and loop trips, `index` the element of its result (None where that
     has none), `values` what the operands have there, `further` how often it came again: at other elements, in other

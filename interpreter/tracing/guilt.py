@@ -1,4 +1,4 @@
-"""The way to a NaN or an infinity: from an element of a result to the element of an operand that made it, and on."""
+"""Origin of a NaN or an infinity: follows provenance back from an element to the element that made it, and on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of the user's program: read of code that runs, kept with traces; and no file that input names is opened."""
+"""Source lines of instructions: from running code, and kept with traces; no file that input names is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a verdict and all ways in which the program may run part, in words; and a smaller program that shows it."""
+"""Differences between a verdict and the model, as text, with a smaller program that shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `xbuild`, and what its commands share: a target that is loaded, a report that ends in an exit code."""
+"""The command group `xbuild`, and what its commands share: limits, loading of a target, exit codes."""
 
 from __future__ import annotations
 

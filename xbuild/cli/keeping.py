@@ -1,4 +1,4 @@
-"""What commands that keep a run share: its page, its folder, and how far a refused program is run."""
+"""Options of commands that keep a run: the step page, the folder of the trace, and limits for refused programs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _is_page(asked: Any, attribute: Any, page: str | None) -> None:
 
 
 def in_a_folder(path: str) -> None:
-    """That a file can be made there, found out before the work."""
+    """A usage error where the folder of a file that is to be written does not exist."""
     if not Path(path).absolute().parent.is_dir():
         raise click.UsageError(f"{path}: there is no such folder")
 
 
 def apart(folder: str | None, *files: str | None) -> None:
-    """That no file of a command stands in the folder that its trace takes."""
+    """A usage error where a file of the command stands in the folder of its trace."""
     if folder is None:
         return
     try:

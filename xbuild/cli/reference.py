@@ -1,4 +1,4 @@
-"""`xbuild ops` and `xbuild explain`: what there is, and what a word means."""
+"""`xbuild ops` and `xbuild explain`: the list of ops, and the documentation of an op or a kind of refusal."""
 
 from __future__ import annotations
 

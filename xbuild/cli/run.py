@@ -1,4 +1,4 @@
-"""`xbuild run`: a program at work on all its devices."""
+"""`xbuild run`: runs a program on all its devices."""
 
 from __future__ import annotations
 

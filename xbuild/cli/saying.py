@@ -1,4 +1,4 @@
-"""What commands write on stdout and stderr: nothing of a stranger's text controls the terminal; and how they end."""
+"""Output of commands, with text of strangers escaped for the terminal, and the exit codes of interrupted commands."""
 
 from __future__ import annotations
 

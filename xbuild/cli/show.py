@@ -1,4 +1,4 @@
-"""`xbuild show`: a program as text."""
+"""`xbuild show`: prints a program as HLO text, or as the plan that the interpreter runs."""
 
 from __future__ import annotations
 

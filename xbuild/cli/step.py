@@ -1,4 +1,4 @@
-"""`xbuild step`: through a run in the terminal, forward and back."""
+"""`xbuild step`: steps through a run in the terminal, forward and back."""
 
 from __future__ import annotations
 

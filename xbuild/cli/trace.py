@@ -1,4 +1,4 @@
-"""`xbuild trace`: what a kept run can tell."""
+"""`xbuild trace`: summary, queries and comparison of traces that `xbuild run --trace` has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xbuild viz`: a picture of a program."""
+"""`xbuild viz`: draws a program."""
 
 from __future__ import annotations
 

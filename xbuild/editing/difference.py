@@ -1,4 +1,4 @@
-"""What differs between two programs: which instruction became which, what changed in it, what came and what went."""
+"""Difference of two programs: matched instructions with what changed in them, added and removed instructions."""
 
 from __future__ import annotations
 

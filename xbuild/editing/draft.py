@@ -1,4 +1,4 @@
-"""One computation under edit: what stands for each of its instructions by now, in which order, who uses whom."""
+"""One computation under edit: the current version of each instruction, their order, and the users of each."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Draft:
         return self._values[key]
 
     def users(self, key: Instruction) -> dict[Instruction, None]:
-        """Those that have it as an operand or a control predecessor."""
+        """The instructions that have this one as an operand or as a control predecessor."""
         if self._users is None:
             self._users = {}
             for each in self.order:
@@ -81,7 +81,7 @@ class Draft:
     # what was recorded
 
     def collect(self) -> None:
-        """Take in what was recorded since; it stands at the end, and is loose."""
+        """Add the instructions that were recorded since the last call, at the end and without a fixed place (loose)."""
         recorded = self.builder.recorded_since(self.seen)
         if recorded:
             self.seen += len(recorded)
@@ -191,7 +191,7 @@ class Draft:
         self._commit({key: evolve(self.now(key), name=name)})
 
     def remove(self, keys: Iterable[Instruction]) -> None:
-        """Take out instructions that nobody else needs."""
+        """Remove instructions; refused where another instruction uses one of them."""
         gone = dict.fromkeys(keys)
         for key in gone:
             name = shown(self.now(key))

@@ -1,4 +1,4 @@
-"""The editor: a module is opened, edited with the usual functions of ops and a few of its own, and comes out new."""
+"""The editor: edits a module by the functions of the ops and by methods of its own, and gives the new module."""
 
 from __future__ import annotations
 

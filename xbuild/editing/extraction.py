@@ -1,4 +1,4 @@
-"""A part of a program as a module of its own: a computation, or what stands around an instruction."""
+"""Extraction of a part of a program into a module of its own: a computation, or the neighbours of an instruction."""
 
 from __future__ import annotations
 

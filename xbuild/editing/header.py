@@ -1,4 +1,4 @@
-"""What a module's header says of its entry, and whether it is still true after an edit."""
+"""Annotations of a module's header that speak of the entry: those that still hold after an edit are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an edit is refused: what the op says, with the edit beside it, or one sentence that names both instructions."""
+"""Refusals of edits: the op's own refusal with the edit as a hint, or a sentence that names both instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program in the order that a verdict's repair says."""
+"""Applies the repair of a verdict: the program in the order that the repair gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All computations of a module under edit: whose an instruction is, and the module that comes out."""
+"""Drafts of a module's computations under edit: to which one an instruction belongs, and the module that results."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Rooms:
         return builder
 
     def collect(self) -> None:
-        """Take in what was recorded into any of them."""
+        """Add the instructions that were recorded into any draft."""
         for draft in self._drafts.values():
             draft.collect()
 
     def named(self, name: str | None) -> Draft:
-        """The draft of the computation of this name, the entry's where there is none."""
+        """The draft of the computation of this name; None stands for the entry."""
         self.collect()
         for computation in self.module.computations:
             if computation.name == name:
@@ -119,7 +119,7 @@ class Rooms:
 
 
 def settle_all(draft: Draft) -> None:
-    """The parameters count on, as a builder wants them; what stands before its operands is refused."""
+    """Refuse gaps in the parameter numbers and instructions that stand before their operands; place loose ones."""
     numbers = sorted(draft.now(key).attributes.number for key in draft if key.opcode == "parameter")
     if numbers != list(range(len(numbers))):
         raise refusal(

@@ -1,4 +1,4 @@
-"""Functions of JAX as modules: lowered by JAX, cut by XLA into the program of one device, and read."""
+"""Functions of JAX as modules: JAX lowers them, XLA partitions them into the program of one device, text is read."""
 
 from __future__ import annotations
 

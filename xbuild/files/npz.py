@@ -1,4 +1,4 @@
-"""Files from anyone: what an npz file claims to hold is compared with what it holds before any of it is loaded."""
+"""Safe reading of npz files from strangers: the headers are compared with the bytes before an array is loaded."""
 
 from __future__ import annotations
 

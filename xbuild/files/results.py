@@ -1,4 +1,4 @@
-"""Results of a run in npz files, `d<device>_out<i>`; types that NumPy lacks as their bits; random arguments."""
+"""Writer of results as npz files, `d<device>_out<i>`, with types that NumPy lacks as bits; random arguments."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
 
 
 def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    """What `numpy.savez_compressed` writes; where there is no room nothing is left open."""
+    """Write what `numpy.savez_compressed` writes, and close every file, also where the disk is full."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -116,7 +116,7 @@ def umask() -> int:
 
 
 def _written_to(target: Path) -> int:
-    """A device or a pipe, open; OSError where nobody reads the pipe, for whom one would wait."""
+    """A device or a pipe, open; OSError where nobody reads the pipe, since opening it would wait for a reader."""
     try:
         handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From what a command line names to a program: `FILE.py:NAME`, a file of HLO text, or a folder of one per device."""
+"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device."""
 
 from __future__ import annotations
 

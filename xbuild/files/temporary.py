@@ -1,4 +1,4 @@
-"""Temporary files and folders that carry their owner's number: what a killed process has left goes at the next use."""
+"""Temporary files, named after the process that made them; those of processes that were killed are removed later."""
 
 from __future__ import annotations
 

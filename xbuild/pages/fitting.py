@@ -1,4 +1,4 @@
-"""Which values a page has room for, and in how much detail: all of them coarser, before some of them not at all."""
+"""Choice of the detail of values in a step page: all values get coarser before any is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that did not come to its end: where each device stands, whom it waits for, the cause and the repair."""
+"""Data of a stopped run for a step page: where each device stands, whom it waits for, the cause and the repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as pictures: a plain picture first, lowered to svg, html, graphviz's text, png, pdf, Mermaid, or text."""
+"""Pictures of programs: a picture as plain data, lowered to svg, html, dot, png, pdf, Mermaid, or text."""
 
 from __future__ import annotations
 

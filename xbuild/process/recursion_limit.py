@@ -1,4 +1,4 @@
-"""How deep computations call each other, and room on the stack for the walks that follow them."""
+"""How deep computations call each other, and the recursion limit of Python that walks over these calls need."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _refuse_recursion(computation: Computation, instruction: Instruction, called
 
 @contextmanager
 def room(entries: Iterable[Computation]) -> Iterator[None]:
-    """Walks may follow every call in these. Raises BuildError where they are nested deeper than DEEPEST."""
+    """Inside the block a walk may recurse into every call of these. Raises BuildError where calls nest too deep."""
     deepest = max(map(depth, entries), default=0)
     if deepest > DEEPEST:
         raise BuildError(

@@ -1,4 +1,4 @@
-"""The inverse tangent, which HLO has of two arguments only."""
+"""The inverse tangent of one argument; HLO has that of two, atan2."""
 
 from __future__ import annotations
 

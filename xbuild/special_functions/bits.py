@@ -1,4 +1,4 @@
-"""What floats are, and which come next."""
+"""Classification of floats (NaN, infinity, negative zero), and the next float towards another."""
 
 from __future__ import annotations
 

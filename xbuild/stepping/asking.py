@@ -1,4 +1,4 @@
-"""What the commands of `xbuild step` share: the place, the trace, what is typed, what cannot be done."""
+"""Base of the commands of `xbuild step`: the current place in a trace, parsing of arguments, reporting of faults."""
 
 from __future__ import annotations
 

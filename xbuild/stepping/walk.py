@@ -1,4 +1,4 @@
-"""A place in a trace: a device and one of its events; from there forward and back."""
+"""The current place in a trace (a device and one of its events), and moves from it."""
 
 from __future__ import annotations
 

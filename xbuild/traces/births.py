@@ -1,4 +1,4 @@
-"""Where a NaN or an infinity is born: a value has it, and no operand."""
+"""Search for the events at which a NaN or an infinity is born: the value has one, and no operand has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a trace, and the events that they make."""
+"""The trace: its columns, and events, meetings and transfers as views of their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a trace: which files in it are the trace's own, and that one run at a time writes them."""
+"""The folder of a trace: recognises the trace's own files, and lets one run at a time write them."""
 
 from __future__ import annotations
 

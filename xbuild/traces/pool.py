@@ -1,4 +1,4 @@
-"""Values in columns: the kind of each once, its bytes in one row with all the others."""
+"""The pool of a trace's values as columns: each distinct type and shape once, and all bytes one after the other."""
 
 from __future__ import annotations
 

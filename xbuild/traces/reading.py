@@ -1,4 +1,4 @@
-"""A trace that stands in a folder, read back: all of it is checked at once, values are read when they are asked for."""
+"""Reader of a trace's folder: everything is validated when it is opened, values are read when they are asked for."""
 
 from __future__ import annotations
 

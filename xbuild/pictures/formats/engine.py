@@ -1,4 +1,4 @@
-"""Painting by graphviz in a child process, which can be stopped: the `dot` on PATH, or the one inside pygraphviz."""
+"""Drawing by graphviz in a child process under a time limit: the program `dot` on PATH, or that inside pygraphviz."""
 
 from __future__ import annotations
 

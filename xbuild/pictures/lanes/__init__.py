@@ -1,4 +1,4 @@
-"""What devices do one beside the other: a lane for each, what they stop at, what they wait for; as plain data."""
+"""Lanes as plain data: a row for each device of a verdict or a stopped run, its stops, and whom it waits for."""
 
 from __future__ import annotations
 

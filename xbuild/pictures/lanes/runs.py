@@ -1,4 +1,4 @@
-"""The lanes of a run: what was done, where it stops, what is waited for."""
+"""Lanes of a run of the check: executed items, the items at which devices stop, and the waits between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and texts laid over the boxes of a picture: their words, their sum where boxes are folded, their colours."""
+"""Data over the boxes of a picture: badges of numbers or texts, sums for folded boxes, and a scale of colours."""
 
 from __future__ import annotations
 

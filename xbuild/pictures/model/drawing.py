@@ -1,4 +1,4 @@
-"""From a program to its picture."""
+"""Builds the picture of a program: a box for each instruction, a frame for each computation, lines for uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Very large frames in pages, which are read like columns; lines from page to page become words in their boxes."""
+"""Pages of a very large frame, read like columns; lines between pages are replaced by words in their boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Async ops that wrap one op are spelled by its name, with its attributes: `all-to-all-start`, `negate-done`."""
+"""Short spelling of async ops that wrap one op, by the op's name and attributes: `all-to-all-start`, `negate-done`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instructions of one computation: a line whose like is known by one regular expression, others in full."""
+"""Reader of a computation's instructions: by one regular expression where a similar line was read, else in full."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Body:
         self.bits: set[str] = set()  # values of random bits, of other types than are written
 
     def poison(self) -> None:
-        """What is being read is at fault: who uses it is not blamed."""
+        """Mark the instruction that is being read as faulty, so that its users are not reported as well."""
         self.is_poisoned = True
         if self.reading is not None:
             self.names.setdefault(self.reading, None)

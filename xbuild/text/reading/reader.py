@@ -1,4 +1,4 @@
-"""HLO text in: modules and computations; `body` reads what stands in one."""
+"""Reader of HLO text: modules and computations; `body` reads the instructions of a computation."""
 
 from __future__ import annotations
 

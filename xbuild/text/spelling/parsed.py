@@ -1,4 +1,4 @@
-"""What the text says of one instruction, before it is one: from this its attributes are made."""
+"""The parsed form of one instruction: opcode, operands, written shape and attributes, from which it is recorded."""
 
 from __future__ import annotations
 

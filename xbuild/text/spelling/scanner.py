@@ -1,4 +1,4 @@
-"""A place in HLO text that moves on as words are taken."""
+"""Scanner of HLO text: takes token after token from a position that moves forward."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scanner:
         raise Fault(kind, message, self.skip() if place is None else place, hints)
 
     def expected(self, what: str, *hints: str) -> NoReturn:
-        """Here stands something else than what is wanted."""
+        """The fault of a token that is not what the grammar wants at this position."""
         place = self.skip()
         match = NAME.match(self.text, place)
         found = match[0] if match else self.text[place : place + 1]
@@ -176,7 +176,7 @@ class Scanner:
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """Within something that holds its like."""
+        """Inside the block one level of nesting more is counted, and refused where it is too deep."""
         if self.depth >= MAX_DEPTH:
             self.fail("syntax", f"this is nested deeper than {MAX_DEPTH}")
         self.depth += 1
