@@ -74,7 +74,7 @@ def _as_rounded(instruction: Instruction, rule: Callable[..., Any]) -> Callable[
     def careful(*operands: Any) -> Any:
         total = rule(*operands)
         if is_near(total, operands[number]).any():
-            raise ArithmeticError("how the product is rounded would show")
+            raise ArithmeticError("the result depends on whether the product is rounded")
         return total
 
     return careful

@@ -114,7 +114,7 @@ def given(*parameters: str) -> list[str]:
 def needs(wanted: str, is_there: object, *parameters: str) -> None:
     """Options that would say nothing are wrong: these say something only beside what is wanted."""
     if not is_there and (found := given(*parameters)):
-        raise click.UsageError(f"{found[0]} says nothing without {wanted}")
+        raise click.UsageError(f"{found[0]} has no effect without {wanted}")
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

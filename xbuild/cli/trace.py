@@ -25,12 +25,22 @@ SHOWN = 4
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR [OTHER]")
-@click.option("--of", "name", metavar="NAME", help="An instruction: its value at each turn on each device.")
-@click.option("--device", type=click.IntRange(min=0), help="With --of: of one device alone.")
-@click.option("--turn", type=click.IntRange(min=0), help="With --of: at this turn alone; the first is 0.")
-@click.option("--devices", nargs=2, type=click.IntRange(min=0), metavar="A B", help="Where two devices first differ.")
-@click.option("--eps", type=Amount(), help="In a comparison: how far apart values may be.  [default: 0]")
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@click.option(
+    "--of", "name", metavar="NAME", help="Print the values of this instruction, for each execution on each device."
+)
+@click.option("--device", type=click.IntRange(min=0), help="With --of: on this device alone.")
+@click.option("--turn", type=click.IntRange(min=0), help="With --of: of this execution alone; the first is 0.")
+@click.option(
+    "--devices",
+    nargs=2,
+    type=click.IntRange(min=0),
+    metavar="A B",
+    help="Compare two devices, and print the first value that differs.",
+)
+@click.option(
+    "--eps", type=Amount(), help="In a comparison: the difference of values that counts as equal.  [default: 0]"
+)
+@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
 @takes_source_root
 @click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
 def trace(
