@@ -86,7 +86,7 @@ class Emitter:
     _called: dict[Any, str] = field(factory=dict)
 
     def bind(self, prefix: str, value: Any) -> str:
-        """A global name of the plan for an object; every name is a number of ours, never text of an input."""
+        """A global name of the plan for an object, made of a prefix and a number, and never of text of the program."""
         if id(value) not in self._bound:
             self._bound[id(value)] = name = f"{prefix}{len(self.names)}"
             self.names[name] = value
@@ -117,7 +117,7 @@ class Emitter:
             self.lines.add(f"{', '.join(left)} = {', '.join(right)}", path)
 
     def evaluated(self, shape: AnyShape, expression: str, path: Path) -> Expr:
-        """Fresh variables that take apart what an expression gives."""
+        """Fresh variables, one for each leaf of the shape, and the line that assigns them from an expression."""
         names = self.variables(shape)
         self.lines.add(f"{target(names)} = {expression}", path)
         return names
@@ -211,7 +211,7 @@ class Emitter:
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
-        """The computation in place where it is small, communicates or is observed; else a call of its own function."""
+        """The lines of a called computation where it is small, communicates or is watched; else a call of its function."""
         talks = communicates(computation)
         small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:

@@ -10,7 +10,7 @@ __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "large
 
 
 def acts(instruction: Instruction) -> bool:
-    """Whether a plan asks the grid for it, or for something that it calls: other devices, the host, a function."""
+    """Whether an instruction, or one that it calls, makes a request: for other devices, the host, or a custom call."""
     return talks(instruction) or instruction.opcode == "custom_call" or any(map(asks_grid, instruction.called))
 
 
@@ -27,13 +27,13 @@ OF_DEVICE = frozenset({"replica_id", "partition_id", "rng", "rng_get_and_update_
 
 @remembered
 def asks_device(computation: Computation) -> bool:
-    """Whether it asks for what each device has of its own: its numbers, its random numbers."""
+    """Whether a computation uses what differs by device: its ids and its random numbers."""
     return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
 
 
 @remembered
 def steps_state(computation: Computation) -> bool:
-    """Whether a run of it moves the random state of the device, used or not."""
+    """Whether a run of a computation advances the random state of the device, whether its value is used or not."""
     return any(map(_steps_state, computation.instructions))
 
 
@@ -48,13 +48,13 @@ def _has_effect(instruction: Instruction) -> bool:
 
 @remembered
 def has_effects(computation: Computation) -> bool:
-    """Whether a run of it does something that others, or the host, can see."""
+    """Whether a run of a computation has an effect that other devices or the host can observe."""
     return any(map(_has_effect, computation.instructions))
 
 
 @remembered
 def weight(computation: Computation) -> int:
-    """How many instructions it is with all that it calls written out, up to a million."""
+    """The number of instructions of a computation with every call inlined, up to a million."""
     inner = sum(weight(called) for i in computation.instructions for called in i.called)
     return min(len(computation.instructions) + inner, 1_000_000)
 
@@ -85,7 +85,7 @@ _VIEWS = frozenset(
 
 @remembered
 def largest(computation: Computation) -> Instruction:
-    """Of all that it runs, the instruction whose value takes the most memory; views take none of their own."""
+    """The instruction whose value takes the most memory, callees included; a view takes none."""
     candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
     return max([computation.root, *candidates], key=lambda i: i.shape.bytes)
 
@@ -96,6 +96,6 @@ MOST_BYTES = 2**63 - 1
 
 @remembered
 def vastest(computation: Computation) -> Instruction:
-    """Of all that it runs, the instruction with most bytes, views too."""
+    """The instruction whose value has the most bytes, callees and views included."""
     every = (i for called in computation.reachable() for i in called.instructions)
     return max(every, key=lambda i: i.shape.bytes)

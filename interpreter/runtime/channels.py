@@ -58,7 +58,7 @@ class Wire:
 
 
 class Peers:
-    """The device at the other end of each send and recv: by its pairs, or where another program has the other half."""
+    """The peer of each send and recv: by its source-target pairs, or the device whose program has the other half."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._homes: dict[tuple[str, int], int] = {}

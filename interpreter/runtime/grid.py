@@ -113,7 +113,7 @@ class Grid:
         return meeting if request.is_start else PARKED
 
     def _number_of(self, group: tuple[int, ...]) -> Hashable:
-        """What tells a group from others; a large one is compared with others once, not each time that one comes."""
+        """A key for each distinct group: a small group itself, and a number for a large one, which is then hashed once."""
         if len(group) <= SMALL:
             return group
         known = self.groups.get(id(group))
@@ -169,7 +169,7 @@ class Grid:
             self.ready.append((receiver, (self._take(wire), None)))
 
     def _take(self, wire: Wire) -> Any:
-        """The next value of a wire; a wire on which nothing is under way is forgotten."""
+        """Take the next value of a wire; a wire that is idle afterwards is removed."""
         value = wire.values.popleft()
         if wire.is_idle:
             self.wires.pop(wire.key, None)

@@ -26,7 +26,7 @@ class PathObserver(ABC):
 
 
 class MarkObserver(ABC):
-    """An observer of what devices come to, and not of values: told of a stretch of instructions at a time."""
+    """An observer of executed instructions without values, which is called once for each stretch of them."""
 
     @property
     @abstractmethod

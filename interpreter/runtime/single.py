@@ -128,5 +128,5 @@ def result_shape(start: Instruction) -> Any:
 
 
 def quietly() -> AbstractContextManager[Any]:
-    """As every run is: overflows and invalid operations of floating point are values, and no warnings."""
+    """Inside the block NumPy gives no warnings for overflows and invalid operations, as in every run."""
     return np.errstate(all="ignore")

@@ -21,7 +21,7 @@ _PASSING = frozenset({"tuple", "get_tuple_element"})
 
 
 def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
-    """The nearest instructions that lead to where a device stands, parameters first, and how many more there are."""
+    """The nearest instructions that lead to where a device stands, parameters first, and the number of the others."""
     start: Step = standing.instruction, len(standing.path) - 1, ()
     seen, waiting, found = {start}, deque([start]), dict[Instruction, None]()
     while waiting:

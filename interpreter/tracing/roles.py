@@ -1,4 +1,4 @@
-"""What the spots of a program are to the clock: whom a device meets there, or passes a value to."""
+"""Roles of instructions for the logical clock: with whom a device meets there, or to whom it passes a value."""
 
 from __future__ import annotations
 

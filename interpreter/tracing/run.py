@@ -1,4 +1,4 @@
-"""A traced run: the same as `execute`, and a trace of it, however it ends."""
+"""Traced runs: like `execute`, and give a trace also where the run stops."""
 
 from __future__ import annotations
 

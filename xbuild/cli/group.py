@@ -105,14 +105,14 @@ class _Group(click.Group):
 
 
 def given(*parameters: str) -> list[str]:
-    """Those of the options that stand on the command line, as they are spelled there."""
+    """Those of these options that were given on the command line, as they are spelled there."""
     context = click.get_current_context()
     spelled = {each.name: each.opts[-1] for each in context.command.params}
     return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
 
 
 def needs(wanted: str, is_there: object, *parameters: str) -> None:
-    """Options that would say nothing are wrong: these say something only beside what is wanted."""
+    """A usage error where one of these options is given without the option that it refines."""
     if not is_there and (found := given(*parameters)):
         raise click.UsageError(f"{found[0]} has no effect without {wanted}")
 

@@ -49,7 +49,7 @@ def takes_source_root(command: Command) -> Command:
 
 @define
 class Asked:
-    """Where a run is to be kept: a page, a folder, with how much of its values; perhaps nowhere."""
+    """Where a run is kept (a page, a folder, both or neither), and how much of its values."""
 
     page: str | None = field(default=None, validator=_is_page)
     folder: str | None = None

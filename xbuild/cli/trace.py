@@ -82,7 +82,7 @@ def trace(
 
 
 def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
-    """Options that would say nothing are wrong."""
+    """A usage error where an option is given that has no effect in this use of the command."""
     for option, value in of_one.items():
         if value is not None and (name is None or compares):
             raise click.UsageError(f"{option} is for the values of one instruction, as in --of add.3 {option} {value}")

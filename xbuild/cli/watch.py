@@ -41,7 +41,7 @@ _DOING = (
 
 
 class TimeIsOver(BaseException):
-    """Raised by the alarm; no `except Exception` keeps it."""
+    """Raised by the alarm; a BaseException, so that no `except Exception` catches it."""
 
 
 @define(eq=False)
@@ -66,7 +66,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """The command has ended, or waits for its user."""
+        """End the watch: the command has ended, or waits for its user."""
         if self._thread is not None:
             self._thread.cancel()
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -100,7 +100,7 @@ class Watch:
 
 
 def _doing(frame: FrameType | None) -> str:
-    """What the innermost frame of these packages is there for."""
+    """What the command was doing, by the innermost frame that is in these packages."""
     for inner, _ in traceback.walk_stack(frame) if frame else ():
         found = _said_of(inner.f_code.co_filename)
         if found:

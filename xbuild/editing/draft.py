@@ -18,7 +18,7 @@ from .refusals import inferred, listed, refusal, shown
 
 @define(eq=False)
 class Draft:
-    """An instruction goes by the object that it was first (its key), whatever stands for it now (its version).
+    """An instruction is identified by its original object (its key); its current form is its version.
 
     `loose` are recorded instructions that were given no place: at the end, until a use wants them earlier.
     """
@@ -55,7 +55,7 @@ class Draft:
         return tuple([self._keys.get(each, each) for each in self.now(key).control])
 
     def value(self, key: Instruction) -> Value:
-        """A handle, which keeps up with what stands for the instruction."""
+        """A value for the instruction, which is updated with each new version."""
         if key not in self._values:
             self._values[key] = Value(self.now(key), self.builder)
         return self._values[key]
@@ -150,7 +150,7 @@ class Draft:
     # what changes
 
     def revise(self, changes: Mapping[Instruction, Instruction], edit: str) -> None:
-        """Let these versions stand for their keys and infer again what that reaches; all of it holds, or nothing."""
+        """Replace the versions of these keys and infer their users' shapes again; a refusal leaves all as it was."""
         pending = dict(changes)
         queue = [(self.order.label(key), key) for key in changes]
         heapify(queue)
@@ -167,7 +167,7 @@ class Draft:
         self._commit(pending)
 
     def _inferred(self, key: Instruction, pending: Mapping[Instruction, Instruction], edit: str) -> Instruction:
-        """The version that is to come, with its shape; a shape that holds stays, with its layout."""
+        """The new version with its inferred shape; an old shape that is equal stays, with its layout."""
         version = pending.get(key) or self.now(key)
         operands = (self._keys.get(each, each) for each in version.operands)
         shape = inferred(version, [pending.get(each) or self.now(each) for each in operands], edit)
@@ -206,7 +206,7 @@ class Draft:
         self.order.remove(gone)
 
     def makes(self, value: Instruction, since: Instruction) -> set[Instruction]:
-        """The value and all that it is made from, down to this instruction."""
+        """The value and the instructions that it is computed from, as far as they stand after this one, or are loose."""
         found: set[Instruction] = set()
         stack = [value]
         while stack:

@@ -10,7 +10,7 @@ from .renewal import Unchanged, renewed
 
 
 class _InOrder(Unchanged):
-    """A computation in another order."""
+    """A copy of a computation with its instructions in the repaired order."""
 
     def __init__(self, computation: Computation, order: Order) -> None:
         self.instructions, self.root = order, computation.root

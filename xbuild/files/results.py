@@ -109,7 +109,7 @@ def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
 
 
 def umask() -> int:
-    """The rights that new files do not get; it can only be read by setting it."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -132,13 +132,13 @@ _unfinished: set[str] = set()
 
 
 def unfinished() -> list[str]:
-    """The temporary files that are being written, for who ends the process without coming back to them."""
+    """The temporary files that are being written, which are removed where the process is ended at once."""
     return [*_unfinished]
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file to write into that takes the target's place at the end; where that fails the target is as it was.
+    """A temporary file to write into, which replaces the target at the end; after a failure the target is unchanged.
 
     What is no file, such as /dev/null, keeps its place and is written to, and so is what a link points at.
     """

@@ -36,7 +36,7 @@ class TargetError(Harmless):
 
 
 class UserError(Harmless):
-    """The user's own file raised; the message is its traceback, in the user's lines alone."""
+    """The user's file raised an exception; the message is its traceback, with the user's lines alone."""
 
 
 def load(target: str) -> Program:

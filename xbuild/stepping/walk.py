@@ -15,7 +15,7 @@ from ..traces import Event, Trace
 
 @define(eq=False)
 class Walk:
-    """Where somebody stands in a trace: at an event of a device, at its time or while the device waits after it."""
+    """A place in a trace: an event of a device, at the event's time or while the device waits after it."""
 
     trace: Trace
     device: int = 0
@@ -80,5 +80,5 @@ class Walk:
 
 
 def communicates(event: Event) -> bool:
-    """Whether other devices or the host are met here."""
+    """Whether the instruction communicates with other devices or the host."""
     return acts(event.instruction)

@@ -35,7 +35,7 @@ class Spot:
 
 @frozen
 class Event:
-    """A device has done an instruction.
+    """The execution of an instruction by a device.
 
     `time` is logical: one more than that of all that had to come before, on this device and on those that it waited
     for. `since` is when it could have come to it: from there on it waited. `count` says how often the device had been

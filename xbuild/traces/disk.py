@@ -42,7 +42,7 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Release the folder."""
         if self._place is not None:
             self._place.close()
 

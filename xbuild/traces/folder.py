@@ -90,7 +90,7 @@ class Folder:
         self._note(f"{name} {size}")
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Release the folder."""
         handle, self._handle = self._handle, -1
         if handle < 0:
             return

@@ -118,7 +118,7 @@ def colours(step: int, theme: str) -> tuple[str, str]:
 
 
 def together(marks: Iterable[Mark | None]) -> Mark | None:
-    """What several boxes have, as one."""
+    """The mark of a folded box: the data of all boxes that are folded into it."""
     values = tuple(value for mark in marks if mark is not None for value in mark.values)
     return Mark(values) if values else None
 

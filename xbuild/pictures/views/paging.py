@@ -50,7 +50,7 @@ def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str], size:
 
 
 def _has_long_lines(cluster: Cluster, edges: Sequence[Edge]) -> bool:
-    """Whether lines go past so many others that no eye follows them."""
+    """Whether lines pass so many boxes that they cannot be followed."""
     if len(cluster.boxes) < 1.4 * _PAGE:
         return False
     place = {box.id: number for number, box in enumerate(cluster.boxes)}

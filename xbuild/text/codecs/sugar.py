@@ -194,7 +194,7 @@ def _parameters(body: Body, said: Said) -> Iterator[Instruction]:
 
 
 def check_alone(body: Body, calls: Computation) -> None:
-    """A computation is called by one async-start."""
+    """Refuse a computation that two async-starts call."""
     if calls in body.reader.started:
         refuse("invalid_attribute", f"calls={calls.name} is called by another async-start already; each has its own")
     body.reader.started.add(calls)

@@ -49,7 +49,7 @@ class Said:
         return shape.elements[index]
 
     def sized(self, inferred: AnyShape) -> AnyShape:
-        """Of a dimension that is set to the constant that is all of it, XLA writes the plain size for the bound."""
+        """XLA writes a dimension that is set to a constant equal to its bound as a static size, which is accepted."""
         size = self.operands[1]
         if not isinstance(inferred, Shape) or not isinstance(self.shape, Shape) or size.opcode != "constant":
             return inferred
