@@ -211,7 +211,7 @@ class Emitter:
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
-        """The lines of a called computation where it is small, communicates or is watched; else a call of its function."""
+        """The lines of a called computation if it is small, communicates or is watched; else a call of a function."""
         talks = communicates(computation)
         small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:

@@ -113,7 +113,7 @@ class Grid:
         return meeting if request.is_start else PARKED
 
     def _number_of(self, group: tuple[int, ...]) -> Hashable:
-        """A key for each distinct group: a small group itself, and a number for a large one, which is then hashed once."""
+        """A key for each distinct group: a small group itself; a number for a large one, which is hashed once."""
         if len(group) <= SMALL:
             return group
         known = self.groups.get(id(group))

@@ -206,7 +206,7 @@ class Draft:
         self.order.remove(gone)
 
     def makes(self, value: Instruction, since: Instruction) -> set[Instruction]:
-        """The value and the instructions that it is computed from, as far as they stand after this one, or are loose."""
+        """The value and the instructions that it is computed from, if they stand after this one, or are loose."""
         found: set[Instruction] = set()
         stack = [value]
         while stack:
