@@ -25,7 +25,7 @@ class _Recording(Uniformity):
     found: dict[Any, tuple[Path, Instruction, Reading]] = field(factory=dict)
 
     def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        """What is found is kept by place."""
+        """What tells an analysed call from others: the computation, its call path, the readings of its parameters."""
         return computation, way_of(path), tuple(parameters)
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:

@@ -143,7 +143,7 @@ def _has_odd(values: Array) -> bool:
 
 
 def order_by_comparator(region: Region, arrays: Arrays) -> Array:
-    """The order that a comparator leads to, whatever it says: a network on whole rows, else row by row."""
+    """The order by an arbitrary comparator: by a sorting network on whole rows, else row by row."""
     if region.lifted is not None:
         return _by_network(region.lifted, arrays)
     return _row_by_row(region.scalar, arrays)

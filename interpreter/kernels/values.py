@@ -91,7 +91,7 @@ def _short(value: Any) -> str:
 
 
 class Given:
-    """Results on their way out: no array of them is an input's, a constant's or another result's memory.
+    """Results for the caller: no array of them shares memory with an input, a constant or another result.
 
     What several devices share stays one array, and read-only.
     """

@@ -90,7 +90,7 @@ class Call:
         return PENDING if result is PENDING else self._checked(result)
 
     def _checked(self, result: Any) -> Any:
-        """The result, which must be of the declared shape, as arrays that nobody else holds."""
+        """The result as arrays of the run's own; refused where it is not of the declared shape."""
         instruction = self.request.instruction
         shape, target = instruction.shape, instruction.attributes.custom_call_target
         if not any(isinstance(leaf, Shape) for leaf in leaves(shape)):
@@ -141,7 +141,7 @@ class Callbacks:
 
 
 def _lent(value: Any) -> Any:
-    """A value for a function to read."""
+    """A read-only view of a value, for a function of the user."""
     if isinstance(value, tuple):
         return tuple(map(_lent, value))
     if isinstance(value, np.ndarray):

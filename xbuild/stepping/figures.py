@@ -98,7 +98,7 @@ def _magnitudes(told: Figures) -> Figures:
 
 
 def truth(value: Any) -> bool | None:
-    """Of one that is joined with others: whether it holds of some element."""
+    """The truth of a mask that is joined with others: whether it holds of some element."""
     if not isinstance(value, Mask):
         raise Undecided
     return value.some

@@ -79,7 +79,7 @@ class Lanes:
 
 
 def words_of_state(kind: str) -> dict[State, str]:
-    """What the marks of stops mean in lanes of a kind."""
+    """The legend of the states of stops, for lanes of this kind."""
     return {
         "cycle": {"error": "does not fit", "stopped": "root cause"}.get(kind, "in the cycle"),
         "asked": "waited for, not reached",

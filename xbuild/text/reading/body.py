@@ -129,7 +129,7 @@ class Body:
         return None
 
     def _instruction(self, name: str | None, shape: AnyShape | None) -> Instruction:
-        """From the opcode on; without a name it is an operand of another, and has no attributes."""
+        """Read an instruction from its opcode on; one without a name is an operand in place, and has no attributes."""
         reader = self.reader
         place = reader.skip()
         schema, wrapped = self._schema(place, shape)
@@ -175,7 +175,7 @@ class Body:
         return number
 
     def _operands(self) -> tuple[Instruction, ...]:
-        """Up to the closing bracket; a comma may stand before it."""
+        """Read the operands up to the closing bracket, before which a comma may stand."""
         found: list[Instruction] = []
         while not self.reader.sees(")"):
             found.append(self._operand())
@@ -266,7 +266,7 @@ class Body:
         return instruction
 
     def _made_up(self, spelling: str) -> str:
-        """A name for an operand that has none, which no other of the text has."""
+        """A fresh name for an operand that the text gives none."""
         number = 1
         while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:
             number += 1

@@ -71,7 +71,7 @@ class Scanner:
         return match
 
     def take_word(self, word: str) -> bool:
-        """Take a whole identifier, and only this one."""
+        """Take this word if it stands here as a whole identifier."""
         match = NAME.match(self.text, self.skip())
         if not match or match[0] != word:
             return False
@@ -171,7 +171,7 @@ class Scanner:
         return shape
 
     def near(self, word: str, words: Iterable[str]) -> tuple[str, ...]:
-        """A hint at one of the words, where it is near, and where faults are still told."""
+        """A hint at one of the words that is spelled similarly, while faults are reported and not only counted."""
         return () if self.is_terse else did_you_mean(word, words)
 
     @contextmanager
