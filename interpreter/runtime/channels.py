@@ -1,4 +1,4 @@
-"""Channels between devices: a wire carries values from one device to another in order, first sent first received."""
+"""Channels between devices: each carries values from one device to another in order, first sent first received."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class Grid:
             self.ready.append((receiver, (self._take(wire), None)))
 
     def _take(self, wire: Wire) -> Any:
-        """Take the next value of a wire; a wire that is idle afterwards is removed."""
+        """Take the next value of a channel; a channel that is idle afterwards is removed."""
         value = wire.values.popleft()
         if wire.is_idle:
             self.wires.pop(wire.key, None)
