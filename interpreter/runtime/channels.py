@@ -14,7 +14,7 @@ from .replica import Device
 
 
 @define(eq=False)
-class Wire:
+class ChannelState:
     """One direction of a channel: how many recvs are posted, what was sent and not yet taken.
 
     `key` is (channel, source, target).

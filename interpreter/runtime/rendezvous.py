@@ -15,7 +15,7 @@ from ..rules.tables import compute
 
 
 @define(eq=False)
-class Meeting:
+class Rendezvous:
     """One execution of a collective in one group: the members that have come with their operands, and the results.
 
     `is_named`: whether a group of the collective names these devices, and not just stands for one that none names.

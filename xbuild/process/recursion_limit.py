@@ -43,7 +43,7 @@ def _refuse_recursion(computation: Computation, instruction: Instruction, called
 
 
 @contextmanager
-def room(entries: Iterable[Computation]) -> Iterator[None]:
+def room_for_calls(entries: Iterable[Computation]) -> Iterator[None]:
     """Inside the block a walk may recurse into every call of these. Raises BuildError where calls nest too deep."""
     deepest = max(map(depth, entries), default=0)
     if deepest > DEEPEST:
