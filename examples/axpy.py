@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xbuild as xb
-from interpreter import evaluate
 
 
 @xb.computation(xb.f32[()], xb.f32[4], xb.f32[4])
@@ -13,4 +12,4 @@ def axpy(a: xb.Value, x: xb.Value, y: xb.Value) -> xb.Value:
 
 if __name__ == "__main__":
     print(axpy)
-    print(evaluate(axpy, 2.0, [1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0]))
+    print(xb.evaluate(axpy, 2.0, [1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xbuild as xb
-from interpreter import evaluate
 
 
 def _next(state: xb.Value) -> list[xb.Value]:
@@ -18,4 +17,4 @@ def fibonacci(n: xb.Value) -> xb.Value:
 
 
 if __name__ == "__main__":
-    print([int(evaluate(fibonacci, n)) for n in (0, 1, 2, 10, 50, 93)])
+    print([int(xb.evaluate(fibonacci, n)) for n in (0, 1, 2, 10, 50, 93)])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 import xbuild as xb
-from interpreter import execute
 
 ITEM = xb.TupleShape((xb.pred[()], xb.f32[2]))
 
@@ -34,7 +33,7 @@ def main() -> tuple[Any, list[Any]]:
     """The sum of three items, and the running sums that the outfeed got."""
     items = [(True, [1.0, 2.0]), (True, [10.0, 20.0]), (False, [100.0, 200.0])]
     seen: list[Any] = []
-    results = execute(program(), [[]], infeed=[items], outfeed=lambda device, item: seen.append(item))
+    results = xb.execute(program(), [[]], infeed=[items], outfeed=lambda device, item: seen.append(item))
     return results[0], seen
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import xbuild as xb
-from interpreter import execute
 
 WORKERS = 2
 WEIGHTS = xb.f32[3]
@@ -46,4 +45,6 @@ if __name__ == "__main__":
     group = program()
     print(xb.check(group))
     weights = np.zeros(3, np.float32)
-    print(execute(group, {0: [weights], 1: [weights, np.ones(3, np.float32)], 2: [weights, np.full(3, 5, np.float32)]}))
+    print(
+        xb.execute(group, {0: [weights], 1: [weights, np.ones(3, np.float32)], 2: [weights, np.full(3, 5, np.float32)]})
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import xbuild as xb
-from interpreter import execute
 
 MICRO_BATCHES = 3
 WIRE = xb.f32[2, 4]
@@ -46,4 +45,4 @@ if __name__ == "__main__":
     first = rng.standard_normal((3, 4), np.float32), rng.standard_normal((MICRO_BATCHES, 2, 3), np.float32)
     group = program()
     print(xb.check(group))
-    print(execute(group, {0: first, 1: [np.ones((4, 1), np.float32)]})[1])
+    print(xb.execute(group, {0: first, 1: [np.ones((4, 1), np.float32)]})[1])

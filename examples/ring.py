@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import xbuild as xb
-from interpreter import execute
 
 
 def ring_all_reduce(replicas: int, chunk: int = 4) -> xb.Module:
@@ -45,5 +44,5 @@ if __name__ == "__main__":
     module = program()
     print(xb.check(module))
     inputs = np.arange(4 * 16, dtype=np.float32).reshape(4, 16)
-    results = execute(module, [[row] for row in inputs])
+    results = xb.execute(module, [[row] for row in inputs])
     print(results[0], "on every replica:", all(np.array_equal(result, inputs.sum(axis=0)) for result in results))

@@ -1,4 +1,4 @@
-"""Programs at work: a plan for each computation, a coroutine for each device, a grid of them."""
+"""The interpreter: runs a program on all its devices, each a coroutine over plans of generated Python."""
 
 from . import ops as ops
 from .compiler.plan import plan_source as plan_source
@@ -14,3 +14,5 @@ from .strict import Finding as Finding
 from .strict import StrictFailure as StrictFailure
 from .strict import StrictReport as StrictReport
 from .tracing import trace as trace
+
+__distribution__ = "xbuild-hlo"  # tells this package from another project's of the same name

@@ -30,7 +30,7 @@ RUN_KINDS = frozenset({
     "limit_seconds", "limit_trips", "raised", "unregistered_target",
 })  # fmt: skip
 
-ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra"})
+ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra", "package_conflict"})
 
 TEXT_KINDS = frozenset({
     "duplicate_attribute", "duplicate_name", "duplicate_parameter", "elided_constant", "invalid_attribute",

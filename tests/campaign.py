@@ -1,4 +1,4 @@
-"""At length: random programs for several devices, whose verdict before the run must be what the run then shows.
+"""Campaign: random programs for several devices, whose verdict before the run is compared with the run.
 
 Then single ops against real XLA for as long, where jaxlib is installed: tests/oracle/campaign.py.
 """

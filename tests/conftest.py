@@ -1,4 +1,4 @@
-"""What has to be set before any test is imported."""
+"""Settings that must hold before any test is imported."""
 
 import os
 import signal

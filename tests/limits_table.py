@@ -1,4 +1,4 @@
-"""Every command on every hostile program, each in a process of its own: seconds, memory, exit code, last line.
+"""Table of limits: every command on every hostile program, with seconds, memory, exit code and last line.
 
 `python -m tests.limits_table` runs all of it; `--only check` or `--only 2^60` what has that in its name.
 """

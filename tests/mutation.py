@@ -1,4 +1,4 @@
-"""Do the cases see every fault? One small fault at a time is put into the shape rules, and a case has to fail.
+"""Mutation test of the shape rules: one small fault at a time is put into them, and a case has to fail.
 
 A mutant is a function's code with one operator, constant, condition, statement or kind of refusal changed. It is put in
 place in a forked process (so on POSIX only), and a case that fails kills it, or the clock, where it comes to no end.

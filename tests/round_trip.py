@@ -1,4 +1,4 @@
-"""Whether real XLA takes what we print of what we read for the same program: all of the corpus, run both ways."""
+"""Round trip of the corpus through the reader and the printer: real XLA gives the same results for both texts."""
 
 from __future__ import annotations
 

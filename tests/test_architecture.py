@@ -1,4 +1,4 @@
-"""The shape of the code: layers that point one way, every op in every reading, no stub, small files and functions."""
+"""Structure of the code: layers without upward imports, every op in every reading, small files and functions."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def examples() -> dict[str, doctest.DocTest]:
 
 
 EXAMPLES = examples()
-PUBLIC = {name: value for name, value in vars(xb).items() if inspect.isfunction(value) and not name.startswith("_")}
+PUBLIC = {name: getattr(xb, name) for name in xb.__all__ if inspect.isfunction(getattr(xb, name))}
 RECORDING = [name for name, value in PUBLIC.items() if value.__module__.startswith(("xbuild.ops.", "xbuild.derived."))]
 OTHERS = [name for name in PUBLIC if name not in RECORDING and name not in ("refuse", "require")]
 

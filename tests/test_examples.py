@@ -1,4 +1,4 @@
-"""Each example runs and gives what it says; the README shows what really comes."""
+"""Each example runs and gives what it says; the README shows the real output."""
 
 from __future__ import annotations
 

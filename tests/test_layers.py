@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 import interpreter
 import shape_inference
 import xbuild as xb
+from xbuild import running
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("shape_inference", "xbuild", "interpreter")
@@ -58,6 +62,10 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+def public_names(package: str) -> list[str]:
+    return (ROOT / "tests" / "data" / "public_names" / f"{package}.txt").read_text().split()
+
+
 def folder(module: str) -> str:
     """The package that a module stands in; a package itself is its own."""
     return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
@@ -87,6 +95,13 @@ def imported(module: str) -> Iterator[str]:
         yield from (name for name in names if name in MODULES)
 
 
+def reached(module: str) -> bool:
+    """Whether a module imports the interpreter by any statement, or by name."""
+    text = MODULES[module].read_text()
+    loads = "import_module" in text and re.search('"interpreter[.:]', text) is not None
+    return loads or any(name.split(".")[0] == "interpreter" for name in imported(module))
+
+
 def edges() -> Iterator[tuple[str, str]]:
     """Which folder imports which; the roots of the packages stand above their folders and give their public names."""
     for module in MODULES:
@@ -111,6 +126,26 @@ def test_folders_import_only_what_stands_below(package: str) -> None:
     assert upward == set()
 
 
+def test_one_module_of_xbuild_reaches_the_interpreter() -> None:
+    assert {module for module in MODULES if module.startswith("xbuild") and reached(module)} == REACHES_THE_INTERPRETER
+
+
+def test_the_names_of_the_interpreter_are_given_by_xbuild() -> None:
+    for name, place in running.PUBLIC.items():
+        module, _, attribute = place.partition(":")
+        found = importlib.import_module(module)
+        assert getattr(xb, name) is (getattr(found, attribute) if attribute else found)
+    given = {place.partition(":")[2] for place in running.PUBLIC.values()}
+    assert {*public_names("interpreter")} - given == {"ops"}
+    assert {*running.PUBLIC} <= {*dir(xb)} & {*xb.__all__}
+
+
+def test_the_interpreter_is_imported_at_its_first_use() -> None:
+    program = "import sys, xbuild as xb; print('interpreter' in sys.modules, xb.Limits, 'interpreter' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False <class 'interpreter.rules.limits.Limits'> True\n"
+
+
 def test_no_folder_is_large() -> None:
     counts = Counter(str(p.parent.relative_to(ROOT)).replace("/", ".") for p in MODULES.values())
     for path in (ROOT / "tests").rglob("*.py"):
@@ -133,5 +168,4 @@ def test_no_module_hides_a_public_name() -> None:
 
 @pytest.mark.parametrize("package", [xb, interpreter, shape_inference], ids=lambda p: p.__name__)
 def test_every_public_name_is_still_there(package: ModuleType) -> None:
-    names = (ROOT / "tests" / "data" / "public_names" / f"{package.__name__}.txt").read_text().split()
-    assert [name for name in names if not hasattr(package, name)] == []
+    assert [name for name in public_names(package.__name__) if not hasattr(package, name)] == []

@@ -34,6 +34,8 @@ MISTAKES = {
     "text for dimensions of a comfortable form": 'xb.transpose(x, "10")',
     "a value as an index of a list": "[x, x][x]",
     "an item that is set": "x.__setitem__(0, x)",
+    "a misspelt function": "xb.evaluat(x)",
+    "a value for a computation": "xb.plan_source(x)",
     "an attribute by position": "xb.ops.get_tuple_element(x, 0)",
 }
 

@@ -1,4 +1,7 @@
-"""Programs: build them from ops, read them, check them for deadlock, see them; `interpreter` runs them."""
+"""XLA programs: build them from ops, read them, check them for deadlock, run them, see them."""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
 from . import interrupts as interrupts
 from shape_inference import *
@@ -48,3 +51,40 @@ from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
 from . import late_binding as late_binding
+from . import running as running
+from .process import package_conflict as _package_conflict
+
+if TYPE_CHECKING:
+    from .pages import write_page as write_page
+    from .running import ArgumentError as ArgumentError
+    from .running import Limits as Limits
+    from .running import Recorder as Recorder
+    from .running import Refused as Refused
+    from .running import Report as Report
+    from .running import Stopped as Stopped
+    from .running import StrictFailure as StrictFailure
+    from .running import StrictFinding as StrictFinding
+    from .running import StrictReport as StrictReport
+    from .running import engines as engines
+    from .running import evaluate as evaluate
+    from .running import execute as execute
+    from .running import plan_source as plan_source
+    from .running import trace as trace
+    from .traces import Trace as Trace
+else:
+    _LATE = dict.fromkeys(running.PUBLIC, "xbuild.running") | {"Trace": "xbuild.traces", "write_page": "xbuild.pages"}
+
+    def __getattr__(name):
+        """A public name that is imported at its first use: from `interpreter`, by way of `running`, or from here."""
+        place = _LATE.get(name)
+        if place is None:
+            raise AttributeError(f"module 'xbuild' has no attribute {name!r}")
+        globals()[name] = getattr(_import_module(place), name)
+        return globals()[name]
+
+    def __dir__():
+        return sorted({*globals(), *_LATE})
+
+    __all__ = [name for name in __dir__() if not name.startswith("_") and name != "TYPE_CHECKING"]
+
+_package_conflict.warn_of_conflict()

@@ -10,8 +10,8 @@ from typing import Any
 import xbuild
 
 from .core import graph, showable
-from .core.forms import forms
 from .core.graph import Computation, Instruction
+from .core.hooks import forms
 from .traces import data
 
 forms.namespace = xbuild

@@ -1,15 +1,18 @@
-"""The one way from xbuild to the interpreter: values of single instructions, by the rules that run programs.
+"""The one module of xbuild that imports the interpreter, which stands above it: at the first use, and not before.
 
-The interpreter stands above this package, so it is imported when a value is first asked for, and nowhere else. A value
-is given only where every run gives the same one: not where a number is denormal (a run flushes or keeps these, as it
-is told), where the order in which a fold takes floating point numbers can be seen, or where the value is too large.
+The public names of the interpreter are given to `xbuild` and to the command line, and values of single instructions to
+the check. Such a value is given only where every run gives the same one: not where a number is denormal (a run flushes
+or keeps these, as it is told), where the order in which a fold takes floating point numbers can be seen, or where the
+value is too large.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -19,6 +22,34 @@ from shape_inference.types import leaves
 
 from .core.graph import Instruction
 from .core.op import opcodes
+from .process.package_conflict import refuse_conflict
+
+if TYPE_CHECKING:
+    from interpreter import ArgumentError as ArgumentError
+    from interpreter import Limits as Limits
+    from interpreter import Recorder as Recorder
+    from interpreter import Refused as Refused
+    from interpreter import Report as Report
+    from interpreter import Stopped as Stopped
+    from interpreter import StrictFailure as StrictFailure
+    from interpreter import StrictReport as StrictReport
+    from interpreter import engines as engines
+    from interpreter import evaluate as evaluate
+    from interpreter import execute as execute
+    from interpreter import plan_source as plan_source
+    from interpreter import trace as trace
+    from interpreter import tracing as tracing
+
+PUBLIC = {
+    name: f"interpreter:{name}"
+    for name in (
+        "ArgumentError", "Limits", "Recorder", "Refused", "Report", "Stopped", "StrictFailure", "StrictReport",
+        "evaluate", "execute", "plan_source", "trace",
+    )
+} | {"StrictFinding": "interpreter:Finding", "engines": "interpreter.engines:"}  # fmt: skip
+"""The names that `xbuild` gives: the module that has it, and its name there; a module itself has none."""
+
+_INTERNAL = {"rule_tables": "interpreter.rules.tables:", "tracing": "interpreter.tracing:"}
 
 Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
 Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
@@ -30,6 +61,25 @@ _SUMS = opcodes(lambda op: op.elements == "mixed" and op.denormals == "flushed")
 _MANY_STEPS = _SUMS - {"dot"}  # a dot is one product of matrices, which is fast
 _SAFE = 2.0**-40  # from here on no sum of a few products of floating point numbers is denormal
 _MOVES = opcodes(lambda op: bool(op.moves)) | {"bitcast_convert", "constant"}
+
+
+def __getattr__(name: str) -> Any:
+    """What the interpreter has by this name, imported now and kept."""
+    place = PUBLIC.get(name) or _INTERNAL.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse_conflict()
+    module, _, attribute = place.partition(":")
+    found = import_module(module)
+    globals()[name] = getattr(found, attribute) if attribute else found
+    return globals()[name]
+
+
+@cache
+def _single() -> Any:
+    """The part of the interpreter that evaluates single instructions."""
+    refuse_conflict()
+    return import_module("interpreter.runtime.single")
 
 
 @frozen(eq=False)
@@ -53,9 +103,7 @@ class Evaluator:
     def is_pure(self, instruction: Instruction) -> bool:
         """Whether the value is a function of the operands' values, and of the device."""
         if instruction not in self._pure:
-            from interpreter.runtime.single import is_pure
-
-            self._pure[instruction] = is_pure(instruction)
+            self._pure[instruction] = _single().is_pure(instruction)
         return self._pure[instruction]
 
     def value(self, instruction: Instruction, operands: Sequence[Value], ids: tuple[int, int]) -> Value | None:
@@ -77,13 +125,11 @@ class Evaluator:
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
     ) -> Mapping[int, Any] | None:
         """What each member of a group gets of a collective."""
-        from interpreter.runtime.single import met
-
         operands = [value for values in brought.values() for value in values]
         if sum(np.size(value) for value in operands) > LARGEST_MET:
             return None
         ways = (False, True) if start.called else (False,)
-        found: list[Any] = [_tried(met, start, group, is_named, brought, sequential=way) for way in ways]
+        found: list[Any] = [_tried(_single().met, start, group, is_named, brought, sequential=way) for way in ways]
         if any(each is None for each in found) or _has_denormals(operands) or not _is_safe(operands):
             return None
         alike = all(_same(found[0][member], each[member]) for each in found for member in group)
@@ -92,16 +138,12 @@ class Evaluator:
 
 def result_shape(start: Instruction) -> AnyShape:
     """What a collective gives in the end, of one that is started by its done."""
-    from interpreter.runtime.single import result_shape
-
-    return result_shape(start)  # type: ignore[no-any-return]
+    return _single().result_shape(start)  # type: ignore[no-any-return]
 
 
 def as_in_a_run() -> AbstractContextManager[Any]:
     """Inside, floating point is as it is in a run."""
-    from interpreter.runtime.single import quietly
-
-    return quietly()
+    return _single().quietly()  # type: ignore[no-any-return]
 
 
 def same(a: Value, b: Value) -> bool:
@@ -117,8 +159,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _prepared(instruction: Instruction) -> _Prepared:
     """The rule, and where the order of a fold may be seen that of a sequential run; none of what is too large."""
-    from interpreter.runtime.single import folds_floats, rule_of
-
+    rule_of, folds_floats = _single().rule_of, _single().folds_floats
     rule, shape = rule_of(instruction) if _fits(instruction) else None, instruction.shape
     if rule is None or not isinstance(shape, Shape):
         return _Prepared(() if rule is None else (rule,), False, None, ())
@@ -133,9 +174,7 @@ def _is_counted(instruction: Instruction) -> bool:
 
 
 def _who(replica: int, partition: int) -> Any:
-    from interpreter.runtime.single import Who
-
-    return Who(np.uint32(replica), np.uint32(partition))
+    return _single().Who(np.uint32(replica), np.uint32(partition))
 
 
 def _fits(instruction: Instruction) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import xbuild as xb
-from interpreter import Stopped, execute
 
 
 def program(replicas: int = 4) -> xb.Module:
@@ -29,8 +28,8 @@ def main() -> str:
     weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
     counts = (8, 8, 0, 8)
     try:
-        execute(program(), [[weights, gradient, np.int32(count)] for count in counts])
-    except Stopped as stopped:
+        xb.execute(program(), [[weights, gradient, np.int32(count)] for count in counts])
+    except xb.Stopped as stopped:
         return str(stopped)
     return "it ran"
 

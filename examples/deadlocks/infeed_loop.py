@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import xbuild as xb
-from interpreter import Stopped, execute
 
 ITEM = xb.TupleShape((xb.pred[()], xb.f32[2]))
 
@@ -31,8 +30,8 @@ def main() -> str:
     """The report of a run in which replica 1 gets one item of two."""
     items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
     try:
-        execute(program(), [[], []], infeed=[items, items[:1]])
-    except Stopped as stopped:
+        xb.execute(program(), [[], []], infeed=[items, items[:1]])
+    except xb.Stopped as stopped:
         return str(stopped)
     return "it ran"
 

@@ -9,7 +9,6 @@ import numpy as np
 
 import xbuild as xb
 from examples.digits import data, model
-from interpreter import evaluate, execute
 
 
 class Progress(NamedTuple):
@@ -34,7 +33,7 @@ def train(replicas: int, epochs: int, dtype: xb.PrimitiveType = xb.f32) -> Itera
     velocities = [np.zeros_like(p) for p in parameters]
     for number in range(1, epochs + 1):
         shares = data.epoch(digits, replicas, seed=number)
-        results = execute(module, [[*parameters, *velocities, *share] for share in shares])
+        results = xb.execute(module, [[*parameters, *velocities, *share] for share in shares])
         *state, loss = results[0]
         parameters, velocities = list(state[:4]), list(state[4:])
         yield Progress(number, float(loss), accuracy(parameters, held_back, dtype), parameters)
@@ -42,5 +41,5 @@ def train(replicas: int, epochs: int, dtype: xb.PrimitiveType = xb.f32) -> Itera
 
 def accuracy(parameters: list[np.ndarray[Any, Any]], digits: data.Digits, dtype: xb.PrimitiveType = xb.f32) -> float:
     """The share of the digits whose largest logit is their label."""
-    scores = evaluate(model.predict(len(digits.images), dtype), *parameters, digits.images)
+    scores = xb.evaluate(model.predict(len(digits.images), dtype), *parameters, digits.images)
     return float(np.mean(scores.argmax(axis=1) == digits.labels.argmax(axis=1)))

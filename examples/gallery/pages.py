@@ -17,16 +17,13 @@ from examples.deadlocks import pipeline as crossed_pipeline
 from examples.deadlocks import ring as sending_ring
 from examples.digits import refusal
 from examples.gallery import programs
-from interpreter import trace
-from xbuild.pages import write_page
-from xbuild.traces import Trace
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pages"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1500,940")
 
 
-def _random(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool) -> Trace:
+def _random(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool) -> xb.Trace:
     """A run on normal numbers."""
     generator = np.random.default_rng(seed)
     modules = [program] * program.num_devices if isinstance(program, xb.Module) else list(program.modules.values())
@@ -34,33 +31,33 @@ def _random(program: xb.Module | xb.ModuleGroup, seed: int = 0, **options: bool)
         [np.asarray(generator.standard_normal(p.shape.dims), p.shape.dtype.dtype) for p in module.entry.parameters]
         for module in modules
     ]
-    return trace(program, inputs, origins=True, **options)
+    return xb.trace(program, inputs, origins=True, **options)
 
 
-def _ring() -> Trace:
+def _ring() -> xb.Trace:
     rows = np.arange(64, dtype=np.float32).reshape(4, -1)
-    return trace(ring.ring_all_reduce(4), [[row] for row in rows], origins=True)
+    return xb.trace(ring.ring_all_reduce(4), [[row] for row in rows], origins=True)
 
 
-def _stuck(program: xb.Module | xb.ModuleGroup) -> Trace:
+def _stuck(program: xb.Module | xb.ModuleGroup) -> xb.Trace:
     """A program that the check refuses, up to where it is stuck."""
     return _random(program, check=False)
 
 
-def _parted() -> Trace:
+def _parted() -> xb.Trace:
     """Replica 2 has no examples, and ends without the gradients' all-reduce."""
     weights, gradient = np.zeros(3, np.float32), np.ones(3, np.float32)
     given = [[weights, gradient, np.int32(examples)] for examples in (8, 8, 0, 8)]
-    return trace(data_parallel.program(), given, origins=True)
+    return xb.trace(data_parallel.program(), given, origins=True)
 
 
-def _starved() -> Trace:
+def _starved() -> xb.Trace:
     """Replica 1 gets one item of two."""
     items = [(True, [1.0, 2.0]), (False, [10.0, 20.0])]
-    return trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
+    return xb.trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
 
 
-PAGES: dict[str, tuple[Callable[[], Trace], str | None]] = {
+PAGES: dict[str, tuple[Callable[[], xb.Trace], str | None]] = {
     "ring": (_ring, "at=add.26&device=1&index=2"),
     "pipeline": (lambda: _random(pipeline.program()), "step=8"),
     "digits_step": (lambda: _random(refusal.train_step(4)), "at=all-reduce.55&device=2"),
@@ -78,7 +75,7 @@ def write_pages() -> int:
     """Write every page, and a picture of it where that can be taken; how many pages there are."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, (run, place) in PAGES.items():
-        path = write_page(run(), FOLDER / f"{name}.html")
+        path = xb.write_page(run(), FOLDER / f"{name}.html")
         if place is not None:
             _take(path, place, FOLDER.parent / "pictures" / f"page_{name}.png")
     return len(PAGES)

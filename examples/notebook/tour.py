@@ -7,7 +7,6 @@
 import numpy as np
 
 import xbuild as xb
-from interpreter import execute, trace
 
 # %% [markdown]
 # ## Build
@@ -58,7 +57,7 @@ print(verdict)
 
 # %%
 inputs = [[np.arange(4, dtype=np.float32), np.full(4, 1.0 + device, np.float32)] for device in range(2)]
-results = execute(module, inputs)
+results = xb.execute(module, inputs)
 print(results[0])
 
 # %% [markdown]
@@ -74,10 +73,10 @@ xb.viz(share)
 # `all-reduce`: what it was computed from lights up, on both devices.
 
 # %%
-trace(module, inputs, origins=True)
+xb.trace(module, inputs, origins=True)
 
 # %% [markdown]
 # The same page of a program that is stuck, here the one that was refused: who waits for whom, and why.
 
 # %%
-trace(xb.Module("lonely", lonely, num_replicas=2), [[np.ones(4, np.float32)]] * 2, check=False)
+xb.trace(xb.Module("lonely", lonely, num_replicas=2), [[np.ones(4, np.float32)]] * 2, check=False)

@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
+import xbuild as xb
 from examples.extras import wanted
 from examples.two_processes.model import PROCESSES, inputs, program
-from interpreter import execute
 
 with wanted("xla"):
     import jax  # noqa: F401  (of the processes; asked for here, where it can be told)
@@ -57,7 +57,7 @@ def run() -> dict[int, list[float]]:
 
 def main() -> None:
     results = run()
-    expected = execute(program(), inputs())
+    expected = xb.execute(program(), inputs())
     for replica, row in sorted(results.items()):
         close = np.allclose(np.float32(row), expected[replica], rtol=1e-6)
         print(f"replica {replica}: {row}  {'equals the interpreter' if close else f'differs: {expected[replica]}'}")

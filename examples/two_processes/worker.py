@@ -7,8 +7,8 @@ import sys
 
 import jax
 
+import xbuild as xb
 from examples.two_processes.model import DEVICES_EACH, PROCESSES, inputs, program
-from interpreter.engines import execute_here
 
 
 def main(address: str, process: int) -> dict[int, list[float]]:
@@ -22,7 +22,7 @@ def main(address: str, process: int) -> dict[int, list[float]]:
     )
     mine = {replica: row for replica, row in inputs().items() if replica // DEVICES_EACH == process}
     try:
-        return {replica: result.tolist() for replica, result in execute_here(program(), mine).items()}
+        return {replica: result.tolist() for replica, result in xb.engines.execute_here(program(), mine).items()}
     finally:
         jax.distributed.shutdown()
 

@@ -1,1 +1,1 @@
-"""From a computation to the Python function that runs it: facts about it, lines of source, and the compiled plan."""
+"""The compiler: turns a computation into Python source and the function that it defines, its plan."""

@@ -1,4 +1,4 @@
-"""Blocks of a plan that all devices would compute alike: the first to come computes, the others take its values."""
+"""Blocks of a plan whose values are equal on all devices: the first device computes them, the others take them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FREE = opcodes(lambda op: op.is_view)
 
 
 def is_costly(instruction: Instruction) -> bool:
-    """Whether computing it takes longer than asking for it: it calls others, or moves kilobytes."""
+    """Whether computing an instruction takes longer than taking its value: it calls something, or moves kilobytes."""
     if instruction.opcode in _FREE:
         return False
     sizes = [instruction.shape.bytes, *(o.shape.bytes for o in instruction.operands if isinstance(o.shape, Shape))]

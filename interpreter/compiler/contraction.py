@@ -1,6 +1,6 @@
-"""Sums with a product that XLA:CPU does not round before: where such a sum is only compared, the rounding can decide.
+"""Fused multiply-add: sums whose product XLA:CPU does not round, computed likewise where the sum is only compared.
 
-LLVM contracts a product and a sum of one kernel into one fused operation where nothing else in the kernel uses the
+LLVM contracts a product and a sum of a kernel into one fused operation where nothing else in the kernel uses the
 product. Of a loop that goes on while any |a·b - 1| is not below half an ulp, that makes an end: a·b that is rounded may
 be one ulp below 1 for ever.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from shape_inference import Shape
 from shape_inference.types import f32, f64
 from xbuild.core.graph import Computation, Instruction
-from xbuild.properties.effects import remembered
+from xbuild.core.memos import remembered
 
 from ..kernels.functions import lost_by_product
 

@@ -1,4 +1,4 @@
-"""Operands of one bound that have not the same size at run time: what is cut to the smallest, and what is padded."""
+"""Operands with dynamic dimensions, whose sizes differ at run time: they are cut to the smallest, or padded."""
 
 from __future__ import annotations
 

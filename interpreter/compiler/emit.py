@@ -1,4 +1,4 @@
-"""The walk that turns a computation into lines of Python: one local variable an instruction, tuples dissolved."""
+"""Code generation: a computation becomes lines of Python, with a local variable for each array of an instruction."""
 
 from __future__ import annotations
 
@@ -42,9 +42,16 @@ WAY_OUT = ("what communicates, or is watched, is written out at each of its call
 
 @frozen
 class Options:
-    """How a plan is made: reporting each value; marking what it comes to; on whole arrays; every fold one element
-    after the other; in these orders; with these places computed once for all devices; each value checked for what it
-    lost; denormal numbers flushed by array operations.
+    """How a plan is compiled.
+
+    `observed`: the plan reports each instruction with its value.
+    `marked`: the plan reports the instructions that it has done, without values.
+    `lifted`: the computation is one of scalars, and is compiled for whole arrays.
+    `sequential`: every fold takes one element after the other, in order.
+    `orders`: these computations run in these orders, others as they were recorded.
+    `shared`: one device computes these places for all.
+    `strict`: each value is checked for what was clamped, dropped, out of range or undefined.
+    `flushed`: denormal numbers are flushed by array operations, not by the processor's mode.
     """
 
     observed: bool = False
@@ -58,7 +65,7 @@ class Options:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody wants to know of each instruction."""
+        """Whether each instruction is reported, with or without its value."""
         return self.observed or self.marked
 
 
@@ -79,7 +86,7 @@ class Emitter:
     _called: dict[Any, str] = field(factory=dict)
 
     def bind(self, prefix: str, value: Any) -> str:
-        """A global name of the plan for an object; every name is a number of ours, never text of an input."""
+        """A global name of the plan for an object, made of a prefix and a number, and never of text of the program."""
         if id(value) not in self._bound:
             self._bound[id(value)] = name = f"{prefix}{len(self.names)}"
             self.names[name] = value
@@ -110,7 +117,7 @@ class Emitter:
             self.lines.add(f"{', '.join(left)} = {', '.join(right)}", path)
 
     def evaluated(self, shape: AnyShape, expression: str, path: Path) -> Expr:
-        """Fresh variables that take apart what an expression gives."""
+        """Fresh variables, one for each leaf of the shape, and the line that assigns them from an expression."""
         names = self.variables(shape)
         self.lines.add(f"{target(names)} = {expression}", path)
         return names
@@ -183,13 +190,13 @@ class Emitter:
             self.lines.add(f"device.see({self.bind('i', path)}, {spell(seen)})", path)
 
     def mark(self, path: Path) -> None:
-        """The device has done the instruction of this path, if somebody wants to know that alone."""
+        """Mark the instruction at this path as done, in a plan that is watched without values."""
         if self.options.marked and not self.is_unmarked:
             self.lines.add(MARK, path)
 
     @contextmanager
     def unmarked(self) -> Iterator[None]:
-        """What stands inside, only one device does; all mark it after."""
+        """Lines inside the block run on one device alone and mark nothing; all devices mark them afterwards."""
         self.is_unmarked = True
         yield
         self.is_unmarked = False
@@ -204,7 +211,7 @@ class Emitter:
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
-        """The computation in place where it is small, communicates or is observed; else a call of its own function."""
+        """The lines of a called computation if it is small, communicates or is watched; else a call of a function."""
         talks = communicates(computation)
         small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:

@@ -1,4 +1,4 @@
-"""What stands for a value in a plan: the text of a leaf, or a tuple of these; and how it is written as Python."""
+"""Expressions of a plan: a value is the text of a leaf, or a tuple of these, and can be written as Python."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What a compilation must know of a computation before it writes it: effects, live instructions, size."""
+"""Analyses of a computation before code generation: effects, live instructions, size when written out."""
 
 from __future__ import annotations
 
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect, remembered
+from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect
 
 __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
 
@@ -18,7 +19,7 @@ def acts(instruction: Instruction) -> bool:
 
 @remembered
 def asks_grid(computation: Computation) -> bool:
-    """Whether a run of it may have to wait for an answer."""
+    """Whether a run of a computation may have to wait for an answer of the grid."""
     return any(map(acts, computation.instructions))
 
 
@@ -29,13 +30,13 @@ OF_DEVICE = opcodes(lambda op: op.depends_on in ("device", "random_state"))
 
 @remembered
 def asks_device(computation: Computation) -> bool:
-    """Whether it asks for what each device has of its own: its numbers, its random numbers."""
+    """Whether a computation uses what differs by device: its ids and its random numbers."""
     return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
 
 
 @remembered
 def steps_state(computation: Computation) -> bool:
-    """Whether a run of it moves the random state of the device, used or not."""
+    """Whether a run of a computation advances the random state of the device, whether its value is used or not."""
     return any(map(_steps_state, computation.instructions))
 
 
@@ -52,13 +53,13 @@ def _has_effect(instruction: Instruction) -> bool:
 
 @remembered
 def has_effects(computation: Computation) -> bool:
-    """Whether a run of it does something that others, or the host, can see."""
+    """Whether a run of a computation has an effect that other devices or the host can observe."""
     return any(map(_has_effect, computation.instructions))
 
 
 @remembered
 def weight(computation: Computation) -> int:
-    """How many instructions it is with all that it calls written out, up to a million."""
+    """The number of instructions of a computation with every call inlined, up to a million."""
     inner = sum(weight(called) for i in computation.instructions for called in i.called)
     return min(len(computation.instructions) + inner, 1_000_000)
 
@@ -87,7 +88,7 @@ _VIEWS = opcodes(lambda op: op.is_view and op.half == "none")
 
 @remembered
 def largest(computation: Computation) -> Instruction:
-    """Of all that it runs, the instruction whose value takes the most memory; views take none of their own."""
+    """The instruction whose value takes the most memory, callees included; a view takes none."""
     candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
     return max([computation.root, *candidates], key=lambda i: i.shape.bytes)
 
@@ -98,6 +99,6 @@ MOST_BYTES = 2**63 - 1
 
 @remembered
 def vastest(computation: Computation) -> Instruction:
-    """Of all that it runs, the instruction with most bytes, views too."""
+    """The instruction whose value has the most bytes, callees and views included."""
     every = (i for called in computation.reachable() for i in called.instructions)
     return max(every, key=lambda i: i.shape.bytes)

@@ -1,4 +1,4 @@
-"""Marks: a plan that is watched for what it comes to, not for values, tells of a stretch of instructions at once."""
+"""Marks: a plan that is watched without values reports stretches of instructions, each by one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A computation compiled once into Python source: a plain function, or a generator where it communicates."""
+"""Plans: a computation is compiled once into a Python function, or into a generator where it communicates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.core.graph import Computation
+from xbuild.core.memos import memo
 from xbuild.process.recursion_limit import room_for_calls
 from xbuild.properties.sites import reached
 
@@ -48,11 +49,8 @@ class Plan:
 
 def plan_of(computation: Computation, options: Options | None = None) -> Plan:
     """The plan of a computation, made at the first call and kept with it."""
-    options = options or Options()
-    plans = vars(computation).setdefault("_plans", {})
-    if options not in plans:
-        plans[options] = _compile(computation, options)
-    return plans[options]  # type: ignore[no-any-return]
+    chosen = options or Options()
+    return memo(computation, "plans", chosen, lambda: _compile(computation, chosen))
 
 
 @region.compiled.supply

@@ -1,4 +1,4 @@
-"""What a plan yields where an op needs another device or the host."""
+"""Requests: what a plan yields for an op that needs another device or the host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Request:
 
     @property
     def is_start(self) -> bool:
-        """Whether it goes on at once, and its done waits."""
+        """Whether the device goes on at once, and waits at the done."""
         return self.collective is not self.instruction or self.instruction.opcode != base_of(self.instruction)
 
     @property

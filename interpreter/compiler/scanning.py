@@ -1,4 +1,4 @@
-"""Scans: a running fold where the body is one known op, else a loop that keeps what each trip gives."""
+"""Code of scans: a cumulative NumPy operation where the body is one known op, else a loop that stacks the outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the same on every device is computed once: where that is so, and where it is kept until all have it."""
+"""Values that are equal on all devices: the analysis that finds them, and the pool that keeps them until all have."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_PLACES = 1_000_000
 
 @define(eq=False)
 class _Recording(Replication):
-    """The walk, with what it finds at each place."""
+    """The analysis of replication, which records its result for each instruction and call path."""
 
     found: dict[Any, tuple[Path, Instruction, Reading]] = field(factory=dict)
 
     def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        """What is found is kept by place."""
+        """What tells an analysed call from others: the computation, its call path, the readings of its parameters."""
         return computation, way_of(path), tuple(parameters)
 
     def _read(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:

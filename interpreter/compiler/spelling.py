@@ -1,4 +1,4 @@
-"""The ops that a plan spells as Python operators or as bare functions, where NumPy's own arithmetic is XLA's."""
+"""Ops that a plan writes as Python operators or NumPy functions, where NumPy's arithmetic equals XLA's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom calls by their targets: functions that users have registered, then those that stand here."""
+"""Custom calls: the function of each target, registered by the user or built in, and the refusal of other targets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from shape_inference import XbuildError
 from xbuild.core.callbacks import CALLBACKS
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import remembered
 
 from ..compiler.facts import asks_grid, live
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)

@@ -1,4 +1,4 @@
-"""Targets between dynamic and static dimensions: an array is cut to sizes, or padded to its bounds with zeros."""
+"""Custom calls that convert between dynamic and static dimensions, by cutting an array or by padding it with zeros."""
 
 from __future__ import annotations
 

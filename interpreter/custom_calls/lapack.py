@@ -1,4 +1,4 @@
-"""LAPACK's targets, as JAX calls them, with NumPy: each takes stacks of matrices, and gives what LAPACK leaves."""
+"""Custom calls of LAPACK as JAX makes them, computed by NumPy: stacks of matrices in, LAPACK's output arrays out."""
 
 from __future__ import annotations
 

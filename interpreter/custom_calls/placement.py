@@ -1,4 +1,4 @@
-"""Targets that place or partition values: on devices that hold them whole, the operands themselves."""
+"""Custom calls that annotate placement or partitioning: they return their operands, which each device holds whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LAPACK's targets that reduce a matrix by Householder reflections, 1 - factor * v v^H, with NumPy."""
+"""Custom calls of LAPACK that reduce a matrix by Householder reflections, 1 - factor * v v^H, computed by NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LAPACK's target for Schur decompositions, with SciPy, which comes with JAX."""
+"""The custom call of LAPACK for Schur decompositions, computed by SciPy, which JAX brings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The target for products of a sparse matrix, kept row by row."""
+"""The custom call for products of a sparse matrix in compressed row format."""
 
 from __future__ import annotations
 

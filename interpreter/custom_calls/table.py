@@ -1,4 +1,4 @@
-"""The table of the targets that are known without being registered."""
+"""The table of built-in custom call targets, and readers of their backend_config."""
 
 from __future__ import annotations
 

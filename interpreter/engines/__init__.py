@@ -1,4 +1,4 @@
-"""Programs on other engines than this interpreter, and how their results compare."""
+"""Runs of programs on real XLA, and comparison of the results with the interpreter's."""
 
 from .comparison import Compared as Compared
 from .comparison import compare as compare

@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def bound_memory(most: str | None) -> None:
-    """From here on this process takes at most so many bytes more than XLA's own; only where the system counts them."""
+    """Limit the data of this process to so many bytes beyond what it holds; only where the system counts them."""
     held = held_bytes()
     if not most or held is None:
         return
@@ -53,7 +53,7 @@ def _answer(answers: IO[bytes], answer: Any) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """A program that never ends must not outlive who asked for it."""
+    """End this process when its parent has ended, also in a program that never returns."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""One program on two engines: each output of each device, how far apart it is, and where first."""
+"""Comparison of a program's outputs on two engines: how far each output of each device differs, and where first."""
 
 from __future__ import annotations
 

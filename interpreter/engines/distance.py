@@ -1,4 +1,4 @@
-"""How far apart two arrays are: in units in the last place, and within a tolerance that each element type states."""
+"""Distance of two arrays in units in the last place, and the tolerance of each element type."""
 
 from __future__ import annotations
 

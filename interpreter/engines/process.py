@@ -1,4 +1,4 @@
-"""Programs in a child process, which real XLA may end: a refusal, a death and an endless run are told apart."""
+"""Runs of XLA in a child process: a refusal, the death of the process and a run past its time are distinguished."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_BYTES = "XBUILD_MOST_BYTES"
 
 @frozen
 class Failure:
-    """What came instead of results: `kind` is refused, died or late."""
+    """The outcome of a job without results: `kind` is refused, died or late."""
 
     kind: str
     message: str
@@ -82,7 +82,7 @@ class Child:
         try:
             while True:
                 self._answers.put(pickle.load(self.process.stdout))  # type: ignore[arg-type]
-        except Exception:  # it has died, perhaps within an answer
+        except Exception:  # it has died, perhaps within an answer, or what it sends is no pickle
             self._answers.put(None)
 
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
@@ -91,15 +91,15 @@ class Child:
         The seconds begin when the child has started.
         """
         try:
-            answer = self._asked(job, seconds) if self._has_started() else None
+            answer: Any = self._asked(job, seconds) if self._has_started() else None
         except queue.Empty:
             self.stop()
             return Failure("late", f"no answer within {seconds:g} s")
         except BaseException:
             self.stop()
             raise
-        if answer is None:
-            return self._death()
+        if not _is_answer(answer):
+            return self._death(5 if answer is None else 0)
         return Failure("refused", answer) if isinstance(answer, str) else [answer[each] for each in sorted(answer)]
 
     def _has_started(self) -> bool:
@@ -131,11 +131,15 @@ class Child:
         except BaseException as error:
             self._answers.put(error)
 
-    def _death(self) -> Failure:
+    def _death(self, seconds: float) -> Failure:
+        """Why there is no answer; the process is given so many seconds to end by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
+            self.process.wait(seconds)
         status = self.process.poll()
-        message = f"the process died with {_status(status)}" if status is not None else "the process does not start"
+        if status is not None:
+            message = f"the process died with {_status(status)}"
+        else:
+            message = "the process sent something that is no answer" if self._is_ready else "the process does not start"
         last = self._last_words()
         self.stop()
         return Failure("died", "\n  ".join([message, *last]))
@@ -158,6 +162,13 @@ class Child:
             with contextlib.suppress(OSError):  # what was not sent cannot be flushed
                 if pipe:
                     pipe.close()
+
+
+def _is_answer(answer: Any) -> bool:
+    """Whether it is what the child sends for a job: the text of a refusal, or a list of leaves for each device."""
+    if isinstance(answer, dict):
+        return all(isinstance(device, int) and isinstance(leaves, list) for device, leaves in answer.items())
+    return isinstance(answer, str)
 
 
 def _status(code: int) -> str:

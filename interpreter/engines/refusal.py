@@ -1,4 +1,4 @@
-"""What real XLA cannot run, told with the reason before it is started: some of it would hang, or end the process."""
+"""Refusal of programs that real XLA cannot run, before it is started: some would hang, or end the process."""
 
 from __future__ import annotations
 

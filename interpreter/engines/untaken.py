@@ -1,4 +1,4 @@
-"""Custom calls that XLA does not have, where a run may not come to them: stand-ins, which fail when they are to run."""
+"""Stand-ins for custom calls that XLA lacks and a run may not come to; a stand-in fails when it is executed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def with_stand_ins(module: Module, calls: Iterable[Instruction]) -> Module:
 
 
 def reached(failure: Failure, calls: list[Instruction]) -> str | None:
-    """What is said where the run came to one of the stand-ins; None where it failed for another reason."""
+    """The refusal of the custom call whose stand-in the run executed; None where it failed for another reason."""
     if not calls or _MISCOUNTED not in failure.message:
         return None
     told = [

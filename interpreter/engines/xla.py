@@ -1,4 +1,4 @@
-"""Programs on real XLA: compiled by jaxlib and run on the devices that JAX has, or that it is made to have."""
+"""Runs of programs on real XLA: compiled by jaxlib, on as many CPU devices as the program wants, or on JAX's others."""
 
 from __future__ import annotations
 

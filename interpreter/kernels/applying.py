@@ -1,4 +1,4 @@
-"""A scalar computation at every place of whole arrays: lifted where it can be, else one place after the other."""
+"""A scalar computation applied to every element of arrays: on whole arrays where possible, else element by element."""
 
 from __future__ import annotations
 

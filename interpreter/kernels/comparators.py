@@ -1,4 +1,4 @@
-"""Comparators that say an order by keys: `f(a) < f(b)`, or where these are equal `g(a) < g(b)`, and so on."""
+"""Recognition of comparators that compare by keys: `f(a) < f(b)`, where these are equal `g(a) < g(b)`, and so on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from xbuild.core.graph import Computation, Instruction
+from xbuild.core.memos import remembered
 
 from ..rules.region import is_elementwise
 
@@ -29,12 +30,10 @@ class Key:
         return self.of.root.opcode == "parameter"
 
 
+@remembered
 def keys_of(comparator: Computation) -> tuple[Key, ...] | None:
     """The keys that a comparator compares one after the other; None where it is another kind of function."""
-    known = vars(comparator)
-    if "_keys" not in known:
-        known["_keys"] = _keys(comparator, comparator.root)
-    return known["_keys"]  # type: ignore[no-any-return]
+    return _keys(comparator, comparator.root)
 
 
 def _keys(comparator: Computation, test: Instruction) -> tuple[Key, ...] | None:

@@ -1,4 +1,4 @@
-"""Convolutions: tiles of windows laid out as matrices and multiplied, or, where that is thin, offset by offset."""
+"""Convolutions: windows are laid out as matrices and multiplied, or summed offset by offset where these are thin."""
 
 from __future__ import annotations
 

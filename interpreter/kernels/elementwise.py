@@ -1,4 +1,4 @@
-"""Ops that act on each element alone: for each, the function of NumPy or of this package, by kind of type."""
+"""Table of elementwise ops: for each op and kind of element type the function of NumPy or of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Denormal numbers made zeros by array operations around each op, where the processor has no known mode for it."""
+"""Flushing of denormal numbers by array operations around each op, where the processor's mode cannot be set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a scalar computation is applied to many values: as a ufunc, lifted to whole arrays, or element by element."""
+"""Folds of arrays by a scalar computation: by a ufunc, on whole arrays, or element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of real and complex numbers that NumPy lacks, or has otherwise than XLA."""
+"""Functions of real and complex numbers that NumPy lacks, or computes differently from XLA."""
 
 from __future__ import annotations
 

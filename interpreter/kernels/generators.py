@@ -1,4 +1,4 @@
-"""The generators of random bits that count and encipher, ThreeFry 2x32 and Philox 4x32: words, and the next state."""
+"""Counter-based generators of random bits, ThreeFry 2x32 and Philox 4x32: the words, and the next state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index vectors of gather and scatter as numbers: where each slice starts, in each dimension that it does not cover."""
+"""Index vectors of gather and scatter: the start of each slice in each dimension, clamped, as a flat number."""
 
 from __future__ import annotations
 

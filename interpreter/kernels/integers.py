@@ -1,4 +1,4 @@
-"""Integer arithmetic as XLA has it: wrapping, towards zero, every shift and every division defined."""
+"""Integer arithmetic of XLA: it wraps, quotients are rounded towards zero, every shift and division is defined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of native arrays lifted to every element type: small types are widened, computed with, and rounded once."""
+"""Extension of functions on native arrays to every element type: small types are widened, and rounded once."""
 
 from __future__ import annotations
 

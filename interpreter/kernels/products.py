@@ -1,4 +1,4 @@
-"""The types in which sums of products are computed, how they become the result's, and matrix products on any thread."""
+"""Sums of products: the type in which they are computed, the rounding to the result's type, and matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products group by group: which slices of the operands belong to a run, and which slice of the result it fills."""
+"""Ragged dot: the slices of the operands that belong to each group, and the slice of the result that it fills."""
 
 from __future__ import annotations
 

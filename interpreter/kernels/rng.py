@@ -1,4 +1,4 @@
-"""What a device draws from: a generator of numbers, and a state of 128 bits, both made of the seed of the run."""
+"""Random numbers of a device: a generator and a state of 128 bits, both derived from the seed of the run."""
 
 from __future__ import annotations
 

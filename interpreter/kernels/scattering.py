@@ -1,4 +1,4 @@
-"""Updates combined into arrays in place, at rows that are listed: those of one row meet in the order of the list."""
+"""Scatter of rows in place: updates of one row are combined in the order in which they are listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds of sliding windows: one dimension after the other where the computation is known, else offset by offset."""
+"""Folds of sliding windows: dimension by dimension where the computation is a known op, else offset by offset."""
 
 from __future__ import annotations
 

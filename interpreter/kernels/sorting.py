@@ -1,4 +1,4 @@
-"""Whole rows put in order: by keys, made integers once and sorted by NumPy, or by any comparator at all."""
+"""Sorting of rows: by keys, converted to integers and sorted by NumPy, or by an arbitrary comparator."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _has_odd(values: Array) -> bool:
 
 
 def order_by_comparator(region: Region, arrays: Arrays) -> Array:
-    """The order that a comparator leads to, whatever it says: a network on whole rows, else row by row."""
+    """The order by an arbitrary comparator: by a sorting network on whole rows, else row by row."""
     if region.lifted is not None:
         return _by_network(region.lifted, arrays)
     return _row_by_row(region.scalar, arrays)

@@ -1,4 +1,4 @@
-"""Values at the border: arguments read into arrays of the declared shape, results given out as the caller's own."""
+"""Conversion of arguments into arrays of the declared shapes, and of results into arrays that the caller owns."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _short(value: Any) -> str:
 
 
 class Given:
-    """Results on their way out: no array of them is an input's, a constant's or another result's memory.
+    """Results for the caller: no array of them shares memory with an input, a constant or another result.
 
     What several devices share stays one array, and read-only.
     """

@@ -1,4 +1,4 @@
-"""Where the elements of a sliding window lie: by slices for each offset in it, and by numbers for each place of it."""
+"""Elements of sliding windows: as slices for each offset in the window, or as element numbers for each place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops in two halves: a collective is started by a request and finished by one; all else is computed at its start."""
+"""Asynchronous ops: a collective makes a request at its start and one at its done; others compute at their start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of products: dimensions are brought into order once, then one (batched) matrix product does the work."""
+"""Values of dot and its relatives: dimensions are transposed into order, then one batched matrix product computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow: a call is its callee's lines, a while or scan a loop, a conditional an if; map acts on elements."""
+"""Code of control flow: a call becomes its callee's lines, a while or scan a loop, a conditional an if."""
 
 from __future__ import annotations
 

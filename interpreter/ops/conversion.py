@@ -1,4 +1,4 @@
-"""Ops that change the element type: by value, by bits, by precision, by chance."""
+"""Values of ops that change the element type: convert, bitcast, reduced precision, stochastic conversion."""
 
 from __future__ import annotations
 

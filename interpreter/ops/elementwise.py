@@ -1,4 +1,4 @@
-"""Ops that act on each element alone: for each, the function of NumPy, or ours, that computes it, by kind of type."""
+"""Values of elementwise ops, by the functions of the table in `kernels`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of gather: whole rows are taken, small slices element by element, all others through a view of windows."""
+"""The value of gather: by whole rows, by elements where slices are small, else through a view of all windows."""
 
 from __future__ import annotations
 

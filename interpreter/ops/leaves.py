@@ -1,4 +1,4 @@
-"""Ops without operands: constants are globals of the plan, the device knows who it is."""
+"""Code of ops without operands: constants are globals of the plan, ids are attributes of the device."""
 
 from __future__ import annotations
 

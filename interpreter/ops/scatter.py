@@ -1,4 +1,4 @@
-"""The value of scatter: large windows one after the other, all else as rows of the operand, many at once."""
+"""The value of scatter: window by window where these are large, else as many rows of the operand at once."""
 
 from __future__ import annotations
 

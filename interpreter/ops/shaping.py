@@ -1,4 +1,4 @@
-"""Values of ops that lay the elements of arrays out anew; most give views."""
+"""Values of reshape, transpose, broadcast and their like; most are views of the operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of ops that cut a window out of an array, or put one in."""
+"""Values of ops that slice a window out of an array, or update one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfers and custom calls: a plan asks the grid, which knows the other end."""
+"""Code of transfers and custom calls: a plan makes a request, which the grid answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuples are dissolved by the plan into the variables of their elements; barriers hand on what they are given."""
+"""Code of tuples and barriers: a plan has a variable for each element of a tuple, and a barrier is its operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reading of its own: from which elements of its operands an element of a result was computed.
+"""Provenance rules: for each op, from which elements of its operands each element of the result was computed.
 
 A rule is called as the op's value rule is; it gives for each flat operand an array of one row for each element of the
 result, in order: the numbers of the operand's elements, -1 where there is none; or None where that says nothing.

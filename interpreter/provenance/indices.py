@@ -1,4 +1,4 @@
-"""Which index vectors chose an element, and which updates of a scatter came to it: tables as in origins."""
+"""Provenance through indices: the index vectors that chose an element, and the updates of a scatter that met in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Denormal numbers: the processor's mode in which they are zeros, set for the time of a run as XLA does, or not.
+"""The processor's mode in which denormal numbers are flushed to zero, set for the time of a run as XLA does.
 
 Where the mode cannot be had, `flushing` does the same by array operations.
 """

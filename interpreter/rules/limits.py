@@ -1,4 +1,4 @@
-"""How far a run may go: trips of a loop, seconds, bytes of a value."""
+"""Limits of a run: trips of a loop, seconds, bytes of a value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _running: ContextVar[_Running | None] = ContextVar("xbuild_limits", default=None
 
 @contextmanager
 def running(limits: Limits) -> Iterator[None]:
-    """Inside, loops count against these limits."""
+    """Inside the block these limits hold for trips of loops and for time."""
     end = float("inf") if limits.seconds is None else time.monotonic() + limits.seconds
     reset = _running.set(_Running(limits, end))
     try:

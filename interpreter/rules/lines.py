@@ -1,4 +1,4 @@
-"""The text of a plan: lines of Python, each with the instruction that it stands for."""
+"""Lines of a plan's Python source, each with the call path of the instruction that it computes."""
 
 from __future__ import annotations
 

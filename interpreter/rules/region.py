@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from shape_inference import Shape, leaves
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
+from xbuild.core.memos import memo
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import IDENTITIES, PLAIN_CALLS, STRUCTURE
 
@@ -39,11 +40,8 @@ class Region:
     @staticmethod
     def of(computation: Computation, sequential: bool = False, strict: bool = False, flushed: bool = False) -> Region:
         """The region of a computation, made once; one known op is checked where it is folded with, not inside."""
-        known = vars(computation).setdefault("_regions", {})
         key = sequential, strict and Region(computation).opcode is None, flushed and has_floats(computation)
-        if key not in known:
-            known[key] = Region(computation, *key)
-        return known[key]  # type: ignore[no-any-return]
+        return memo(computation, "regions", key, lambda: Region(computation, *key))
 
     @cached_property
     def types(self) -> tuple[np.dtype[Any], ...]:

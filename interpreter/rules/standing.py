@@ -1,4 +1,4 @@
-"""Where a device stands in a run: the calls on the way to an instruction, each loop with the number of its trip."""
+"""The position of a device in a run: the instruction, the calls that lead to it, and the trip of each loop."""
 
 from __future__ import annotations
 

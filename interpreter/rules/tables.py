@@ -1,4 +1,4 @@
-"""What an op does to values: a pure function of arrays in one table, or in the other the lines that a plan has for it.
+"""The tables of value rules: `compute` has pure functions of arrays, `planned` functions that write lines of a plan.
 
 A plan itself evaluates leaves, tuples and control flow, and asks the grid where an op needs another device or the host.
 """

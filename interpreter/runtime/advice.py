@@ -1,4 +1,4 @@
-"""What a report adds: what the check had left open, why a device has not come, what mends it."""
+"""Explanations in the report of a stop: what the check left open, why a device did not come, which repair helps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def let_through(verdict: Verdict | None) -> str:
-    """What the check left to the run."""
+    """The conditions under which the check let the program run."""
     return "; ".join(f.message for f in verdict.findings) if verdict and verdict.kind == "depends" else ""
 
 
@@ -49,7 +49,7 @@ def is_starved(device: Device) -> bool:
 
 
 def causes_of(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
-    """The devices that all who are stuck wait for in the end: ended, starved, or waiting for each other in a cycle."""
+    """The devices at the end of all chains of waits: ended, starved, or waiting for each other in a cycle."""
     import networkx as nx
 
     waits: nx.DiGraph[Hashable] = nx.DiGraph()

@@ -1,4 +1,4 @@
-"""Registered functions at work: called, asked again where they are pending, and left behind where the run ends first.
+"""Custom calls of a run: the registered function is called, asked again while its answer is pending, or left behind.
 
 Without a limit of seconds they are called where the run is, so that debuggers and Ctrl-C reach them. With one each call
 has a thread, since nothing else ends the wait for a function that never returns: a signal needs the main thread and
@@ -7,8 +7,6 @@ POSIX, and may be caught; a trace slows the function down and does not see C.
 
 from __future__ import annotations
 
-import contextvars
-import ctypes
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -25,6 +23,7 @@ from ..custom_calls import check_target, function_of
 from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time, seconds_left
+from .workers import Worker, file_of
 
 if TYPE_CHECKING:
     from .replica import Device
@@ -39,32 +38,6 @@ class CallbackFailed(Exception):
     def __init__(self, call: PendingCall, error: BaseException) -> None:
         super().__init__(str(error))
         self.call, self.error = call, error
-
-
-@define(eq=False)
-class Worker:
-    """A thread in which a function runs once."""
-
-    bell: threading.Event
-    outcome: tuple[Any, BaseException | None] | None = None
-    thread: threading.Thread = field(init=False)
-
-    def start(self, function: Callable[[], Any]) -> None:
-        context = contextvars.copy_context()  # the run's errstate
-        self.thread = threading.Thread(target=context.run, args=(self._run, function), daemon=True)
-        self.thread.start()
-
-    def _run(self, function: Callable[[], Any]) -> None:
-        try:
-            self.outcome = function(), None
-        except BaseException as error:
-            self.outcome = None, error
-        self.bell.set()
-
-    def leave(self) -> None:
-        """Wait no longer; Python code in it ends at its next step, so that it does not run on for ever."""
-        if self.thread.ident is not None and self.outcome is None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread.ident), ctypes.py_object(SystemExit))
 
 
 @define(eq=False)
@@ -83,7 +56,7 @@ class PendingCall:
         if left is None:
             return self._answer(*self._attempt(self._invoke))
         if self.worker is None:
-            self.worker = Worker(self.bell)
+            self.worker = Worker(self.bell, self._file())
             self.worker.start(self._invoke)
             self.worker.thread.join(min(patience, max(left, 0.0)))
         outcome = self.worker.outcome
@@ -106,13 +79,18 @@ class PendingCall:
         with as_user():
             return function(*values)
 
+    def _file(self) -> str | None:
+        """The file of the user's function, in which its thread may be ended."""
+        callback = CALLBACKS.get(self.request.instruction.attributes.custom_call_target)
+        return None if callback is None else file_of(callback.function)
+
     def _answer(self, result: Any, error: BaseException | None) -> Any:
         if error is not None:
             raise CallbackFailed(self, error)
         return PENDING if result is PENDING else self._checked(result)
 
     def _checked(self, result: Any) -> Any:
-        """The result, which must be of the declared shape, as arrays that nobody else holds."""
+        """The result as arrays of the run's own; refused where it is not of the declared shape."""
         instruction = self.request.instruction
         shape, target = instruction.shape, instruction.attributes.custom_call_target
         if not any(isinstance(leaf, Shape) for leaf in leaves(shape)):
@@ -156,14 +134,14 @@ class Callbacks:
             pause = min(2 * pause, LONGEST)
 
     def close(self) -> None:
-        """The run is over: nobody waits for what is under way."""
+        """End the run: the threads of calls that have not returned are left."""
         for call in self.pending:
             if call.worker is not None:
                 call.worker.leave()
 
 
 def _lent(value: Any) -> Any:
-    """A value for a function to read."""
+    """A read-only view of a value, for a function of the user."""
     if isinstance(value, tuple):
         return tuple(map(_lent, value))
     if isinstance(value, np.ndarray):

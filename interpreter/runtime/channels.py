@@ -1,4 +1,4 @@
-"""Where devices pass values: a channel runs from one device to another by its channel id, first sent first received."""
+"""Channels between devices: each carries values from one device to another in order, first sent first received."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ChannelState:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every recv that is posted has its value, and nobody waits."""
+        """Whether every posted recv has its value, and neither end waits."""
         return not self.values and self.sent == self.posted and self.sender is None and self.receiver is None
 
     @property
@@ -58,7 +58,7 @@ class ChannelState:
 
 
 class Peers:
-    """The device at the other end of each send and recv: by its pairs, or where another program has the other half."""
+    """The peer of each send and recv: by its source-target pairs, or the device whose program has the other half."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._homes: dict[tuple[str, int], int] = {}

@@ -1,4 +1,4 @@
-"""One run from start to end, whatever ends it: a result, or a report of where each device stands."""
+"""The driver of a run: runs the grid, and turns whatever ends it into a result or a report of a stop."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _run(grid: Grid, arguments: Sequence[tuple[Any, ...]], flush: bool) -> None:
 
 
 def raise_end(grid: Grid, error: BaseException, verdict: Verdict | None) -> NoReturn:
-    """What a run raises that an exception has ended; what its device had done is marked before."""
+    """Raise the error of a run that an exception ended, after marking what its device had executed."""
     if grid.running is not None:
         grid.running.mark_begun(error.__traceback__)
     if isinstance(error, CallbackFailed):
@@ -81,7 +81,7 @@ def _report(grid: Grid, error: BaseException, verdict: Verdict | None) -> Report
 
 
 def _note(grid: Grid, error: Exception, traceback: TracebackType | None) -> None:
-    """Say with an exception of a rule, a feed or an observer on which device and at which instruction it came."""
+    """Add to an exception of a rule, a feed or an observer the device and the instruction at which it was raised."""
     device = grid.running
     standing = device and device.stands(traceback)
     if device and standing:

@@ -1,4 +1,4 @@
-"""The reports of how runs end before their end: where each device of the grid stands, whom it waits for, and why."""
+"""Reports of stopped runs: where each device of the grid stands, whom it waits for, and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .report import DONES, DeviceState, Report
 def interrupted(
     grid: Grid, kind: str, message: str, traceback: TracebackType | None, verdict: Verdict | None = None
 ) -> Report:
-    """A run that was ended from outside or by a limit: the running device, and where the others stand.
+    """The report of a run that was interrupted or reached a limit: the running device, and where the others stand.
 
     Functions of custom calls that have not returned are the cause.
     """
@@ -48,7 +48,7 @@ def interrupted(
 
 
 def raised(grid: Grid, failed: CallbackFailed) -> Report:
-    """A run in which the function of a custom call raised an exception."""
+    """The report of a run in which the function of a custom call raised an exception."""
     call, error = failed.call, failed.error
     instruction = call.request.instruction
     number, target = call.device.number, instruction.attributes.custom_call_target
@@ -59,7 +59,7 @@ def raised(grid: Grid, failed: CallbackFailed) -> Report:
 
 
 def unregistered(grid: Grid, error: CustomCallError) -> Report:
-    """A run that came to a custom call without a function, under a conditional, a loop or a scan."""
+    """The report of a run that came to a custom call without a function, in a conditional, a loop or a scan."""
     device = grid.running
     assert device is not None
     assert device.waiting is not None
@@ -91,7 +91,7 @@ def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[in
 
 
 def stuck(grid: Grid, verdict: Verdict | None) -> Report:
-    """A run in which nobody can go on; the verdict says why it was let through."""
+    """The report of a run in which no device can go on; the verdict says why the check let it run."""
     at = _parked(grid)
     waits = {device.number: _waits(grid, device, at) for device in grid.devices if not device.ended}
     absent = {device: missing for device, (_, missing) in waits.items()}
@@ -112,7 +112,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
 
 
 def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
-    """A run in which two devices say different things of one collective."""
+    """The report of a run in which two devices call one collective with different attributes or shapes."""
     cause = "what meets as one collective must be of one kind, over the same groups, of one shape and reducer"
     return Report("collective_mismatch", str(mismatch), _standing(grid, None, ()), cause, "", mismatch.sides)
 

@@ -1,4 +1,4 @@
-"""The least time that a run must take, from shapes alone: what cannot end within its limit is refused before it runs.
+"""Lower bound on the time of a run, from shapes alone: a run that cannot end within its limit is refused at once.
 
 The rates are more than any machine of today has, and only what is certain to be computed counts, so that nothing is
 refused that could come to its end.
@@ -11,8 +11,8 @@ from math import prod
 from shape_inference import Shape, leaves
 from shape_inference.ops.elementwise import BINARY, UNARY
 from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import remembered
 
 from ..compiler.facts import live
 from ..rules.limits import Limits
@@ -48,7 +48,7 @@ def check_time(module: Module, limits: Limits) -> None:
 
 @remembered
 def least_seconds(computation: Computation) -> float:
-    """What a run of it takes at the least, all that it calls included, each call of it again."""
+    """A lower bound on the seconds that a run of a computation takes, with every call counted."""
     return sum(map(_seconds, live(computation)))
 
 

@@ -1,4 +1,4 @@
-"""All devices together: one thread answers their requests in order, and stops at once when nobody can go on."""
+"""The grid of all devices: one thread resumes them in order, answers their requests, and stops when none can go on."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Grid:
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """Come to a collective, and wait there; or start it, and go on with the meeting in hand."""
+        """Join a rendezvous: the device waits there, or goes on with the meeting as the value of its start."""
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
@@ -113,7 +113,7 @@ class Grid:
         return meeting if request.is_start else PARKED
 
     def _number_of(self, group: tuple[int, ...]) -> Hashable:
-        """What tells a group from others; a large one is compared with others once, not each time that one comes."""
+        """A key for each distinct group: a small group itself; a number for a large one, which is hashed once."""
         if len(group) <= SMALL:
             return group
         known = self.groups.get(id(group))
@@ -122,7 +122,7 @@ class Grid:
         return known[1]
 
     def _conclude(self, device: Device, request: Request, meeting: Rendezvous) -> None:
-        """All have come: who waits goes on with the result."""
+        """Resume the members that wait in a meeting to which all have come, with their results."""
         results = meeting.given = meeting.results()
         if device.ledger is not None:
             brought = {member: meeting.values[member] for member in meeting.group}
@@ -169,7 +169,7 @@ class Grid:
             self.ready.append((receiver, (self._take(channel), None)))
 
     def _take(self, channel: ChannelState) -> Any:
-        """The next value of a channel; a channel on which nothing is under way is forgotten."""
+        """Take the next value of a channel; a channel that is idle afterwards is removed."""
         value = channel.values.popleft()
         if channel.is_idle:
             self.channels.pop(channel.key, None)

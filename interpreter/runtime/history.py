@@ -1,4 +1,4 @@
-"""Which collectives each device has come to, and the first point at which those of two devices differ."""
+"""History of each device's collectives, and the first at which the histories of two devices differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which collective of one program is which of another: what makes two devices meet."""
+"""Identity of collectives: what two devices must share to meet in one rendezvous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stopped run as lanes: where each device stands, and for whom it waits."""
+"""Lanes of a stopped run: where each device stands, and for whom it waits."""
 
 from __future__ import annotations
 

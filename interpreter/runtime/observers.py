@@ -1,4 +1,4 @@
-"""Who watches a run: an observer is called with the step, the device, the instruction and its value."""
+"""Observers of a run: functions that are called with the step, the device, the instruction and its value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PathObserver(ABC):
 
 
 class MarkObserver(ABC):
-    """An observer of what devices come to, and not of values: told of a stretch of instructions at a time."""
+    """An observer of executed instructions without values, which is called once for each stretch of them."""
 
     @property
     @abstractmethod
@@ -71,9 +71,8 @@ class Recorder:
     """An observer that keeps every value.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> seen = Recorder()
-    >>> evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
+    >>> xb.evaluate(xb.computation(xb.f32[()])(lambda x: x * x + x), 3.0, observer=seen)
     np.float32(12.0)
     >>> [(event.instruction.name, float(event.value)) for event in seen.events]
     [('parameter.1', 3.0), ('multiply.2', 9.0), ('add.3', 12.0)]

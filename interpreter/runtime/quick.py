@@ -1,4 +1,4 @@
-"""A computation that needs neither other devices nor the host: its plan called at once, without a grid."""
+"""Direct evaluation: the plan of a computation that needs neither other devices nor the host, called without a grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Wanted: TypeAlias = tuple[Any, np.dtype[Any], tuple[int, ...]]
 
 @define(eq=False)
 class Quick:
-    """What `evaluate` has found out of a computation once, to call its plan at once the next time."""
+    """A computation prepared for direct evaluation: its plan, and the types that arguments may have as they are."""
 
     module: Module
     verdict: Verdict

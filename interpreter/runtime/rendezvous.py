@@ -1,4 +1,4 @@
-"""Where devices meet: a collective waits for every member of its group, and is computed once."""
+"""Rendezvous of collectives: each waits for every member of its group, and its results are computed once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..rules.tables import compute
 
 @define(eq=False)
 class Rendezvous:
-    """A run of one collective in one group: who has come, with what, who waits, what each gets.
+    """One execution of a collective in one group: the members that have come with their operands, and the results.
 
     `is_named`: whether a group of the collective names these devices, and not just stands for one that none names.
     """
@@ -36,7 +36,7 @@ class Rendezvous:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Who has not come; one object for all who ask while nobody comes."""
+        """The members that have not come; the same object is returned until another one comes."""
         if self._missing[0] != len(self.values):
             self._missing = len(self.values), tuple(device for device in self.group if device not in self.values)
         return self._missing[1]

@@ -1,4 +1,4 @@
-"""One device at work: the coroutine of its plan, and where it stands."""
+"""One device of a run: the coroutine of its plan, its ids and random numbers, and where it stands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .observers import MarkObserver, PathObserver, Watching
 
 @define(eq=False, repr=False)
 class Device:
-    """A replica's partition: who it is, what it runs, what it waits for, what it has given."""
+    """A device of a run: its ids, its plan as a coroutine, the request that it waits for, and its result."""
 
     number: int
     module: Module
@@ -65,24 +65,24 @@ class Device:
         self.result, self.ended, self.waiting = result, True, None
 
     def shared(self, block: int) -> Any:
-        """What a plan asks before a block that all devices share: its values, or None for the first to come."""
+        """Called by a plan before a shared block: the block's values, or None on the first device that comes to it."""
         assert self.pool is not None
         self._turns[block] += 1
         return self.pool.take(block, self._turns[block])
 
     def share(self, block: int, values: Any) -> None:
-        """What the first device to come to such a block says after it."""
+        """Called by a plan after a shared block on the first device, with the values that it computed."""
         assert self.pool is not None
         self.pool.put(block, self._turns[block], values)
 
     def see(self, path: Path, value: Any) -> None:
-        """What an observed plan calls with each value."""
+        """Called by an observed plan with each value."""
         assert isinstance(self.watch, PathObserver)
         self.watch(self.number, path, value)
 
     @property
     def mark(self) -> Callable[[tuple[int, Stretch]], None]:
-        """What a marked plan calls with each stretch that it has done."""
+        """Called by a marked plan with each stretch that it has executed."""
         assert isinstance(self.watch, MarkObserver)
         return self.watch.mark
 

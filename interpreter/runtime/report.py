@@ -1,4 +1,4 @@
-"""Why a run stopped: where each device stands, what it waits for, which are the causes and which the victims."""
+"""The report of a stopped run: where each device stands, what it waits for, and which devices are the cause."""
 
 from __future__ import annotations
 

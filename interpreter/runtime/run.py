@@ -1,4 +1,4 @@
-"""The two ways in: `evaluate` a computation on one device, `execute` a program on all of them."""
+"""The entry points: `evaluate` runs a computation on one device, `execute` a program on all its devices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from xbuild import checking
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
+from xbuild.core.memos import memo, remembered
 from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
@@ -95,17 +96,15 @@ def _described(given: Any) -> str:
     return f"a {type(given).__name__}{f' of the name {name!r}' if name else ''}"
 
 
+@remembered
 def _quick(computation: Computation) -> Quick | None:
-    """How a computation is evaluated at once, found out at the first call; None where it takes a grid."""
-    known = vars(computation)
-    if "_quick" not in known and depth(computation) > SHALLOW:
-        known["_quick"] = None
-    if "_quick" not in known:
-        module = alone(computation)
-        verdict = checked(module, 0)
-        plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
-        known["_quick"] = Quick(module, verdict, plan) if is_quick(computation) else None
-    return known["_quick"]  # type: ignore[no-any-return]
+    """How a computation is evaluated without a grid; None where it needs one, or is too deeply nested."""
+    if depth(computation) > SHALLOW:
+        return None
+    module = alone(computation)
+    verdict = checked(module, 0)
+    plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
+    return Quick(module, verdict, plan) if is_quick(computation) else None
 
 
 def execute(
@@ -208,10 +207,7 @@ def _shared(
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
         return frozenset()
     same = tuple(all(value is column[0] for value in column) for column in zip(*arguments, strict=True))
-    known = vars(modules[0]).setdefault("_shared", {})
-    if same not in known:
-        known[same] = shared_sites(modules[0], same)
-    return known[same]  # type: ignore[no-any-return]
+    return memo(modules[0], "shared", same, lambda: shared_sites(modules[0], same))
 
 
 def modules_of(program: Module | ModuleGroup) -> list[Module]:
@@ -223,12 +219,10 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
 
 def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     """The verdict on the program, reached once for a module."""
-    known = vars(program).setdefault("_verdicts", {})
-    if send_buffers not in known:
-        known[send_buffers] = checking.check(program, send_buffers=send_buffers)
-    if known[send_buffers].refused:
-        raise Refused(known[send_buffers])
-    return known[send_buffers]  # type: ignore[no-any-return]
+    verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
+    if verdict.refused:
+        raise Refused(verdict)
+    return verdict
 
 
 def check_bytes(module: Module, limits: Limits) -> None:

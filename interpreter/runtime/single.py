@@ -1,4 +1,4 @@
-"""One instruction by itself: its value by the rules that run programs, for who asks before there is a run."""
+"""Evaluation of single instructions by the value rules, for the check, which asks before there is a run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _as_rounded(instruction: Instruction, rule: Callable[..., Any]) -> Callable[
     def careful(*operands: Any) -> Any:
         total = rule(*operands)
         if is_near(total, operands[number]).any():
-            raise ArithmeticError("how the product is rounded would show")
+            raise ArithmeticError("the result depends on whether the product is rounded")
         return total
 
     return careful
@@ -129,5 +129,5 @@ def result_shape(start: Instruction) -> Any:
 
 
 def quietly() -> AbstractContextManager[Any]:
-    """As every run is: overflows and invalid operations of floating point are values, and no warnings."""
+    """Inside the block NumPy gives no warnings for overflows and invalid operations, as in every run."""
     return np.errstate(all="ignore")

@@ -1,4 +1,4 @@
-"""The strict reading of a run: what it lost, moved, dropped or made up, and where."""
+"""Strict runs: after each instruction a check for clamped, dropped, out-of-range and undefined values, NaN and inf."""
 
 from . import checks as checks  # supplies the compiler with the checks
 from .findings import Finding as Finding

@@ -1,4 +1,4 @@
-"""Divisions by zero, quotients and shifts that the type does not hold, and conversions out of its range."""
+"""Rules for arithmetic: division by zero, overflowing quotients and shifts, conversions out of range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NaN and infinity where they are born: in a result to which no element with the same contributes."""
+"""Rules for the birth of NaN and infinity: an element has one, and no element that contributes to it has."""
 
 from __future__ import annotations
 

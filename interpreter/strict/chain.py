@@ -1,4 +1,4 @@
-"""The way back from an instruction: what its value is made of, through loops, branches and calls to the parameters."""
+"""Backward slice of an instruction: the instructions that lead to its value, through calls, to the parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PASSING = frozenset({"tuple", "get_tuple_element"})
 
 
 def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
-    """The nearest instructions that lead to where a device stands, parameters first, and how many more there are."""
+    """The nearest instructions that lead to where a device stands, parameters first, and the number of the others."""
     start: ChainLink = standing.instruction, len(standing.path) - 1, ()
     seen, waiting, found = {start}, deque([start]), dict[Instruction, None]()
     while waiting:

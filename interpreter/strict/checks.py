@@ -1,4 +1,4 @@
-"""What a strict plan calls after an instruction: its rule, with whatever it spots noted on the device."""
+"""The calls of a strict plan after each instruction: its rule is applied, and its findings noted on the device."""
 
 from __future__ import annotations
 

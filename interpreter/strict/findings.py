@@ -1,4 +1,4 @@
-"""What a strict run has found: a record for each place and kind, and the report of all of them."""
+"""Findings of a strict run: a record for each place and kind, and the report of all records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 20
 
 @frozen
 class Finding:
-    """Something that a run lost, moved, dropped or made up, at one place on one device.
+    """A finding of a strict run (a clamped index, a dropped update, a NaN that was born, ...) at one place of a device.
 
     `standing` is the instruction with its call path and loop trips, `index` the element of its result (None where that
     has none), `values` what the operands have there, `further` how often it came again: at other elements, in other
@@ -121,10 +121,9 @@ class StrictFailure(Harmless):
     """A strict run that came to its end and found something: `findings`, the `report` of them, `results` by device.
 
     >>> import xbuild as xb
-    >>> from interpreter import StrictFailure, evaluate
     >>> try:
-    ...     evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.divide), [1.0, 3.0], [2.0, 0.0], strict=True)
-    ... except StrictFailure as failure:
+    ...     xb.evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.divide), [1.0, 3.0], [2.0, 0.0], strict=True)
+    ... except xb.StrictFailure as failure:
     ...     [finding], results = failure.findings, failure.results
     >>> finding.kind, finding.index, finding.what
     ('inf_born', (1,), 'gives inf')

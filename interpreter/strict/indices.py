@@ -1,4 +1,4 @@
-"""Indices that are moved, updates that are dropped, and promises about indices that do not hold."""
+"""Rules for indices: clamped starts, dropped updates, and promises (sorted, unique) that do not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the findings of a run are kept: the first at each place of each device, the others counted."""
+"""The ledger of a strict run: keeps the first finding at each place of each device, and counts the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of a sort, which are read off whole arrays without asking the comparator: here it is asked after all."""
+"""The rule for sort: its keys, which are otherwise computed on whole arrays, are computed by the comparator."""
 
 from __future__ import annotations
 

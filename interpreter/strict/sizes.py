@@ -1,4 +1,4 @@
-"""Elements that nobody has given: a dynamic dimension that is made longer than what it holds."""
+"""The rule for undefined elements: a dynamic dimension is set to a size beyond the elements that it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading `strict`: what an op's value has lost, clamped, dropped or made up, as one table of rules."""
+"""The table `strict`: for each op the rule that finds clamped, dropped, out-of-range and undefined values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filling traces: a run is watched, its events are put into logical time."""
+"""Tracing: records the events and values of a run, and computes their logical times."""
 
 from .elsewhere import across_in
 from .guilt import Guilt

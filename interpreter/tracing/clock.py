@@ -1,4 +1,4 @@
-"""Logical time: an event comes one after all that had to come before it, on its device and on those it waited for."""
+"""Logical clocks: the time of an event is one more than that of every event that had to come before it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Clock:
         return found
 
     def _read(self, events: Sequence[Array]) -> None:
-        """Time runs on by one from event to event of a device, and leaps where it had to wait."""
+        """Compute the times of events: one more than the device's last event, or later where the device had to wait."""
         roles = Roles.of(self.modules, self.extent)
         talking = np.array([roles.talks(path) for path in self.paths], bool)
         numbers = np.flatnonzero(talking[self.spot])

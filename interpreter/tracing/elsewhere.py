@@ -1,4 +1,4 @@
-"""From which elements on which devices the small results of collectives and transfers came."""
+"""Provenance across devices: the elements and devices from which small results of collectives and transfers came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a NaN or an infinity: from an element of a result to the element of an operand that made it, and on."""
+"""Origin of a NaN or an infinity: follows provenance back from an element to the element that made it, and on."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Guilt:
                 self._callers.setdefault(parameter, []).append(caller)
 
     def way(self, birth: Birth) -> list[ElementOf]:
-        """The elements that led to one that is born, the earliest first, which is last."""
+        """The chain of elements that led to a birth: the earliest first, the birth last."""
         place = self._first(birth)
         found = [place]
         while len(found) < LONGEST and (made := self.made(found[-1])):
@@ -80,7 +80,7 @@ class Guilt:
         return [Made(each, self.number(each)) for each in self._sources(place)]
 
     def heaviest(self, place: ElementOf, count: int) -> list[Made]:
-        """Of what an element was computed from so many that have most to do with it, in the order of the operands."""
+        """Of the elements that one was computed from, so many of the largest weight, in the order of the operands."""
         made = self.made(place)
         order = sorted(range(len(made)), key=lambda n: _weight(made[n].number, False), reverse=True)
         return [made[n] for n in sorted(order[:count])]
@@ -119,7 +119,7 @@ class Guilt:
         yield from (ElementOf(each, part, element) for each in chosen if each is not None)
 
     def _of_operands(self, place: ElementOf, instruction: Instruction) -> Iterator[ElementOf]:
-        """By the origins of the element; where these are not known, the operands as they are."""
+        """The elements by provenance; where that is not known, the operands as a whole."""
         events = self.trace.operands(place.event)
         values = [None if event is None else self.trace.values.get(event) for event in events]
         tables = None
@@ -135,7 +135,7 @@ class Guilt:
                 yield from (ElementOf(event, None, int(each)) for each in row[row >= 0][:_MOVED])
 
     def _of_loop(self, place: ElementOf, before: int, loop: Instruction) -> Iterator[ElementOf]:
-        """What the body gave last; of a loop without a trip what went into it."""
+        """The last result of the loop's body; the initial value of a loop without a trip."""
         spot = self.trace[place.event].spot
         path = (*(spot.path if loop is spot.instruction else spot.path[:-1]), loop.name)
         entered = self._last(path[:-1], loop.operands[0], place.event)
@@ -146,7 +146,7 @@ class Guilt:
             yield ElementOf(entered, place.part, place.element)
 
     def _of_caller(self, place: ElementOf, parameter: Instruction) -> Iterator[ElementOf]:
-        """What the op gave that runs the computation of a parameter."""
+        """The operand that a caller passed for a parameter."""
         path = self.trace[place.event].spot.path
         name, _, branch = (path[-1] if path else "").partition(" branch ")
         caller = next((each for each in self._callers.get(parameter, ()) if each.name == name), None)
@@ -186,7 +186,7 @@ class Guilt:
                 yield from self._operand(starts[device], operand, None, element)
 
     def _guilty(self, place: ElementOf, made: Sequence[Made]) -> Made:
-        """What is no number before what is infinite, before the number that weighs most; of equals the last."""
+        """The element to follow: a NaN, else an infinity, else the number of the largest weight; of equals the last."""
         divides = self.trace[place.event].instruction.opcode in ("divide", "remainder")
         divisor = self.trace.operands(place.event)[1] if divides else None
         return max(made, key=lambda each: (*_weight(each.number, each.place.event == divisor), each.place.event))
@@ -213,7 +213,7 @@ def _extreme(flat: Any) -> Any:
 
 
 def _weight(number: Any, is_divisor: bool) -> tuple[int, float]:
-    """How much a number has to do with a result that is not finite; a divisor, the smaller it is."""
+    """The weight of a number for a result that is not finite: its magnitude, or for a divisor the inverse of it."""
     if number is None:
         return -1, 0.0
     wide = abs(complex(number))

@@ -1,4 +1,4 @@
-"""Which values of a run are kept whole, which in short, and which not at all."""
+"""Policy of a trace: which values are kept whole, which as a summary, and which not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function with the parameters of another, stated there alone."""
+"""Gives a function the signature of another, so that the parameters are declared once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def like(other: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """Takes what the other takes, by type and in `help`, and gives what itself gives."""
+    """A decorator: the function gets the parameters of the other, for type checkers and `help`."""
 
     def marked(function: Callable[..., T]) -> Callable[P, T]:
         given = inspect.signature(function).return_annotation

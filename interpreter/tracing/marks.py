@@ -1,4 +1,4 @@
-"""The findings of a strict run at the events that they belong to."""
+"""Attaches the findings of a strict run to the events of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the spots of a program are to the clock: whom a device meets there, or passes a value to."""
+"""Roles of instructions for the logical clock: with whom a device meets there, or to whom it passes a value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from xbuild.checking.model.program import Extent
 from xbuild.core.graph import Instruction, Module
+from xbuild.core.memos import memo
 from xbuild.properties.device_groups import group_of
 from xbuild.properties.effects import START_OF, collective_in, start_of
 from xbuild.properties.waiting import CHANNEL, EVENTS, FEED, KINDS, EventKind
@@ -49,11 +50,7 @@ class Roles:
 
     @staticmethod
     def of(modules: Sequence[Module], extent: Extent) -> Roles:
-        known: dict[Hashable, Roles] = vars(modules[0]).setdefault("_roles", {})
-        key = (*extent, *modules)
-        if key not in known:
-            known[key] = Roles(modules, extent)
-        return known[key]
+        return memo(modules[0], "roles", (*extent, *modules), lambda: Roles(modules, extent))
 
     def talks(self, path: Path) -> bool:
         """Whether the time of a spot may depend on other devices."""

@@ -1,4 +1,4 @@
-"""A traced run: the same as `execute`, and a trace of it, however it ends."""
+"""Traced runs: like `execute`, and give a trace also where the run stops."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from attrs import define, evolve
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
 from xbuild.core.graph import Module, ModuleGroup
+from xbuild.core.memos import memos
 from xbuild.traces import Spot, Trace, TraceError, Writer
 from xbuild.traces.reading import values_of
 
@@ -174,7 +175,7 @@ def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) ->
 
 def spots_of(paths: Sequence[Path], program: Module | ModuleGroup) -> tuple[Spot, ...]:
     """Call paths as a trace has them; a program keeps those that it has had."""
-    known: dict[int, tuple[Path, Spot]] = vars(program).setdefault("_spots", {})
+    known: dict[int, tuple[Path, Spot]] = memos(program, "spots")
     for path in paths:
         if id(path) not in known:
             known[id(path)] = path, Spot(path[-1].instruction, labels(path[:-1]))

@@ -1,4 +1,4 @@
-"""From which elements the small results of a trace came."""
+"""Provenance of the small results of a trace: the elements of the operands from which each element came."""
 
 from __future__ import annotations
 

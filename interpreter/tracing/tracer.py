@@ -1,4 +1,4 @@
-"""What watches a traced run: a row for each instruction that a device has done."""
+"""The observer of a traced run: records a row for each instruction that a device has executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests ask of an open page."""
+"""Queries on an open page that several browser tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees little, or has no mouse: every control has a name and is reached by keys, and all text stands out."""
+"""Accessibility of pages: every control has a name and is reached by keys, and text has enough contrast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops in two halves on several devices: text as XLA prints it, faults of pairs, who waits where, real XLA."""
+"""Asynchronous ops on several devices: XLA's text, faults of starts and dones, waits, comparison with real XLA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded order followed first, against the search for any order: the verdict, word for word, and the orders."""
+"""The fast run in the recorded order gives the same verdict and orders, word for word, as the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that hung for others: the verdict or the report names the cause, and the repair runs."""
+"""Deadlocks from public bug reports: the verdict or the report names the cause, and the repaired program runs."""
 
 from __future__ import annotations
 

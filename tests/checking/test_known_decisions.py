@@ -1,4 +1,4 @@
-"""Verdicts where what decides is computed before the run: from constants, ids and collectives, or within bounds."""
+"""Verdicts where branches and trip counts are known before the run: from constants, ids, collectives, or bounds."""
 
 from __future__ import annotations
 

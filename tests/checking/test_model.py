@@ -1,4 +1,4 @@
-"""The verdict against all ways in which a program may run, on seeded small programs; and what that has mended."""
+"""The verdict on small random programs against a model of every run, and programs on which both once differed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known before a run is what the run gives: values, bounds, what a few values leave, on each device."""
+"""Constant propagation and bounds against runs: what is known of a value before the run holds on each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What data decide: trips that matter, values that are one in several programs, orders that are searched, limits."""
+"""Data-dependent programs: enumerated trip counts, values equal across programs, searched orders, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is far too much ends soon, with the right answer or a sentence: each command, on texts of huge programs."""
+"""Limits of commands: each ends soon on texts of huge programs, with the right answer or a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a stranger's program, data and files have: in each medium they are text, and nothing else."""
+"""Hostile names in programs, data and files: in each medium they appear as text, and have no other effect."""
 
 from __future__ import annotations
 

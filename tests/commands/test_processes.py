@@ -1,4 +1,4 @@
-"""What the machine does to a command: killed, interrupted while it starts, a disk that is full, a child that hangs."""
+"""Commands under failures of the machine: killed, interrupted while starting, a full disk, a child that hangs."""
 
 from __future__ import annotations
 

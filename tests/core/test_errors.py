@@ -1,4 +1,4 @@
-"""What a refusal holds, point by point: op, operands, clash, attribute, region, way out, kind, and what never."""
+"""Contents of refusals: op, operands, clashing numbers, attribute, region, way out, kind; and what they never hold."""
 
 from __future__ import annotations
 

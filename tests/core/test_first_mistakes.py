@@ -1,4 +1,4 @@
-"""What one gets wrong at first with the comfortable forms, and what is said to it."""
+"""Common mistakes of beginners with the comfortable forms, and the messages that they get."""
 
 from __future__ import annotations
 

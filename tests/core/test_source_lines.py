@@ -1,4 +1,4 @@
-"""Lines of the user's program: read of code that runs, kept with traces; and no file that input names is opened."""
+"""Source lines of instructions: from running code, and kept with traces; no file that input names is opened."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_root_lets_files_be_read_that_are_under_it(secret: Path, tmp_path: Pat
         assert ("tell-nobody-1" in page.read_text()) is is_told
         assert "tell-nobody-2" not in page.read_text()
     wrong = call("trace", place, "--source-root", tmp_path)
-    assert (wrong.exit_code, "--source-root says nothing without --page" in wrong.output) == (2, True)
+    assert (wrong.exit_code, "--source-root has no effect without --page" in wrong.output) == (2, True)
 
 
 def test_a_root_is_not_left(secret: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Values in the statements and functions of Python and NumPy: each records, tells what is known, or is refused."""
+"""Values in Python statements and NumPy functions: each records an op, tells a known fact, or is refused."""
 
 from __future__ import annotations
 

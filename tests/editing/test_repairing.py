@@ -1,4 +1,4 @@
-"""The order that a repair says, applied: nothing is lost, it is checked again; the command line writes and reads it."""
+"""Repairs applied: no instruction is lost, the check says ok, and the command line writes and reads the program."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of programs and arrays that come from elsewhere."""
+"""Tests of programs and arrays from files and from JAX."""

@@ -1,4 +1,4 @@
-"""Files that commands are given, from anyone: what is wrong is a sentence before anything is loaded or written."""
+"""Faulty input files of commands: each is reported in a sentence before anything is loaded or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All readers at length: HLO text, vast, mutated and led by coverage; files of arrays; command lines."""
+"""Campaign over all readers: huge, mutated and coverage-guided HLO texts, files of arrays, command lines."""
 
 from __future__ import annotations
 

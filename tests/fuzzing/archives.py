@@ -1,4 +1,4 @@
-"""Files of arrays with something wrong in them, each from a seed: names, headers, elements, and the zip around them."""
+"""Faulty npz files, each from a seed: faults in names, headers, elements, and the zip file itself."""
 
 from __future__ import annotations
 

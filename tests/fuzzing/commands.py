@@ -1,4 +1,4 @@
-"""Command lines of every command, each from a seed, right and wrong; and what may come of them."""
+"""Random command lines of every command, right and wrong, each from a seed; and their permitted outcomes."""
 
 from __future__ import annotations
 

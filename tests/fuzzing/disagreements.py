@@ -1,4 +1,4 @@
-"""Whether real XLA and the reader refuse the same programs: the corpus, and each program with one slip in it."""
+"""Comparison of refusals by real XLA and the reader, on the corpus and on programs with a single edit."""
 
 from __future__ import annotations
 

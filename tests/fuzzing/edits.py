@@ -1,4 +1,4 @@
-"""Single edits of a program's text that leave its grammar alone: each is one slip of a hand that knows HLO."""
+"""Single edits of a program's text that keep its grammar, as a person who knows HLO might make by mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search led by coverage: texts that reach new lines of the reader are kept, and changed further.
+"""Coverage-guided search: texts that reach new lines of the reader are kept and mutated further.
 
 It needs atheris, of which there are wheels for Linux: `pip install atheris`. Of the texts that are neither read nor
 refused the shortest is kept for each place that fails, in the folder `finds`.

@@ -1,4 +1,4 @@
-"""Texts of HLO with something wrong in them, each from a seed: what hands, disks and programs do to text, and worse."""
+"""Mutated HLO texts, each from a seed: edits by hand, truncation, flipped bytes, spliced texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile names in every place of a program, through every writer: what each shows is the name, and nothing happens."""
+"""Hostile names at every place of a program, through every writer: each shows the name, without another effect."""
 
 from __future__ import annotations
 

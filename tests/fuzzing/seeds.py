@@ -1,4 +1,4 @@
-"""Texts of forms that neither the corpus nor the cases have."""
+"""Seed texts in HLO forms that are in neither the corpus nor the cases."""
 
 from __future__ import annotations
 

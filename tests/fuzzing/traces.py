@@ -1,4 +1,4 @@
-"""Traces of strangers at length: each field of the index, each column and each file of small traces is changed."""
+"""Campaign over tampered traces: each field of the index, each column and each file of small traces is changed."""
 
 from __future__ import annotations
 

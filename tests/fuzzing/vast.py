@@ -1,4 +1,4 @@
-"""Texts of any size that are hard on a reader: deep, wide, numerous, or wrong in every line."""
+"""Huge HLO texts: deep nesting, wide tuples, very many instructions, a fault in every line."""
 
 from __future__ import annotations
 

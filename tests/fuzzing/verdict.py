@@ -1,4 +1,4 @@
-"""What any text must come to: a module that is printed, read again and checked, or a refusal at a place of the text."""
+"""Permitted outcomes of any text: a module that is printed, read again and checked, or a refusal with a position."""
 
 from __future__ import annotations
 

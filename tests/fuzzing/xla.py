@@ -1,4 +1,4 @@
-"""What real XLA says against HLO texts, in processes that bad texts may end; the child of `disagreements`.
+"""Refusals of HLO texts by real XLA, in child processes that bad texts may end; used by `disagreements`.
 
 Each line of stdin is JSON, a text with its counts of replicas and partitions; each of stdout says, as JSON, what is
 wrong with it: "" where it compiles. JAX is imported once, and forked for the texts after one that was deadly.

@@ -1,4 +1,4 @@
-"""Which text is kept under which name."""
+"""The kept texts by the names of their files."""
 
 from __future__ import annotations
 

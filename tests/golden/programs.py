@@ -1,4 +1,4 @@
-"""The programs whose texts and pictures are kept."""
+"""Programs whose texts and pictures are kept as files."""
 
 from __future__ import annotations
 

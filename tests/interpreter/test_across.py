@@ -1,4 +1,4 @@
-"""Elements from other devices: what is named is what was moved, or adds up to the result."""
+"""Provenance across devices: the elements that are named are those that were moved, or add up to the result."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ def _run(build: Callable[[xb.Value], Any]) -> Trace:
     return trace(xb.Module("across", program, num_replicas=4), inputs, origins=True)
 
 
+def _devices(found: Trace, meeting: Meeting) -> list[int]:
+    return [found[event].device for event in meeting.events]
+
+
 def _sums(found: Trace, meeting: Meeting, table: Across) -> list[int]:
     """The sum of the elements that each row names."""
     of_device = {found[member].device: member for member in meeting.events}
@@ -47,7 +51,7 @@ def _sums(found: Trace, meeting: Meeting, table: Across) -> list[int]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_named_elements_make_the_result(name: str) -> None:
     found = _run(CASES[name])
-    assert found.meetings
+    assert sorted(device for meeting in found.meetings for device in _devices(found, meeting)) == [0, 1, 2, 3]
     for meeting in found.meetings:
         for event in meeting.events:
             value, tables = found.value(event), found.across[event]
@@ -68,6 +72,7 @@ def test_what_was_sent() -> None:
     xb.send_done(sent, channel_id=1)
     module = xb.Module("pass", builder.build(taken), num_replicas=2)
     found = trace(module, [[np.arange(3, dtype=np.float32)], [np.ones(3, np.float32)]], origins=True)
+    assert {(transfer.source, found[transfer.done].device) for transfer in found.transfers} == {*pairs}
     for transfer in found.transfers:
         (table,) = found.across[transfer.done]
         assert table.part == 0
@@ -80,4 +85,5 @@ def test_what_was_sent() -> None:
 def test_of_large_values_nothing_is_said() -> None:
     program = xb.computation(xb.f32[1000])(lambda x: xb.all_reduce(x, xb.add))
     found = trace(xb.Module("large", program, num_replicas=2), [[np.zeros(1000, np.float32)]] * 2, origins=True)
+    assert found.meetings
     assert not found.across

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from interpreter import ArgumentError, Limits, Refused, Stopped, execute
 from interpreter.engines import EngineError, compare, execute_here, execute_on_xla, xla
 from interpreter.engines.comparison import lines
 from interpreter.engines.distance import allowed, beyond, distance
+from interpreter.engines.process import Child, Failure, Job
 from interpreter.engines.refusal import NOT_ON_CPU
 from shape_inference import PRIMITIVES
 from tests.conformance.corpus import stored_arguments
@@ -200,6 +202,24 @@ def test_the_death_of_xla_is_an_error_with_its_last_words() -> None:
     pytest.importorskip("jaxlib")
     with pytest.raises(EngineError, match="the process died with SIG") as failed:
         execute_on_xla(one_device(deadly()), [[]])
+    assert failed.value.kind == "engine_failed"
+
+
+@pytest.mark.parametrize("junk", [b"x", 3, {0: None}, {"device": []}, ["no", "devices"]], ids=repr)
+def test_an_answer_that_is_none_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, junk: object) -> None:
+    """The child is replaced by a program that says it is ready, and then this."""
+    said = pickle.dumps("ready") + pickle.dumps(junk)
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys, time\nsys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with Child(1) as child:
+        assert child.run(Job("")) == Failure("died", "the process sent something that is no answer")
+        assert child.is_dead
+    with pytest.raises(EngineError, match="real XLA failed: the process sent something that is no answer") as failed:
+        execute_on_xla(one_device(endless()), [[np.int32(1)]])
     assert failed.value.kind == "engine_failed"
 
 

@@ -1,4 +1,4 @@
-"""Devices together: meetings, channels, feeds, and the report when nobody can go on."""
+"""Runs of several devices: collectives, channels, feeds, and the report of a deadlock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where elements come from: what is not named does not matter, and what is named and moved is the element itself."""
+"""Provenance: elements of the operands that are not named do not matter to an element of the result, the others do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
     "bitcast_convert to narrower": (lambda x: xb.bitcast_convert(x, xb.u8), [(2, 3)]),
     "bitcast_convert to wider": (lambda x: xb.bitcast_convert(x, xb.u16), [np.array([[1, 2], [3, 4]], np.uint8)]),
     "bitcast_convert of preds": (lambda x: xb.bitcast_convert(x, xb.u16), [np.array([[1, 0], [1, 1]], bool)]),
-    "bitcast_convert to preds": (lambda x: xb.bitcast_convert(x, xb.pred), [np.array([255, 0x100], np.uint16)]),
+    "bitcast_convert to preds": (lambda x: xb.bitcast_convert(x, xb.pred), [np.array([0x00FF, 0xFF00], np.uint16)]),
     "clamp": (lambda x: xb.clamp(-0.5, x, 0.5), [(4,)]),
     "select": (lambda p, x, y: xb.ops.select(p, x, y), [np.array([True, False, True]), (3,), (3,)]),
     "broadcast": (lambda x: xb.ops.broadcast(x, sizes=(2, 3, 4), dimensions=(2, 0)), [(4, 2)]),
@@ -100,6 +100,16 @@ def _arguments(given: list[Any], generator: np.random.Generator) -> list[Any]:
     ]
 
 
+def _is_data(name: str, given: Any) -> bool:
+    """Whether an argument is numbers that the op moves or computes with, not what chooses among them."""
+    return isinstance(given, tuple) or name.startswith("bitcast_convert")
+
+
+def _other(array: Any) -> Any:
+    """Other numbers of the same type, each different from what it was, in every byte of an integer."""
+    return array + np.float32(3) if array.dtype.kind == "f" else ~array
+
+
 def _instruction(build: Build, arguments: list[Any]) -> tuple[xb.Computation, xb.Instruction]:
     shapes = [xb.primitive_type(np.asarray(each).dtype)[np.shape(each)] for each in arguments]
     computation = xb.computation(*shapes)(build)
@@ -113,39 +123,41 @@ def test_what_is_not_named_does_not_matter(name: str) -> None:
     arguments = _arguments(given, generator)
     computation, root = _instruction(build, arguments)
     result = np.asarray(evaluate(computation, *arguments))
-    tables = _tables(root, arguments)
+    tables, count = _tables(root, arguments), 0
     for number in generator.permutation(result.size)[:12]:
         changed = []
-        for place, (each, shape) in enumerate(zip(arguments, given, strict=True)):
-            kept = tables.get(place)
-            if kept is None or not isinstance(shape, tuple):
-                changed.append(each)
-                continue
-            other = np.asarray(generator.standard_normal(each.size), np.float32)
-            named = kept[number][kept[number] >= 0]
-            other[named] = each.reshape(-1)[named]
-            changed.append(other.reshape(each.shape))
+        for place, each in enumerate(arguments):
+            array = np.asarray(each)
+            other = _other(array).reshape(-1) if place in tables and _is_data(name, given[place]) else array.reshape(-1)
+            named = tables[place][number] if place in tables else np.arange(0)
+            named = named[named >= 0]
+            count += int(np.count_nonzero(np.delete(other != array.reshape(-1), named)))
+            other[named] = array.reshape(-1)[named]
+            changed.append(other.reshape(array.shape))
         again = np.asarray(evaluate(computation, *changed))
         np.testing.assert_array_equal(again.reshape(-1)[number], result.reshape(-1)[number])
+    assert count, "elements that are not named were changed"
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_named_matters(name: str) -> None:
-    """Every number that is named changes the result (but a clamped one)."""
+    """Every number that is named changes the result, but one that clamp moves to a bound."""
     build, given = CASES[name]
     generator = np.random.default_rng(1)
     arguments = _arguments(given, generator)
     computation, root = _instruction(build, arguments)
     result = np.asarray(evaluate(computation, *arguments)).reshape(-1)
-    tables = _tables(root, arguments)
-    for place, table in tables.items():
-        if name == "clamp" or not isinstance(given[place], tuple):
-            continue
-        for number in generator.permutation(len(table))[:6]:
+    count = 0
+    for place, table in _tables(root, arguments).items():
+        for number in generator.permutation(len(table))[:6] if _is_data(name, given[place]) else ():
+            if name == "clamp" and abs(result[number]) == np.float32(0.5):
+                continue
             for element in np.unique(table[number][table[number] >= 0])[:6]:
                 changed = [np.array(each) for each in arguments]
-                changed[place].reshape(-1)[element] += np.float32(3)
+                changed[place].reshape(-1)[element] = _other(changed[place]).reshape(-1)[element]
                 assert np.asarray(evaluate(computation, *changed)).reshape(-1)[number] != result[number]
+                count += 1
+    assert count, "elements that are named were changed"
 
 
 def _tables(root: xb.Instruction, arguments: list[Any]) -> dict[int, Any]:

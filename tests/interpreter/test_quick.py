@@ -1,4 +1,4 @@
-"""What `evaluate` calls at once is what a whole run gives: values, whose memory they are, errors, reports."""
+"""Direct evaluation gives what a run on the grid gives: values, ownership of memory, errors, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One op, several paths: a computation of scalars gives the same element by element, on whole arrays, and in any order.
+"""Implementations of one op agree: a scalar computation element by element, on whole arrays, and in other orders.
 
 Element by element is the plainest reading; on whole arrays each op does the same in the same order, so that even floats
 agree bit for bit, but for functions of which NumPy's vectors round otherwise than its scalars. Where a fold may choose

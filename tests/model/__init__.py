@@ -1,1 +1,1 @@
-"""A second opinion on deadlocks: small programs run in every interleaving, order and data; nothing of the scheduler."""
+"""A model of deadlock, independent of the check: small programs run in every interleaving and order, with all data."""

@@ -1,4 +1,4 @@
-"""At length: random small programs in every order and with all data, and larger ones that run, against verdicts."""
+"""Campaign: verdicts against the model on random small programs, and against runs on larger ones."""
 
 from __future__ import annotations
 

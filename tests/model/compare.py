@@ -1,4 +1,4 @@
-"""Where a verdict and all ways in which the program may run part, in words; and a smaller program that shows it."""
+"""Differences between a verdict and the model, as text, with a smaller program that shows them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from attrs import evolve
 import xbuild as xb
 from interpreter import Limits, Stopped, execute
 from xbuild.checking import Verdict
+from xbuild.core.memos import memos
 
 from .programs import Data, Op, Ops, Program
 from .runs import Judgement, all_data, ends, judged
@@ -95,7 +96,7 @@ def _repair(program: Program, made: Written, verdict: Verdict) -> str | None:
     mended = xb.check(made.module, schedule=schedule, send_buffers=buffers, infeed=program.infeed)
     if mended.refused or any(found.cause != "STARVED" for found in mended.findings):
         return f"repaired it is {mended.kind}: {verdict}\n{mended}"
-    vars(made.module)["_verdicts"] = {buffers: mended}
+    memos(made.module, "verdicts")[buffers] = mended
     free = written(evolve(program, is_given=False))
     first, second = outcome(made, data, check=True), outcome(free, data, check=True)
     same = isinstance(first, list) and isinstance(second, list) and all(map(np.array_equal, first, second))

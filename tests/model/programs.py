@@ -1,4 +1,4 @@
-"""What a small program for several devices is: lists of ops that communicate, loops, branches and calls around them."""
+"""Programs of the model: lists of communicating ops on several devices, with loops, branches and calls around them."""
 
 from __future__ import annotations
 

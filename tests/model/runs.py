@@ -1,4 +1,4 @@
-"""All ways in which a program may run: every interleaving of its devices, every legal order, all data.
+"""Enumeration of a program's runs: every interleaving of its devices, every legal order, all data.
 
 The rules, of the definition alone. A recv posts a buffer. The k-th send of a channel goes on when the k-th recv is
 posted (or a buffer is free), the k-th recv-done when the k-th send has run. Who comes to a collective for the k-th

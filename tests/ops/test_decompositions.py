@@ -1,4 +1,4 @@
-"""The decompositions: what they promise of their factors, against LAPACK where that makes the same choices."""
+"""Decompositions: properties of their factors, and comparison with LAPACK where it makes the same choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At length: instances of every op in every element type, drawn by chance, here and on real XLA.
+"""Campaign: random instances of every op in every element type, computed by the interpreter and by real XLA.
 
 Round n of seed s draws one instance for each cell of the table of ops and types, and feeds it with several values; an
 instance is told by seed, round, op, type and the number of its values alone, so that each can be drawn again.

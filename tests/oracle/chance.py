@@ -1,4 +1,4 @@
-"""Random numbers, shapes and values for the draws: seeded, and fond of the corners."""
+"""Random numbers, shapes and values for the draws, from a seed, with a bias towards corner cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where real XLA:CPU does otherwise, and the sentence that says what is right: instances that are counted apart."""
+"""Known deviations of XLA:CPU, each with the sentence that says what is right; they are counted separately."""
 
 from __future__ import annotations
 

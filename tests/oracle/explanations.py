@@ -1,4 +1,4 @@
-"""Whether wrong elements are such as XLA:CPU is known for: a predicate on the values for each kind of deviation."""
+"""Predicates on values that recognise each known deviation of XLA:CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an instance gives the same on real XLA: equal, apart for a reason that is known, or different."""
+"""Comparison of an instance with real XLA: equal, different for a known reason, or different."""
 
 from __future__ import annotations
 

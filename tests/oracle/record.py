@@ -1,4 +1,4 @@
-"""What is known of each op in each element type: how many instances were compared, or why none can be."""
+"""The record of the comparison for each op and element type: number of instances, or why none can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page holds: values in as much detail as there is room for, coarser before fewer, and it says so."""
+"""Data of a step page: values get coarser before any is left out, and the page says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of `xbuild step`: right of values that are kept whole and in short; what they leave open is told."""
+"""Conditions of `xbuild step` on values and on summaries, which say where they cannot decide."""
 
 from __future__ import annotations
 

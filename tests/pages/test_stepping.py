@@ -1,4 +1,4 @@
-"""`xbuild step`: each command as somebody types it, in plain text and in colour; what waits for whom; what is wrong."""
+"""`xbuild step`: each command as a user types it, in plain text and in colour; waits; reports of wrong input."""
 
 from __future__ import annotations
 

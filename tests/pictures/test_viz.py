@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -255,7 +256,7 @@ def test_formats_by_their_endings(name: str, form: str) -> None:
 
 def test_painting_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
-    with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the forms svg, mermaid, txt and"):
+    with pytest.raises(DrawingError, match=r"more than 0\.2 seconds and was stopped; the formats svg, html, mermaid"):
         xb.viz(programs.loop(), "png", seconds=0.2)
 
 
@@ -268,11 +269,22 @@ def test_a_failing_engine_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_png_and_pdf_want_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(DrawingError, match="pip install pygraphviz"):
+    with pytest.raises(
+        DrawingError,
+        match=r"graphviz, which is not installed: `pip install 'xbuild-hlo\[viz\]'` brings it",
+    ):
         xb.viz(programs.loop(), "png")
     assert "while" in programs.loop()._repr_svg_()
-    for form in ("svg", "mermaid", "dot", "txt"):
+    for form in ("svg", "html", "mermaid", "dot", "txt"):
         assert "while" in str(xb.viz(programs.loop(), form))
+
+
+def test_graphviz_is_an_extra() -> None:
+    found = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert not any("graphviz" in each for each in found["dependencies"])
+    extras = {name for name, wanted in found["optional-dependencies"].items() if any("graphviz" in w for w in wanted)}
+    assert extras == {"viz"}
+    assert "xbuild-hlo[viz]" in found["optional-dependencies"]["demo"]
 
 
 def test_dot_on_the_path_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

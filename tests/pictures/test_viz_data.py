@@ -252,6 +252,6 @@ def test_options_of_data_want_data(tmp_path: Path) -> None:
     target = tmp_path / "loop.hlo"
     target.write_text(programs.loop().to_hlo(), encoding="utf-8")
     done = CliRunner().invoke(main, ["viz", str(target), "--data-name", "flops"])
-    assert (done.exit_code, "--data-name says nothing without --data FILE.json" in done.output) == (2, True)
+    assert (done.exit_code, "--data-name has no effect without --data FILE.json" in done.output) == (2, True)
     done = CliRunner().invoke(main, ["viz", str(target), "--data", str(tmp_path / "none.json")])
     assert (done.exit_code, "none.json' cannot be read: No such file or directory" in done.output) == (2, True)

@@ -1,4 +1,4 @@
-"""Programs in a few lines of which something is far too much: paths, leaves, elements, devices, depth, length."""
+"""Small texts of programs that are huge in one respect: call paths, leaves, elements, devices, depth, length."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of HLO text, out and in."""
+"""Tests of the reader and the printer of HLO text."""

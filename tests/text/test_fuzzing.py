@@ -1,4 +1,4 @@
-"""Whatever the bytes: a module that is printed, read again and checked, or a refusal at its place, and soon."""
+"""Any bytes give a module that is printed, read again and checked, or a refusal with a position, in little time."""
 
 from __future__ import annotations
 

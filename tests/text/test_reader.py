@@ -1,4 +1,4 @@
-"""HLO text in: what is printed comes back, faults stand at their places, and any text is a module or a refusal."""
+"""Reader of HLO text: printed programs are read back, faults have positions, any text is a module or a refusal."""
 
 from __future__ import annotations
 

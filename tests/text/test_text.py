@@ -1,4 +1,4 @@
-"""HLO text out: each spelling as it is kept, every constant exactly, and real XLA reads all of it."""
+"""Printer of HLO text: kept spellings, exact constants, and real XLA reads all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to the first NaN or infinity runs through the operand whose elements made it, and no other."""
+"""The chain to the first NaN or infinity goes through the operand whose elements made it, and no other."""
 
 from __future__ import annotations
 

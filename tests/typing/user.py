@@ -7,6 +7,19 @@ import numpy as np
 import xbuild as xb
 
 
+def run_twice(computation: xb.Computation, x: float) -> xb.Trace:
+    """Whatever runs a program comes from the one import."""
+    assert xb.evaluate(computation, x, limits=xb.Limits(trips=3)) == x
+    try:
+        xb.execute(xb.Module("m", computation), [[x]], strict=True)
+    except (xb.Stopped, xb.StrictFailure) as stopped:
+        print(stopped.report)
+    except xb.Refused as refused:
+        print(refused.verdict)
+    print(xb.engines.compare([], [], []))
+    return xb.trace(xb.Module("m", computation), [[x]])
+
+
 @xb.computation(xb.f32[()], xb.f32[()])
 def larger(a: xb.Value, b: xb.Value) -> xb.Value:
     return xb.ops.maximum(a, b)

@@ -22,7 +22,7 @@ Rank: TypeAlias = Callable[[Instruction], int]
 
 
 def in_common_order(found: Verdict, program: Program, runs: Runs) -> Verdict:
-    """The verdict with one order for all devices, since a compiled module has one, or a summary that says there is none.
+    """The verdict with one order for all devices, since a compiled module has one, or a summary that says so.
 
     `runs` says whether a program whose orders are given runs to its end with all data. Verdicts other than ok, and
     programs that differ between devices, stay as they are.

@@ -22,13 +22,30 @@ from .viz import form_of, write, write_folder
 @main.command()
 @takes_target
 @click.option("--json", "as_json", is_flag=True, help="The facts of the report as JSON, on stdout.")
-@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
-@click.option("--picture", type=click.Path(dir_okay=False), help="FILE.svg or .txt: the verdict as lanes of devices.")
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a run, as far as it comes, step by step.")
+@click.option(
+    "--send-buffers",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Sends of a channel that may go on before their recvs are posted.",
+)
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False),
+    help="FILE.svg or .txt: the verdict drawn, with a lane for each device.",
+)
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False),
+    help="FILE.html: the program is run, and replayed there up to where it ends or is stuck.",
+)
 @takes_source_root
-@click.option("--repair", metavar="PATH", help="FILE.hlo, or a folder for a program each: the order that mends it.")
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Other random arguments for --page.")
-@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Of the picture.")
+@click.option(
+    "--repair",
+    metavar="PATH",
+    help="FILE.hlo, or a folder where each device has a program: the program in the repaired order.",
+)
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.")
+@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Theme of the picture.")
 def check(
     target: str,
     as_json: bool,

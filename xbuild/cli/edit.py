@@ -21,10 +21,18 @@ _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
 
 @main.command()
 @takes_target
-@click.option("--around", metavar="NAME", help="The instruction whose neighbourhood is wanted.")
-@click.option("--radius", type=click.IntRange(min=0), default=2, show_default=True, help="How many steps far.")
-@click.option("--computation", metavar="NAME", help="Where it stands, or what is wanted as a whole; else the entry.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="FILE.hlo; else on stdout.")
+@click.option("--around", metavar="NAME", help="Take the neighbourhood of this instruction.")
+@click.option(
+    "--radius",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Steps from the instruction, for --around.",
+)
+@click.option(
+    "--computation", metavar="NAME", help="The computation to take, or with --around to search; else the entry."
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="FILE.hlo; else the text goes to stdout.")
 def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
     """Take a computation, or what stands around an instruction, as a program of its own.
 

@@ -1,4 +1,4 @@
-"""The command `xbuild`, and what its commands share: a target that is loaded, a report that ends in an exit code."""
+"""The command group `xbuild`, and what its commands share: limits, loading of a target, exit codes."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ class _Group(click.Group):
 
 
 def given(*parameters: str) -> list[str]:
-    """Those of the options that stand on the command line, as they are spelled there."""
+    """Those of these options that were given on the command line, as they are spelled there."""
     context = click.get_current_context()
     spelled = {each.name: each.opts[-1] for each in context.command.params}
     return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
 
 
 def needs(wanted: str, is_there: object, *parameters: str) -> None:
-    """Options that would say nothing are wrong: these say something only beside what is wanted."""
+    """A usage error where one of these options is given without the option that it refines."""
     if not is_there and (found := given(*parameters)):
-        raise click.UsageError(f"{found[0]} says nothing without {wanted}")
+        raise click.UsageError(f"{found[0]} has no effect without {wanted}")
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -158,7 +158,7 @@ def stop(report: str) -> SystemExit:
 @contextmanager
 def reported() -> Iterator[None]:
     """A run that is refused or stops ends with its report on stderr."""
-    from interpreter import Refused, Stopped
+    from ..running import Refused, Stopped
 
     try:
         yield

@@ -1,4 +1,4 @@
-"""What commands that keep a run share: its page, its folder, and how far a refused program is run."""
+"""Options of commands that keep a run: the step page, the folder of the trace, and limits for refused programs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _is_page(asked: Any, attribute: Any, page: str | None) -> None:
 
 
 def in_a_folder(path: str) -> None:
-    """That a file can be made there, found out before the work."""
+    """A usage error where the folder of a file that is to be written does not exist."""
     if not Path(path).absolute().parent.is_dir():
         raise click.UsageError(f"{path}: there is no such folder")
 
 
 def apart(folder: str | None, *files: str | None) -> None:
-    """That no file of a command stands in the folder that its trace takes."""
+    """A usage error where a file of the command stands in the folder of its trace."""
     if folder is None:
         return
     try:
@@ -49,7 +49,7 @@ def takes_source_root(command: Command) -> Command:
 
 @define
 class Asked:
-    """Where a run is to be kept: a page, a folder, with how much of its values; perhaps nowhere."""
+    """Where a run is kept (a page, a folder, both or neither), and how much of its values."""
 
     page: str | None = field(default=None, validator=_is_page)
     folder: str | None = None
@@ -79,8 +79,7 @@ class Asked:
 
 def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, **options: Any) -> tuple[Any, Any]:
     """The results of a run and the StrictFailure that it ended with; raises what `execute` raises, after keeping it."""
-    from interpreter import Refused, Stopped, StrictFailure, execute
-    from interpreter.tracing import traced
+    from ..running import Refused, Stopped, StrictFailure, execute, tracing
 
     if not asked:
         try:
@@ -88,7 +87,7 @@ def executed(program: Module | ModuleGroup, arguments: list[Any], asked: Asked, 
         except StrictFailure as failure:
             return failure.results, failure
     try:
-        found, end = _kept(traced, program, arguments, **asked.options, **options)
+        found, end = _kept(tracing.traced, program, arguments, **asked.options, **options)
     except Refused as refused:
         asked.keep(_kept(refused_trace, program, arguments, refused.verdict, asked.options, **options))
         raise
@@ -113,8 +112,7 @@ def refused_trace(
     """A refused program in the order in which it was recorded, until it is stuck; nothing where it cannot be run."""
     from attrs import evolve
 
-    from interpreter import Limits
-    from interpreter.tracing import trace, without_run
+    from ..running import Limits, trace, tracing
 
     limits = given.pop("limits", None) or Limits()
     seconds = SECONDS if limits.seconds is None else limits.seconds
@@ -124,7 +122,7 @@ def refused_trace(
     except (TraceError, OSError):
         raise
     except Exception:  # what is refused for its structure may fail in any way
-        found = without_run(program, verdict)
+        found = tracing.without_run(program, verdict)
         if options.get("folder") is not None:
             found.save(options["folder"])
         return found

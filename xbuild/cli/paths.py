@@ -1,4 +1,4 @@
-"""The files of a command: none that it writes is one that it reads, or another that it writes, by any spelling."""
+"""Check of a command's files: no output is an input or another output, whatever links and spellings are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xbuild ops` and `xbuild explain`: what there is, and what a word means."""
+"""`xbuild ops` and `xbuild explain`: the list of ops, and the documentation of an op or a kind of refusal."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ def _signature(schema: Schema) -> str:
 
 def _status(opcode: str) -> str:
     """Which readings the op has: `shape` infers it, `value` runs it (a rule, or the plan itself)."""
-    from interpreter.rules.tables import compute, planned
-
     from ..properties.effects import COLLECTIVES
+    from ..running import rule_tables
 
-    is_planned = opcode == "parameter" or (opcode in planned and opcode not in COLLECTIVES)
-    readings = (("shape", opcode in infer), ("value", opcode in compute or is_planned))
+    is_planned = opcode == "parameter" or (opcode in rule_tables.planned and opcode not in COLLECTIVES)
+    readings = (("shape", opcode in infer), ("value", opcode in rule_tables.compute or is_planned))
     return " ".join(word if has else "-" * len(word) for word, has in readings)
 
 

@@ -1,4 +1,4 @@
-"""`xbuild run`: a program at work on all its devices."""
+"""`xbuild run`: runs a program on all its devices."""
 
 from __future__ import annotations
 
@@ -25,32 +25,66 @@ DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
 """NumPy's generators take none below."""
 
-_SECONDS = "Seconds of the run; where it is kept half of them, and half for the page or trace.  [default: 3600]"
+_SECONDS = "Limit on the seconds of the run; with --page or --trace half of them are for these.  [default: 3600]"
 
 
 @main.command()
 @takes_target
-@click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
-@click.option("--outputs", type=click.Path(dir_okay=False, writable=True), help="npz: d<device>_out<i>.")
-@click.option("--infeed", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_infeed<i>, or infeed<i>.")
+@click.option(
+    "--inputs", type=click.Path(exists=True, dir_okay=False), help="FILE.npz of arguments: d<device>_arg<i>, or arg<i>."
+)
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments from this seed.")
+@click.option(
+    "--outputs", type=click.Path(dir_okay=False, writable=True), help="FILE.npz for the results: d<device>_out<i>."
+)
+@click.option(
+    "--infeed",
+    type=click.Path(exists=True, dir_okay=False),
+    help="FILE.npz of infeed items: d<device>_infeed<i>, or infeed<i>.",
+)
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
-@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
-@click.option("--denormals", type=DENORMALS, default="flush", help="To zero, as XLA does, or kept.", show_default=True)
-@click.option("--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="Who runs it.")
-@click.option("--platform", default="cpu", help="Of JAX, where real XLA runs: cpu, gpu, tpu.", show_default=True)
-@click.option("--eps", type=Amount(), help="How far apart both may be; else stated by element type.")
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@click.option(
+    "--send-buffers",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Sends of a channel that may go on before their recvs are posted.",
+)
+@click.option(
+    "--denormals",
+    type=DENORMALS,
+    default="flush",
+    help="Whether denormal numbers become zero, as in XLA, or are kept.",
+    show_default=True,
+)
+@click.option(
+    "--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="What runs the program."
+)
+@click.option(
+    "--platform", default="cpu", help="Platform of JAX on which real XLA runs: cpu, gpu, tpu.", show_default=True
+)
+@click.option(
+    "--eps", type=Amount(), help="Tolerance of --engine both, in eps of the element type.  [default: by type]"
+)
+@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
 @takes_source_root
 @click.option(
-    "--trace", "folder", type=click.Path(file_okay=False), help="A folder for the trace; `xbuild trace` reads it."
+    "--trace", "folder", type=click.Path(file_okay=False), help="Folder for the trace, which `xbuild trace` reads."
 )
-@click.option("--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Of values, in it.  [default: 1 GiB]")
-@click.option("--trace-every", type=click.IntRange(min=1), default=1, help="Values of each so many-th turn in a loop.")
-@click.option("--max-trips", type=click.IntRange(min=0), help="Trips of any one loop.")
+@click.option(
+    "--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Bytes of values in the trace.  [default: 1 GiB]"
+)
+@click.option(
+    "--trace-every",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Keep the values of every N-th execution of an instruction.",
+)
+@click.option("--max-trips", type=click.IntRange(min=0), help="Limit on the trips of any one loop.")
 @click.option("--max-seconds", type=Amount(), help=_SECONDS)
 @click.option(
-    "--max-bytes", type=click.IntRange(min=0), help="Bytes of any one value.  [default: half of the machine's memory]"
+    "--max-bytes",
+    type=click.IntRange(min=0),
+    help="Limit on the bytes of any one value.  [default: half of the machine's memory]",
 )
 def run(
     target: str,
@@ -85,9 +119,7 @@ def run(
 
     With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
     """
-    from interpreter import Limits
-    from interpreter.engines import compare, execute_on_xla
-    from interpreter.engines.comparison import lines
+    from ..running import Limits, engines
 
     needs("--engine xla or both", engine != "interpreter", "platform")
     if denormals == "keep" and engine != "interpreter":
@@ -121,7 +153,7 @@ def run(
     results, theirs, failure = [], [], None
     with reported():
         if engine != "interpreter":
-            results = theirs = execute_on_xla(program, arguments, platform=platform, limits=limits)
+            results = theirs = engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
         if engine != "xla":
             options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": denormals}
             options |= {"infeed": items, "limits": limits}
@@ -129,8 +161,8 @@ def run(
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:
         _write(outputs, results, shapes)
-    compared = compare(results, theirs, shapes, eps) if engine == "both" else []
-    for line in lines(compared) if engine == "both" else _summary(results, shapes):
+    compared = engines.compare(results, theirs, shapes, eps) if engine == "both" else []
+    for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
         say(line)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
@@ -157,7 +189,7 @@ def _infeed(path: str | None, engine: str, devices: int, most: int | None) -> li
 
 def most_bytes(given: int | None) -> int | None:
     """How many bytes all arguments may take: what a single value may, or half of the memory where that is more."""
-    from interpreter import Limits
+    from ..running import Limits
 
     half = Limits().bytes
     return half if given is None or half is None else max(given, half)

@@ -1,4 +1,4 @@
-"""What commands write on stdout and stderr: nothing of a stranger's text controls the terminal; and how they end."""
+"""Output of commands, with text of strangers escaped for the terminal, and the exit codes of interrupted commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ended(command: Callable[[], Any]) -> int:
 
 
 def _code(command: Callable[[], Any]) -> int:
-    """The command's code, once all that it wrote is out of our hands."""
+    """The exit code of the command, after its output is flushed."""
     try:
         found = command()
     except SystemExit as end:
@@ -83,7 +83,7 @@ def _told(error: click.ClickException | None) -> int:
 
 
 def _let_go() -> None:
-    """What a full disk did not take is not tried again when Python ends, which would tell of it with a traceback."""
+    """Drop the output that a full disk did not take: Python would try again at its end, and print a traceback."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""`xbuild show`: a program as text."""
+"""`xbuild show`: prints a program as HLO text, or as the plan that the interpreter runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from .saying import say
 
 @main.command()
 @takes_target
-@click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
-@click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
-@click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Of HLO text.")
+@click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
+@click.option(
+    "--only", type=click.Choice(["collectives"]), help="Print communicating instructions alone, and count the others."
+)
+@click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Style of HLO text.")
 def show(target: str, plan: bool, only: str | None, style: str) -> None:
     """Print a program as HLO text."""
     if plan and (found := given("only", "style")):
@@ -42,7 +44,7 @@ def _shown(part: Computation | Module, plan: bool, only: str | None, style: str)
     from ..text.writing.skeleton import skeleton_text
 
     if plan:
-        from interpreter import plan_source
+        from ..running import plan_source
 
         return plan_source(part.entry if isinstance(part, Module) else part)
     if only:

@@ -1,4 +1,4 @@
-"""`xbuild step`: through a run in the terminal, forward and back."""
+"""`xbuild step`: steps through a run in the terminal, forward and back."""
 
 from __future__ import annotations
 
@@ -20,12 +20,25 @@ from .trace import opened
 
 @main.command()
 @click.argument("target", metavar="TARGET|DIR")
-@click.option("--inputs", type=click.Path(exists=True, dir_okay=False), help="npz: d<device>_arg<i>, or arg<i>.")
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments instead.")
-@click.option("--send-buffers", type=click.IntRange(min=0), default=0, help="How far sends may run ahead.")
+@click.option(
+    "--inputs", type=click.Path(exists=True, dir_okay=False), help="FILE.npz of arguments: d<device>_arg<i>, or arg<i>."
+)
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments from this seed.")
+@click.option(
+    "--send-buffers",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Sends of a channel that may go on before their recvs are posted.",
+)
 @click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
-@click.option("--denormals", type=DENORMALS, default="flush", help="To zero, as XLA does, or kept.", show_default=True)
-@click.option("--max-seconds", type=Amount(), help="Seconds of the run.  [default: 3600]")
+@click.option(
+    "--denormals",
+    type=DENORMALS,
+    default="flush",
+    help="Whether denormal numbers become zero, as in XLA, or are kept.",
+    show_default=True,
+)
+@click.option("--max-seconds", type=Amount(), help="Limit on the seconds of the run.  [default: 3600]")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
     """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
     device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
@@ -54,7 +67,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
 
 
 def _run(target: str, inputs: str | None, seed: int | None, seconds: float | None, options: dict[str, Any]) -> Trace:
-    from interpreter import Limits, Refused, trace
+    from ..running import Limits, Refused, trace
 
     program = module_of(load(target))
     arguments = arguments_of(program, inputs, seed)

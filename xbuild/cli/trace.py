@@ -1,4 +1,4 @@
-"""`xbuild trace`: what a kept run can tell."""
+"""`xbuild trace`: summary, queries and comparison of traces that `xbuild run --trace` has written."""
 
 from __future__ import annotations
 
@@ -25,12 +25,22 @@ SHOWN = 4
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR [OTHER]")
-@click.option("--of", "name", metavar="NAME", help="An instruction: its value at each turn on each device.")
-@click.option("--device", type=click.IntRange(min=0), help="With --of: of one device alone.")
-@click.option("--turn", type=click.IntRange(min=0), help="With --of: at this turn alone; the first is 0.")
-@click.option("--devices", nargs=2, type=click.IntRange(min=0), metavar="A B", help="Where two devices first differ.")
-@click.option("--eps", type=Amount(), help="In a comparison: how far apart values may be.  [default: 0]")
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: the run, step by step.")
+@click.option(
+    "--of", "name", metavar="NAME", help="Print the values of this instruction, for each execution on each device."
+)
+@click.option("--device", type=click.IntRange(min=0), help="With --of: on this device alone.")
+@click.option("--turn", type=click.IntRange(min=0), help="With --of: of this execution alone; the first is 0.")
+@click.option(
+    "--devices",
+    nargs=2,
+    type=click.IntRange(min=0),
+    metavar="A B",
+    help="Compare two devices, and print the first value that differs.",
+)
+@click.option(
+    "--eps", type=Amount(), help="In a comparison: the difference of values that counts as equal.  [default: 0]"
+)
+@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
 @takes_source_root
 @click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
 def trace(
@@ -72,7 +82,7 @@ def trace(
 
 
 def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
-    """Options that would say nothing are wrong."""
+    """A usage error where an option is given that has no effect in this use of the command."""
     for option, value in of_one.items():
         if value is not None and (name is None or compares):
             raise click.UsageError(f"{option} is for the values of one instruction, as in --of add.3 {option} {value}")
@@ -102,9 +112,11 @@ def opened(folder: str) -> Trace:
 def _page(found: Trace, page: str, source_root: str | None) -> None:
     from attrs import evolve
 
-    from interpreter.tracing import across_in, origins_in
+    from ..running import tracing
 
-    Asked(page, source_root=source_root).keep(evolve(found, origins=origins_in(found), across=across_in(found)))
+    Asked(page, source_root=source_root).keep(
+        evolve(found, origins=tracing.origins_in(found), across=tracing.across_in(found))
+    )
 
 
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
@@ -178,9 +190,9 @@ def overview(found: Trace) -> dict[str, Any]:
 
 def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
     """A NaN or an infinity: where it is born, of which numbers, and the way to it, element by element."""
-    from interpreter.tracing import Guilt
+    from ..running import tracing
 
-    event, guilt = found[birth.event], Guilt(found)
+    event, guilt = found[birth.event], tracing.Guilt(found)
     way = guilt.way(birth)
     rows = [_step(found, place, guilt.number(place)) for place in way]
     lines = [f"  device {row['device']}  {row['at']}  {row['value']}{_element(row)}" for row in rows]

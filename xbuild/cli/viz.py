@@ -1,4 +1,4 @@
-"""`xbuild viz`: a picture of a program."""
+"""`xbuild viz`: draws a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .paths import distinct, target_of, text_of
 from .saying import say
 
 _DATA = "FILE.json: numbers or texts by instruction's name, shown in its box and as its colour."
-_SECONDS = "How long graphviz may take, for png and pdf."
+_SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
 
 
 @main.command()
@@ -27,18 +27,33 @@ _SECONDS = "How long graphviz may take, for png and pdf."
     "-o", "--output", type=click.Path(dir_okay=False), help="FILE.svg, .html, .png, .pdf, .dot, .mmd, .txt; else text."
 )
 @click.option(
-    "--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="auto: as the system has it."
+    "--theme",
+    type=click.Choice(["auto", "light", "dark"]),
+    default="auto",
+    help="auto: light or dark as the viewer's system is set.",
 )
-@click.option("--around", metavar="NAME", help="What is near to an instruction.")
-@click.option("--radius", type=click.IntRange(min=0), default=2, show_default=True, help="How near, for --around.")
-@click.option("--paths", nargs=2, metavar="A B", help="What is on the ways from one instruction to another.")
-@click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest folded.")
-@click.option("--fold", multiple=True, metavar="NAME", help="A computation or scope as one box; may be repeated.")
+@click.option("--around", metavar="NAME", help="Draw the neighbourhood of this instruction.")
 @click.option(
-    "--max-nodes", type=click.IntRange(min=1), help="Boxes; what is more is folded.  [default: 300, in .mmd 120]"
+    "--radius",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Steps from the instruction, for --around.",
+)
+@click.option("--paths", nargs=2, metavar="A B", help="Draw what is on the paths from instruction A to instruction B.")
+@click.option(
+    "--only", type=click.Choice(["collectives"]), help="Draw communicating instructions, and fold the others."
+)
+@click.option(
+    "--fold", multiple=True, metavar="NAME", help="Draw this computation or scope as one box; may be repeated."
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1),
+    help="Number of boxes above which parts are folded.  [default: 300, in .mmd 120]",
 )
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
-@click.option("--data-name", help="What the data are, for the legend.  [default: the file's name]")
+@click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program."""

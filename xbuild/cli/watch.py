@@ -70,7 +70,7 @@ class Watch:
         signal.setitimer(signal.ITIMER_REAL, first, _AGAIN)
 
     def stop(self) -> None:
-        """The command has ended, or waits for its user."""
+        """End the watch: the command has ended, or waits for its user."""
         with suppress(TimeIsOver):
             self._is_over = True
         self._is_over = True
@@ -109,7 +109,7 @@ class Watch:
 
 
 def _doing(frame: FrameType | None) -> str:
-    """What the innermost frame of these packages is there for."""
+    """What the command was doing, by the innermost frame that is in these packages."""
     for inner, _ in traceback.walk_stack(frame) if frame else ():
         found = _said_of(inner.f_code.co_filename)
         if found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -130,6 +130,24 @@ class Builder(Uncopied):
         """A builder for a called computation; its instructions are counted together with this builder's."""
         return Builder(self._computation_names.unique(name), self)
 
+    def recorded_since(self, count: int) -> list[Instruction]:
+        """What was recorded after the first so many instructions."""
+        return self._instructions[count:]
+
+    def unique_name(self, name: str) -> str:
+        """This name, or with the number that makes it unique in the module; it is taken from now on."""
+        return self._names.unique(name)
+
+    def reserve(
+        self, names: Iterable[str] = (), computations: Iterable[str] = (), parameters: Iterable[int] = ()
+    ) -> None:
+        """Take names and parameter numbers of a program that is there already, so that nothing recorded repeats one."""
+        instructions = [*names]
+        self._names.taken.update(dict.fromkeys(instructions, 0))
+        self._names.count += len(instructions)
+        self._computation_names.taken.update(dict.fromkeys(computations, 0))
+        self._parameters.update(parameters)
+
     def record(
         self,
         schema: Schema,
@@ -149,7 +167,7 @@ class Builder(Uncopied):
                 check_name(name, BuildError)
             if schema.regions:
                 attributes = self._traced(schema, operands, segments, attributes)
-            record: Any = schema.record(attributes) if attributes or schema.names else None
+            record: Any = schema.read(attributes) if attributes or schema.names else None
             if schema.opcode == "parameter":
                 self._count_parameter(record.number)
             sources = tuple(map(_instruction_of, operands))

@@ -43,14 +43,13 @@ def custom_call_target(name: str) -> Callable[[Function], Function]:
     Raises TypeError where the name is no string, or nothing that can be called is decorated.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.custom_call_target("clipped")
     ... def clipped(x, *, backend_config):
     ...     return x.clip(max=float(backend_config))
     >>> @xb.computation(xb.f32[3])
     ... def program(x):
     ...     return xb.custom_call(x, "clipped", xb.f32[3], backend_config="2.5")
-    >>> evaluate(program, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(program, [1.0, 2.0, 3.0])
     array([1. , 2. , 2.5], dtype=float32)
 
     Source: Operation Semantics, CustomCall.

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import starmap
 from types import CodeType
 from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
 
 import shape_inference
 from shape_inference import TupleShape, XbuildError
@@ -38,31 +37,35 @@ class ValueUseError(BuildError, TypeError):
     """A value is used as if it had been computed, or beside something that is no operand; raised at the user's line."""
 
 
-@frozen
-class Form:
-    """The name of a comfortable form and of its operands, for the message of a refusal."""
-
-    spelling: str
-    operands: tuple[str, ...]
-
-
 def explain(
     error: XbuildError,
-    schema: Schema | Form,
+    schema: Schema,
     operands: tuple[Value | Instruction, ...],
     segments: tuple[int, ...] | None,
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The same error with the op in its first line, and operands and attributes in the lines below.
+    """The refusal of an op with the op in its first line and everything that the user gave below it."""
+    labelled = zip(operand_labels(schema, len(operands), segments), operands, strict=True)
+    return explain_call(error, schema.spelling, labelled, attributes, where)
+
+
+def explain_call(
+    error: XbuildError,
+    name: str,
+    operands: Iterable[tuple[str, Any]],
+    attributes: dict[str, Any],
+    where: tuple[CodeType, int] | None,
+) -> XbuildError:
+    """The same error with what was called in its first line, and the labelled operands and the attributes below it.
 
     An error from inside a region that the op traces is explained already, and stays as it is.
     """
     if error.explained:
         return error
     given = ((key, describe(value)) for key, value in attributes.items() if not _is_unset(value))
-    rows = [*_operand_rows(schema, operands, segments), *given]
-    head = f"{schema.spelling}: {error.message} [{error.kind}]"
+    rows = [*starmap(_operand_row, operands), *given]
+    head = f"{name}: {error.message} [{error.kind}]"
     dressed = type(error)(error.kind, dressed_text(head, rows, where, error.hints), error.hints)
     dressed.message, dressed.explained = error.message, True
     return dressed
@@ -105,13 +108,9 @@ def _holds_regions(value: Any) -> bool:
     return isinstance(value, Computation) or _is_function(value)
 
 
-def _operand_rows(
-    schema: Schema | Form, operands: tuple[Value | Instruction, ...], segments: tuple[int, ...] | None
-) -> Iterator[tuple[str, str]]:
-    labels = operand_labels(schema, len(operands), segments)
-    for label, operand in zip(labels, operands, strict=True):
-        shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
-        yield label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
+def _operand_row(label: str, operand: Any) -> tuple[str, str]:
+    shape, name = getattr(operand, "shape", operand), getattr(operand, "name", None)
+    return label, f"{_short(shape)}  %{name}" if name and shape is not operand else describe(operand)
 
 
 def _short(shape: Any) -> str:
@@ -121,16 +120,17 @@ def _short(shape: Any) -> str:
     return str(shape)
 
 
-def operand_labels(schema: Schema | Form, count: int, segments: tuple[int, ...] | None) -> list[str]:
+def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None) -> list[str]:
     """The name of each operand in the flat tuple: its parameter, with a number where the parameter takes a list."""
     if segments is None:
         extra = [f"operand {n}" for n in range(len(schema.operands), count)]
         return [*schema.operands[:count], *extra]
-    return [
-        label if size == 1 else f"{label}[{n}]"
-        for label, size in zip(schema.operands, segments, strict=True)
-        for n in range(size)
-    ]
+    return segment_labels(schema.operands, segments)
+
+
+def segment_labels(names: Iterable[str], sizes: Iterable[int]) -> list[str]:
+    """The name of each operand where parameter by parameter so many are given: numbered where these are not one."""
+    return [name if size == 1 else f"{name}[{n}]" for name, size in zip(names, sizes, strict=True) for n in range(size)]
 
 
 def _source_rows(source: RecordedSource | None) -> list[str]:

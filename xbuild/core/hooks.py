@@ -1,11 +1,14 @@
-"""Hooks: functions that a lower package calls and a higher package supplies."""
+"""Hooks: functions that a lower package calls and a higher package supplies, one by one or as a namespace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from attrs import define
+
+if TYPE_CHECKING:
+    from .builder import Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,3 +30,15 @@ class Hook(Generic[P, R]):
         if self.function is None:
             raise RuntimeError(f"no function has been supplied that {self.purpose}")
         return self.function(*args, **kwargs)
+
+
+class Forms:
+    """The comfortable forms that operators on values record, by name; `xbuild` supplies its own namespace."""
+
+    namespace: Any = None
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        return getattr(self.namespace, name)  # type: ignore[no-any-return]
+
+
+forms = Forms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .forms import forms
+from .hooks import forms
 
 # The functions that `array + value` and so on call, by the op that the operator of a value records.
 _OPERATORS = {
@@ -48,9 +48,10 @@ def way_out(name: str, method: str = "__call__") -> str:
         }.get(method, "xb.scatter combines updates at many places")  # fmt: skip
     if name in _WAYS_OUT:
         return f"{_WAYS_OUT[name]} is that of a value"
-    if callable(getattr(forms, name, None)):
+    form = vars(forms.namespace).get(name)
+    if callable(form) and form.__module__.startswith("xbuild."):
         return f"xb.{name} records it"
-    return "xb has no op of that name; interpreter.evaluate(computation, ...) gives arrays of NumPy"
+    return "xb has no op of that name; xb.evaluate(computation, ...) gives arrays of NumPy"
 
 
 def _recording(name: str) -> Callable[..., Any]:

@@ -46,8 +46,8 @@ class Schema:
     readers: dict[str, Callable[[Any], Any]] = field(factory=dict)
     defaults: dict[str, Any] = field(factory=dict)
 
-    def record(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes. Unknown attributes and missing ones are refused.
+    def read(self, attributes: dict[str, Any]) -> Any:
+        """The record of these attributes; refuses what is none of them, and the lack of one that is needed.
 
         It is filled past the frozen class, in half of the time; its fields keep their order.
         """
@@ -141,7 +141,7 @@ def _recording(schema: Schema, declaration: Declared) -> Declared:
     is_flat, flatten = schema.is_flat, schema.flatten
 
     @functools.wraps(declaration)
-    def record(*arguments: Any, name: str | None = None, builder: Builder | None = None, **attributes: Any) -> Value:
+    def call(*arguments: Any, name: str | None = None, builder: Builder | None = None, **attributes: Any) -> Value:
         if schema.takes_builder and arguments:
             builder, arguments = arguments[0], arguments[1:]
         operands, segments = (arguments, None) if is_flat else flatten(arguments)
@@ -151,7 +151,7 @@ def _recording(schema: Schema, declaration: Declared) -> Declared:
             builder = builder_of(schema, operands, builder)
         return builder.record(schema, operands, segments, attributes, name)
 
-    return record  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
 def _schema(declaration: Callable[..., Any], properties: Properties) -> Schema:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from shape_inference import Shape
 
-from .forms import forms
+from .hooks import forms
 from .protocols import refusal
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from attrs import frozen
 from shape_inference import AnyShape, Shape, TupleShape
 
 from .diagnostics import ValueUseError, caller, dressed_text
-from .forms import forms
+from .hooks import forms
 from .numpy_names import RECORDED, way_out
 
 if TYPE_CHECKING:
     from .builder import Value
 
 _FOLD = "xb.reduce folds them: xb.reduce(x, 0, xb.add) is a sum, with xb.max, xb.min, xb.and_ or xb.or_ the others"
-_NUMBER = "xb.convert changes the element type; interpreter.evaluate(computation, ...) gives numbers"
+_NUMBER = "xb.convert changes the element type; xb.evaluate(computation, ...) gives numbers"
 
 
 def refusal(spelling: str, value: Any, kind: str, message: str, *hints: str) -> ValueUseError:
@@ -96,7 +96,7 @@ _REFUSED = {
         "numpy.asarray", _wanted("an array"),
         (
             "x is a value already: ops take it as it is",
-            "interpreter.evaluate(computation, ...) gives arrays of NumPy",
+            "xb.evaluate(computation, ...) gives arrays of NumPy",
         ),
     ),
 }  # fmt: skip

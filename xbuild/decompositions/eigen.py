@@ -53,8 +53,7 @@ def eigh(
     Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch; invalid_attribute.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> v, w = evaluate(xb.computation(xb.f64[2, 2])(xb.eigh), [[2.0, 0.0], [1.0, 2.0]])
+    >>> v, w = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.eigh), [[2.0, 0.0], [1.0, 2.0]])
     >>> w
     array([1., 3.])
 

@@ -1,4 +1,4 @@
-"""How a decomposition of one batch of matrices becomes a comfortable form: checks, batch dimensions, narrow types."""
+"""Makes a comfortable form of a decomposition of one batch of matrices: checks, batch dimensions, narrow types."""
 
 from __future__ import annotations
 

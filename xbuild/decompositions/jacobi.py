@@ -1,6 +1,6 @@
-"""What the two methods of Jacobi share: the rotations, and the order in which all columns meet each other.
+"""Shared parts of the two Jacobi methods: the rotations, and the round-robin order of pairs of columns.
 
-The columns stand in two rows, and meet in pairs that no column is twice in; then all but the first move on by one
+The columns stand in two rows, which give disjoint pairs; then all but the first move on by one
 place. After n - 1 such rounds each has met each, and all are where they were.
 
 Source: Brent and Luk, The solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays (1985).

@@ -25,8 +25,7 @@ def lu(a: Value, *, name: str | None = None) -> Value:
     Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2, 2])(xb.lu), [[1.0, 2.0], [4.0, 4.0]])
+    >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.lu), [[1.0, 2.0], [4.0, 4.0]])
     (array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float32), array([1, 1], dtype=int32), array([1, 0], dtype=int32))
 

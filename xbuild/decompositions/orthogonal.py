@@ -43,8 +43,7 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
     Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> q, r = evaluate(xb.computation(xb.f64[2, 2])(xb.qr), [[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.qr), [[3.0, 1.0], [4.0, 2.0]])
     >>> r.round(12)
     array([[-5. , -2.2],
            [ 0. ,  0.4]])
@@ -64,8 +63,7 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
     Raises: as xb.qr.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> packed, taus = evaluate(xb.computation(xb.f32[2, 2])(xb.qr_decomposition), [[3.0, 0.0], [4.0, 5.0]])
+    >>> packed, taus = xb.evaluate(xb.computation(xb.f32[2, 2])(xb.qr_decomposition), [[3.0, 0.0], [4.0, 5.0]])
     >>> taus
     array([1.6, 0. ], dtype=float32)
 
@@ -83,12 +81,11 @@ def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name:
     Raises: as xb.qr; element_type_mismatch; dimension_mismatch for other extents.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 1])
     ... def direction(x):
     ...     packed, taus = xb.qr_decomposition(x)
     ...     return xb.product_of_elementary_householder_reflectors(packed, taus)
-    >>> evaluate(direction, [[3.0], [4.0]])
+    >>> xb.evaluate(direction, [[3.0], [4.0]])
     array([[-0.6],
            [-0.8]], dtype=float32)
 

@@ -54,8 +54,7 @@ def svd(
     Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch; invalid_attribute.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> u, d, v = evaluate(xb.computation(xb.f64[2, 2])(xb.svd), [[0.0, 2.0], [3.0, 0.0]])
+    >>> u, d, v = xb.evaluate(xb.computation(xb.f64[2, 2])(xb.svd), [[0.0, 2.0], [3.0, 0.0]])
     >>> d
     array([3., 2.])
 

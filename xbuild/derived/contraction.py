@@ -33,8 +33,7 @@ def dot(
     Raises: rank_too_small for a scalar; else as xb.ops.dot.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2, 2], xb.f32[2])(xb.dot), [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2, 2], xb.f32[2])(xb.dot), [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])
     array([21., 43.], dtype=float32)
 
     Source: Operation Semantics, Dot.

@@ -52,11 +52,10 @@ def while_(
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[()])
     ... def doubled_thrice(x):
     ...     return xb.while_((0, x), lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2.0))[1]
-    >>> evaluate(doubled_thrice, 5.0)
+    >>> xb.evaluate(doubled_thrice, 5.0)
     np.float32(40.0)
 
     Source: Operation Semantics, While.
@@ -80,11 +79,10 @@ def conditional(
     Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.pred[()], xb.f32[()])
     ... def magnitude(positive, x):
     ...     return xb.conditional(positive, x, lambda x: x, x, lambda x: -x)
-    >>> evaluate(magnitude, False, -3.0)
+    >>> xb.evaluate(magnitude, False, -3.0)
     np.float32(3.0)
 
     Source: Operation Semantics, Conditional; xla_builder.h, Conditional.
@@ -122,11 +120,10 @@ def map(
     Raises: as xb.ops.map.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3])
     ... def halves(x):
     ...     return xb.map(x, lambda e: e * 0.5)
-    >>> evaluate(halves, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(halves, [1.0, 2.0, 3.0])
     array([0.5, 1. , 1.5], dtype=float32)
 
     Source: Operation Semantics, Map.
@@ -189,11 +186,10 @@ def scan(
     Raises: as xb.ops.scan.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3])
     ... def total(x):
     ...     return xb.scan(x, 0.0, lambda each, total: each + total)
-    >>> evaluate(total, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(total, [1.0, 2.0, 3.0])
     np.float32(6.0)
 
     Source: xla_builder.h, Scan.

@@ -19,8 +19,7 @@ def cholesky(a: Value, lower: bool = True, *, name: str | None = None) -> Value:
     Raises: as xb.ops.cholesky.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2, 2])(xb.cholesky), [[4.0, 2.0], [2.0, 5.0]])
+    >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.cholesky), [[4.0, 2.0], [2.0, 5.0]])
     array([[2., 0.],
            [1., 2.]], dtype=float32)
 
@@ -45,9 +44,8 @@ def triangular_solve(
     Raises: as xb.ops.triangular_solve.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> solved = xb.computation(xb.f32[2, 2], xb.f32[2, 1])(xb.triangular_solve)
-    >>> evaluate(solved, [[2.0, 0.0], [1.0, 4.0]], [[2.0], [9.0]])
+    >>> xb.evaluate(solved, [[2.0, 0.0], [1.0, 4.0]], [[2.0], [9.0]])
     array([[1.],
            [2.]], dtype=float32)
 

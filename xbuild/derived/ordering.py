@@ -37,10 +37,9 @@ def sort(
     Raises: as xb.ops.sort.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[3])(xb.sort), [3.0, 1.0, 2.0])
+    >>> xb.evaluate(xb.computation(xb.f32[3])(xb.sort), [3.0, 1.0, 2.0])
     array([1., 2., 3.], dtype=float32)
-    >>> evaluate(xb.computation(xb.s32[2], xb.s32[2])(lambda keys, values: xb.sort(keys, values)), [3, 1], [42, 50])
+    >>> xb.evaluate(xb.computation(xb.s32[2], xb.s32[2])(lambda keys, values: xb.sort(keys, values)), [3, 1], [42, 50])
     (array([1, 3], dtype=int32), array([50, 42], dtype=int32))
 
     Source: Operation Semantics, Sort; xla_builder.h, Sort.
@@ -73,12 +72,11 @@ def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = No
     Raises: as xb.ops.topk.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4])
     ... def best(x):
     ...     values, places = xb.top_k(x, 2)
     ...     return places
-    >>> evaluate(best, [1.0, 3.0, 2.0, 4.0])
+    >>> xb.evaluate(best, [1.0, 3.0, 2.0, 4.0])
     array([3, 1], dtype=int32)
 
     Source: xla_builder.h, TopK.
@@ -107,11 +105,10 @@ def approx_top_k(
     Raises: dimension_out_of_range; index_out_of_range for a top_k beyond the extent; as xb.sort, xb.pad.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4], xb.s32[4])
     ... def best(x, i):
     ...     return xb.approx_top_k((x, i), (float("-inf"), -1), 2, 0, lambda a, b, *_: a > b)
-    >>> evaluate(best, [1.0, 3.0, 2.0, 4.0], [0, 1, 2, 3])
+    >>> xb.evaluate(best, [1.0, 3.0, 2.0, 4.0], [0, 1, 2, 3])
     (array([4., 3.], dtype=float32), array([3, 1], dtype=int32))
 
     Source: XlaBuilder's library, ApproxTopK.

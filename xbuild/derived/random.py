@@ -21,9 +21,8 @@ def rng_uniform(a: Any, b: Any, shape: Shape, *, builder: Builder | None = None,
     Raises: as xb.ops.rng.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> builder = xb.Builder("noise")
-    >>> noise = evaluate(builder.build(xb.rng_uniform(0.0, 1.0, xb.f32[1000], builder=builder)), seed=7)
+    >>> noise = xb.evaluate(builder.build(xb.rng_uniform(0.0, 1.0, xb.f32[1000], builder=builder)), seed=7)
     >>> bool(0.0 <= noise.min() < 0.01 < 0.99 < noise.max() < 1.0)
     True
 
@@ -40,9 +39,8 @@ def rng_normal(mu: Any, sigma: Any, shape: Shape, *, builder: Builder | None = N
     Raises: as xb.ops.rng.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> builder = xb.Builder("noise")
-    >>> noise = evaluate(builder.build(xb.rng_normal(5.0, 2.0, xb.f32[1000], builder=builder)), seed=7)
+    >>> noise = xb.evaluate(builder.build(xb.rng_normal(5.0, 2.0, xb.f32[1000], builder=builder)), seed=7)
     >>> bool(4.8 < noise.mean() < 5.2 and 1.9 < noise.std() < 2.1)
     True
 
@@ -70,8 +68,7 @@ def rng_bit_generator(
     Raises: as xb.ops.rng_bit_generator.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.u64[2])(lambda state: xb.rng_bit_generator(state, xb.u32[2])), [1, 2])
+    >>> xb.evaluate(xb.computation(xb.u64[2])(lambda state: xb.rng_bit_generator(state, xb.u32[2])), [1, 2])
     (array([1, 3], dtype=uint64), array([2100602697, 2847456232], dtype=uint32))
 
     Source: xla_builder.h, RngBitGenerator.

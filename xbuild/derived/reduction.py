@@ -32,11 +32,10 @@ def reduce(
     Raises: as xb.ops.reduce.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 3])
     ... def sums(x):
     ...     return xb.reduce(x, 0.0, xb.add, 1), xb.reduce(x, 0.0, xb.add)
-    >>> evaluate(sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> xb.evaluate(sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     (array([ 6., 15.], dtype=float32), np.float32(21.0))
 
     Source: Operation Semantics, Reduce.

@@ -40,14 +40,13 @@ def scatter(
     Raises: as xb.ops.scatter.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3, 2])
     ... def overwrite(x):
     ...     return xb.scatter(
     ...         x, [[2], [0]], [[1.0, 2.0], [3.0, 4.0]], lambda current, update: update,
     ...         update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,),
     ...     )
-    >>> evaluate(overwrite, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> xb.evaluate(overwrite, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     array([[3., 4.],
            [0., 0.],
            [1., 2.]], dtype=float32)

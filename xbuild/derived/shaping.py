@@ -63,11 +63,10 @@ def broadcast_in_dim(
     dimension_mismatch; negative_size; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2, 1])
     ... def stretched(x):
     ...     return xb.broadcast_in_dim(x, (2, 3), (0, 1))
-    >>> evaluate(stretched, [[1], [2]])
+    >>> xb.evaluate(stretched, [[1], [2]])
     array([[1, 1, 1],
            [2, 2, 2]], dtype=int32)
 
@@ -98,11 +97,10 @@ def reshape(
     Raises: not_array; not_permutation; negative_size; element_count_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2, 3])
     ... def by_columns(x):
     ...     return xb.reshape(x, (6,), dimensions=(1, 0))
-    >>> evaluate(by_columns, [[1, 2, 3], [4, 5, 6]])
+    >>> xb.evaluate(by_columns, [[1, 2, 3], [4, 5, 6]])
     array([1, 4, 2, 5, 3, 6], dtype=int32)
 
     Source: Operation Semantics, Reshape.
@@ -152,8 +150,7 @@ def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = Non
     Raises: not_array; dimension_out_of_range; duplicate_dimension.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[3])(lambda x: xb.reverse(x, (0,))), [1, 2, 3])
+    >>> xb.evaluate(xb.computation(xb.s32[3])(lambda x: xb.reverse(x, (0,))), [1, 2, 3])
     array([3, 2, 1], dtype=int32)
 
     Source: Operation Semantics, Rev (reverse).
@@ -171,8 +168,7 @@ def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = N
     Raises: as xb.ops.concatenate.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[2])(lambda x: xb.concatenate([x, x], 0)), [1, 2])
+    >>> xb.evaluate(xb.computation(xb.s32[2])(lambda x: xb.concatenate([x, x], 0)), [1, 2])
     array([1, 2, 1, 2], dtype=int32)
 
     Source: Operation Semantics, Concatenate.
@@ -197,8 +193,7 @@ def pad(
     Raises: as xb.ops.pad.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[3])(lambda x: xb.pad(x, 0, [(1, 2)])), [1, 2, 3])
+    >>> xb.evaluate(xb.computation(xb.s32[3])(lambda x: xb.pad(x, 0, [(1, 2)])), [1, 2, 3])
     array([0, 1, 2, 3, 0, 0], dtype=int32)
 
     Source: Operation Semantics, Pad.
@@ -213,8 +208,7 @@ def get_dimension_size(operand: Value, dimension: int, *, name: str | None = Non
     Raises: not_array; dimension_out_of_range; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2, 3])(lambda x: xb.get_dimension_size(x, 1)), [[1.0] * 3] * 2)
+    >>> xb.evaluate(xb.computation(xb.f32[2, 3])(lambda x: xb.get_dimension_size(x, 1)), [[1.0] * 3] * 2)
     np.int32(3)
 
     Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
@@ -229,8 +223,7 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
     Raises: as xb.ops.set_dimension_size.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[3])(lambda x: xb.set_dimension_size(x, 2, 0)), [1.0, 2.0, 3.0])
+    >>> xb.evaluate(xb.computation(xb.f32[3])(lambda x: xb.set_dimension_size(x, 2, 0)), [1.0, 2.0, 3.0])
     array([1., 2.], dtype=float32)
 
     Source: xla_builder.h, SetDimensionSize.
@@ -247,11 +240,10 @@ def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None
     Raises: not_array; dimension_out_of_range.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3])
     ... def whole(x):
     ...     return xb.remove_dynamic_dimension(xb.set_dimension_size(x, 2, 0), 0)
-    >>> evaluate(whole, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(whole, [1.0, 2.0, 3.0])
     array([1., 2., 0.], dtype=float32)
 
     Source: xla_builder.h, RemoveDynamicDimension.

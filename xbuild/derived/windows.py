@@ -45,11 +45,10 @@ def reduce_window(
     Raises: invalid_attribute; else as xb.ops.reduce_window.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 4])
     ... def pooled(x):
     ...     return xb.reduce_window(x, float("-inf"), xb.maximum, (2, 2), (2, 2))
-    >>> evaluate(pooled, [[1.0, 2.0, 5.0, 0.0], [4.0, 3.0, 1.0, 6.0]])
+    >>> xb.evaluate(pooled, [[1.0, 2.0, 5.0, 0.0], [4.0, 3.0, 1.0, 6.0]])
     array([[4., 6.]], dtype=float32)
 
     Source: Operation Semantics, ReduceWindow; xla_builder.h, ReduceWindowWithGeneralPadding.
@@ -81,11 +80,10 @@ def select_and_scatter(
     Raises: invalid_attribute; else as xb.ops.select_and_scatter.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4], xb.f32[2])
     ... def gradient(x, source):
     ...     return xb.select_and_scatter(x, xb.ge, (2,), (2,), "VALID", source, 0.0, xb.add)
-    >>> evaluate(gradient, [1.0, 5.0, 8.0, 7.0], [10.0, 20.0])
+    >>> xb.evaluate(gradient, [1.0, 5.0, 8.0, 7.0], [10.0, 20.0])
     array([ 0., 10., 20.,  0.], dtype=float32)
 
     Source: Operation Semantics, SelectAndScatter.

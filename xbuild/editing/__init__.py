@@ -1,4 +1,4 @@
-"""Programs as objects to work on: each edit gives a new program, and refuses what the ops refuse."""
+"""Edits of programs: each gives a new program, checked by the rules of the ops; extraction, differences, repair."""
 
 from ..properties.structure import fingerprint as fingerprint
 from ..properties.structure import same_structure as same_structure

@@ -1,4 +1,4 @@
-"""Names that follow from structure, so that programs of one structure have one text."""
+"""Canonical names and order, which follow from structure: programs of equal structure get equal text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead code elimination: what neither a result nor an effect needs is left out."""
+"""Dead code elimination: removes the instructions that neither a result nor an effect needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two programs: which instruction became which, what changed in it, what came and what went."""
+"""Difference of two programs: matched instructions with what changed in them, added and removed instructions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 16  # elements of a literal
 
 @frozen
 class Change:
-    """One thing that is other than it was, as text: its name, before, after."""
+    """One fact of an instruction that changed: its name, and its text before and after."""
 
     what: str
     before: str
@@ -89,7 +89,7 @@ class Diff:
 
 
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
-    """What is other in the second program than in the first: of each computation what changed, came and went.
+    """The difference of two programs: for each computation the changed, added and removed instructions.
 
     Computations and instructions are matched by name, and by structure where names do not tell. Layouts, metadata, the
     spelling of literals and groups do not count.

@@ -1,4 +1,4 @@
-"""A difference as lines for a person, and as data."""
+"""Report of a difference of two programs, as lines of text and as plain data."""
 
 from __future__ import annotations
 

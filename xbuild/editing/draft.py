@@ -1,4 +1,4 @@
-"""One computation under edit: what stands for each of its instructions by now, in which order, who uses whom."""
+"""One computation under edit: the current version of each instruction, their order, and the users of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .refusals import inferred, listed, refusal, shown
 
 @define(eq=False)
 class Draft:
-    """An instruction goes by the object that it was first (its key), whatever stands for it now (its version).
+    """An instruction is identified by its original object (its key); its current form is its version.
 
     `loose` are recorded instructions that were given no place: at the end, until a use wants them earlier.
     """
@@ -55,13 +55,13 @@ class Draft:
         return tuple([self._keys.get(each, each) for each in self.now(key).control])
 
     def value(self, key: Instruction) -> Value:
-        """A handle, which keeps up with what stands for the instruction."""
+        """A value for the instruction, which is updated with each new version."""
         if key not in self._values:
             self._values[key] = Value(self.now(key), self.builder)
         return self._values[key]
 
     def users(self, key: Instruction) -> dict[Instruction, None]:
-        """Those that have it as an operand or a control predecessor."""
+        """The instructions that have this one as an operand or as a control predecessor."""
         if self._users is None:
             self._users = {}
             for each in self.order:
@@ -81,8 +81,8 @@ class Draft:
     # what was recorded
 
     def collect(self) -> None:
-        """Take in what was recorded since; it stands at the end, and is loose."""
-        recorded = self.builder._instructions[self.seen :]
+        """Add the instructions that were recorded since the last call, at the end and without a fixed place (loose)."""
+        recorded = self.builder.recorded_since(self.seen)
         if recorded:
             self.seen += len(recorded)
             self.add(recorded, None)
@@ -98,7 +98,7 @@ class Draft:
 
     def pin(self, begin: int, anchor: Instruction, word: str) -> None:
         """Place what was recorded since, and has no place of its own yet, before or after an instruction."""
-        recorded = [each for each in self.builder._instructions[begin:] if each in self.loose]
+        recorded = [each for each in self.builder.recorded_since(begin) if each in self.loose]
         follows = self.order.after(anchor) if word == "after" else anchor
         own = set(recorded)
         while follows in own:
@@ -150,7 +150,7 @@ class Draft:
     # what changes
 
     def revise(self, changes: Mapping[Instruction, Instruction], edit: str) -> None:
-        """Let these versions stand for their keys and infer again what that reaches; all of it holds, or nothing."""
+        """Replace the versions of these keys and infer their users' shapes again; a refusal leaves all as it was."""
         pending = dict(changes)
         queue = [(self.order.label(key), key) for key in changes]
         heapify(queue)
@@ -167,7 +167,7 @@ class Draft:
         self._commit(pending)
 
     def _inferred(self, key: Instruction, pending: Mapping[Instruction, Instruction], edit: str) -> Instruction:
-        """The version that is to come, with its shape; a shape that holds stays, with its layout."""
+        """The new version with its inferred shape; an old shape that is equal stays, with its layout."""
         version = pending.get(key) or self.now(key)
         operands = (self._keys.get(each, each) for each in version.operands)
         shape = inferred(version, [pending.get(each) or self.now(each) for each in operands], edit)
@@ -191,7 +191,7 @@ class Draft:
         self._commit({key: evolve(self.now(key), name=name)})
 
     def remove(self, keys: Iterable[Instruction]) -> None:
-        """Take out instructions that nobody else needs."""
+        """Remove instructions; refused where another instruction uses one of them."""
         gone = dict.fromkeys(keys)
         for key in gone:
             name = shown(self.now(key))
@@ -206,7 +206,7 @@ class Draft:
         self.order.remove(gone)
 
     def makes(self, value: Instruction, since: Instruction) -> set[Instruction]:
-        """The value and all that it is made from, down to this instruction."""
+        """The value and the instructions that it is computed from, if they stand after this one, or are loose."""
         found: set[Instruction] = set()
         stack = [value]
         while stack:

@@ -1,4 +1,4 @@
-"""The editor: a module is opened, edited with the usual functions of ops and a few of its own, and comes out new."""
+"""The editor: edits a module by the functions of the ops and by methods of its own, and gives the new module."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Editor(Generic[Program]):
 
     @contextmanager
     def before(self, place: Target) -> Iterator[None]:
-        """What is recorded inside stands before this instruction."""
+        """Ops that are recorded inside the block are placed before this instruction."""
         draft, key = self._rooms.find(place)
         with self._inserting(draft, key, "before"):
             yield
 
     @contextmanager
     def after(self, place: Target) -> Iterator[None]:
-        """What is recorded inside stands after this instruction, before the next."""
+        """Ops that are recorded inside the block are placed after this instruction, before the next one."""
         draft, key = self._rooms.find(place)
         with self._inserting(draft, key, "after"):
             yield
@@ -91,7 +91,7 @@ class Editor(Generic[Program]):
         draft.pin(begin, key, word)
 
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
-        """Let an instruction take another value as the operand of this number or of this name.
+        """Replace the operand of this number or this name of an instruction by another value.
 
         Raises what the op, or one that its new shape reaches, says of it; used_too_early where the value stands later.
         """
@@ -105,7 +105,7 @@ class Editor(Generic[Program]):
         self._rewire(draft, {key: tuple(operands)}, new, edit)
 
     def replace_uses(self, place: Target, by: Target) -> None:
-        """Let all that takes a value as an operand take another, and the root be that other where it was this one.
+        """Replace a value by another in all its users, and as the root.
 
         What the other value is itself made from keeps the old one.
         """
@@ -134,7 +134,7 @@ class Editor(Generic[Program]):
         draft.revise({key: version}, f"{', '.join(attributes)} would be other than it was")
 
     def set_root(self, place: Target) -> None:
-        """Let this instruction be the result of its computation."""
+        """Make this instruction the root of its computation."""
         draft, key = self._rooms.find(place)
         draft.root, draft.changed = key, True
 
@@ -147,7 +147,7 @@ class Editor(Generic[Program]):
         draft.rename(key, name)
 
     def remove(self, *places: Target) -> None:
-        """Take instructions out; refused where others use them."""
+        """Remove instructions; refused where others use them."""
         found = [self._rooms.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)

@@ -1,4 +1,4 @@
-"""A part of a program as a module of its own: a computation, or what stands around an instruction."""
+"""Extraction of a part of a program into a module of its own: a computation, or the neighbours of an instruction."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _stand_in(cut: Instruction, number: int) -> Instruction:
         opcode="parameter",
         name=cut.name,
         shape=cut.shape,
-        attributes=OPS["parameter"].record({"number": number, "shape": cut.shape.plain()}),
+        attributes=OPS["parameter"].read({"number": number, "shape": cut.shape.plain()}),
         where=cut.where,
         annotations=cut.annotations if cut.opcode == "parameter" else notes,
     )

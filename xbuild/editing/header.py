@@ -1,4 +1,4 @@
-"""What a module's header says of its entry, and whether it is still true after an edit."""
+"""Annotations of a module's header that speak of the entry: those that still hold after an edit are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kept_annotations(annotations: Mapping[str, Any], before: Computation, after:
 
 
 def _filter(kept: dict[str, Any], key: str, entry: re.Pattern[str], holds: Callable[..., bool]) -> None:
-    """Leave out the entries that do not hold; and the annotation where none is left."""
+    """Remove from an annotation the entries that no longer hold, and the annotation where no entry is left."""
     if key not in kept:
         return
     found = list(entry.finditer(kept[key]))

@@ -1,4 +1,4 @@
-"""A call dissolved: the instructions of the computation that it calls stand in its place."""
+"""Inlining: a call or fusion is replaced by the instructions of the computation that it calls."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _copy(
         control = tuple(dict.fromkeys((*control, *draft.control(key))))
     name = instruction.name
     if name in draft.names or any(each.name == name for each in added):
-        name = draft.builder._names.unique(name)
+        name = draft.builder.unique_name(name)
     return evolve(instruction, name=name, operands=operands, control=control)
 
 
 def _hand_over(draft: Draft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
-    """Who used the call uses the result; who ran after the call runs after the last of what it ran."""
+    """Users of the call use the callee's result; its control successors follow the callee's last instructions."""
     used = {before for each in added for before in (*each.operands, *each.control)}
     last = [each for each in added if each not in used] or [*draft.control(key)]
     changes = {}

@@ -1,4 +1,4 @@
-"""Which instruction of one computation is which of another: by name, then by structure, then by what is near."""
+"""Matching of the instructions of two computations: by name, then by structure, then by matched neighbours."""
 
 from __future__ import annotations
 

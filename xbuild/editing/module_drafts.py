@@ -1,4 +1,4 @@
-"""All computations of a module under edit: whose an instruction is, and the module that comes out."""
+"""Drafts of a module's computations under edit: to which one an instruction belongs, and the module that results."""
 
 from __future__ import annotations
 
@@ -28,24 +28,20 @@ class ModuleDrafts:
 
     def _builder(self, computation: Computation) -> Builder:
         """A builder that knows the names and the parameters that are taken."""
-        if self._drafts:
-            builder = Builder(computation.name, self.entry.builder)
-        else:
-            builder = Builder(computation.name)
-            every = [each.name for one in self.module.computations for each in one.instructions]
-            builder._names.taken.update(dict.fromkeys(every, 0))
-            builder._names.count = len(every)
-            builder._computation_names.taken.update({each.name: 0 for each in self.module.computations})
-        builder._parameters.update(each.attributes.number for each in computation.parameters)
+        builder = Builder(computation.name, self.entry.builder if self._drafts else None)
+        if not self._drafts:
+            every = self.module.computations
+            builder.reserve((each.name for one in every for each in one.instructions), (each.name for each in every))
+        builder.reserve(parameters=(each.attributes.number for each in computation.parameters))
         return builder
 
     def collect(self) -> None:
-        """Take in what was recorded into any of them."""
+        """Add the instructions that were recorded into any draft."""
         for draft in self._drafts.values():
             draft.collect()
 
     def named(self, name: str | None) -> Draft:
-        """The draft of the computation of this name, the entry's where there is none."""
+        """The draft of the computation of this name; None stands for the entry."""
         self.collect()
         for computation in self.module.computations:
             if computation.name == name:
@@ -123,7 +119,7 @@ class ModuleDrafts:
 
 
 def settle_all(draft: Draft) -> None:
-    """The parameters count on, as a builder wants them; what stands before its operands is refused."""
+    """Refuse gaps in the parameter numbers and instructions that stand before their operands; place loose ones."""
     numbers = sorted(draft.now(key).attributes.number for key in draft if key.opcode == "parameter")
     if numbers != list(range(len(numbers))):
         raise refusal(

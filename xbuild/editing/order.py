@@ -1,4 +1,4 @@
-"""The order of a computation under edit: insertion anywhere, and which of two comes first, without counting."""
+"""Order maintenance: insertion at any place of a sequence, and comparison of two places in constant time."""
 
 from __future__ import annotations
 

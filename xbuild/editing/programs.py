@@ -1,4 +1,4 @@
-"""What an edit takes and gives back: a module, or a computation, which is edited as the module of one device."""
+"""Edits of modules applied to a computation, too, which is edited as the module of one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module made anew from computations that changed: their callers are inferred again, all else is shared."""
+"""Rebuilds a module from changed computations: shapes in their callers are inferred again, the rest is shared."""
 
 from __future__ import annotations
 

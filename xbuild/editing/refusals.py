@@ -1,4 +1,4 @@
-"""How an edit is refused: what the op says, with the edit beside it, or one sentence that names both instructions."""
+"""Refusals of edits: the op's own refusal with the edit as a hint, or a sentence that names both instructions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruct
     """The instruction with some attributes other than they were."""
     schema = OPS[instruction.opcode]
     try:
-        record = schema.record({**instruction.attribute_values(), **given})
+        record = schema.read({**instruction.attribute_values(), **given})
     except XbuildError as error:
         raise explain(error, schema, instruction.operands, instruction.segments, given, caller()) from None
     return evolve(instruction, attributes=record)

@@ -1,4 +1,4 @@
-"""A program in the order that a verdict's repair says."""
+"""Applies the repair of a verdict: the program in the order that the repair gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rebuild import Unchanged, renewed
 
 
 class _InOrder(Unchanged):
-    """A computation in another order."""
+    """A copy of a computation with its instructions in the repaired order."""
 
     def __init__(self, computation: Computation, order: Order) -> None:
         self.instructions, self.root = order, computation.root

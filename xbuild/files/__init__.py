@@ -1,1 +1,1 @@
-"""From files and functions to programs and arrays, and back: targets, npz files, functions of JAX."""
+"""Programs and arrays from files and from functions of JAX, and back into files: targets, npz files, lowering."""

@@ -1,4 +1,4 @@
-"""Functions of JAX as modules: lowered by JAX, cut by XLA into the program of one device, and read."""
+"""Functions of JAX as modules: JAX lowers them, XLA partitions them into the program of one device, text is read."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _partitioned_text(lowered: Any) -> str:
     if failure is not None:
         raise failure
     raise XbuildError(
-        "engine_unsupported", "this build of XLA does not tell the program of one device [engine_unsupported]"
+        "engine_unsupported", "this build of XLA does not dump the partitioned program [engine_unsupported]"
     )
 
 

@@ -1,4 +1,4 @@
-"""Files from anyone: what an npz file claims to hold is compared with what it holds before any of it is loaded."""
+"""Safe reading of npz files from strangers: the headers are compared with the bytes before an array is loaded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Member:
 
 @contextmanager
 def regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to read from; ArchiveError where it is none, as a folder, a device, or a pipe, on which one would wait."""
+    """A regular file, open for reading; ArchiveError for a folder, a device or a pipe, on which reading might wait."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
@@ -70,7 +70,7 @@ _MODES = (
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What stands there in the place of a file, in words."""
+    """What a path that is no regular file is, in words: a folder, a device, a pipe."""
     mode = os.stat(path).st_mode
     return next((words for test, words in _MODES if test(mode)), "no file")
 
@@ -103,7 +103,7 @@ def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
 
 
 def _guarded(path: str, name: str, reads: Callable[[], Any]) -> Any:
-    """What is read of one array; of a stranger's bytes NumPy, zipfile and their decoders raise anything."""
+    """Read one array, with every exception as ArchiveError: on malformed bytes NumPy and zipfile raise of any type."""
     try:
         return reads()
     except ArchiveError as error:

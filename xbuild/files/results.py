@@ -1,4 +1,4 @@
-"""Results of a run in npz files, `d<device>_out<i>`; types that NumPy lacks as their bits; random arguments."""
+"""Writer of results as npz files, `d<device>_out<i>`, with types that NumPy lacks as bits; random arguments."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
 
 
 def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    """What `numpy.savez_compressed` writes; where there is no room nothing is left open."""
+    """Write what `numpy.savez_compressed` writes, and close every file, also where the disk is full."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -109,14 +109,14 @@ def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
 
 
 def umask() -> int:
-    """The rights that new files do not get; it can only be read by setting it."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _written_to(target: Path) -> int:
-    """A device or a pipe, open; OSError where nobody reads the pipe, for whom one would wait."""
+    """A device or a pipe, open; OSError where nobody reads the pipe, since opening it would wait for a reader."""
     try:
         handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -132,13 +132,13 @@ _unfinished: set[str] = set()
 
 
 def unfinished() -> list[str]:
-    """The temporary files that are being written, for who ends the process without coming back to them."""
+    """The temporary files that are being written, which are removed where the process is ended at once."""
     return [*_unfinished]
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file to write into that takes the target's place at the end; where that fails the target is as it was.
+    """A temporary file to write into, which replaces the target at the end; after a failure the target is unchanged.
 
     What is no file, such as /dev/null, keeps its place and is written to, and so is what a link points at.
     """

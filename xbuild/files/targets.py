@@ -1,4 +1,4 @@
-"""From what a command line names to a program: `FILE.py:NAME`, a file of HLO text, or a folder of one per device."""
+"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TargetError(Harmless):
 
 
 class UserError(Harmless):
-    """The user's own file raised; the message is its traceback, in the user's lines alone."""
+    """The user's file raised an exception; the message is its traceback, with the user's lines alone."""
 
 
 def load(target: str) -> Program:

@@ -1,4 +1,4 @@
-"""Temporary files and folders that carry their owner's number: what a killed process has left goes at the next use."""
+"""Temporary files, named after the process that made them; those of processes that were killed are removed later."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _prefix() -> str:
 
 @cache
 def _machine() -> str:
-    """Where the numbers of processes mean what they mean here: this machine, or this container of it."""
+    """The machine, or the container, within which the ids of processes are valid."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -66,7 +66,7 @@ def _lives(process: int) -> bool:
 
 
 def _remove(entry: os.DirEntry[str]) -> None:
-    """Of this user, and no link; another process may be at it, too."""
+    """Remove a file or folder of this user that is no link; another process may remove it at the same time."""
     with suppress(OSError):
         if entry.is_symlink() or entry.stat(follow_symlinks=False).st_uid != os.getuid():
             return

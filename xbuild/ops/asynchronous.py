@@ -45,12 +45,11 @@ def all_reduce_done(start: Value) -> Value:
     Raises: not_array.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[2])
     ... def total(x):
     ...     started = xb.all_reduce_start(x, to_apply=xb.add)
     ...     return xb.all_reduce_done(started)
-    >>> execute(xb.Module("m", total, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
+    >>> xb.execute(xb.Module("m", total, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
     array([4., 7.], dtype=float32)
 
     Source: hlo_opcode.h, all-reduce-done; hlo_verifier.cc.
@@ -167,8 +166,7 @@ def copy_done(start: Value) -> Value:
     Raises: not_tuple; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[2])(lambda x: xb.copy_done(xb.copy_start(x))), [1, 2])
+    >>> xb.evaluate(xb.computation(xb.s32[2])(lambda x: xb.copy_done(xb.copy_start(x))), [1, 2])
     array([1, 2], dtype=int32)
 
     Source: hlo_opcode.h, copy-done; hlo_verifier.cc, HandleCopyDone.
@@ -222,12 +220,11 @@ def async_done(start: Value) -> Value:
     Raises: not_tuple; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[2])
     ... def share(x):
     ...     started = xb.async_start(x, lambda y: xb.reduce_scatter(y, xb.add, 0, 2))
     ...     return xb.async_done(started)
-    >>> execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
+    >>> xb.execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
     [array([11.], dtype=float32), array([22.], dtype=float32)]
 
     Source: hlo_opcode.h, async-done; hlo_verifier.cc, HandleAsyncDone; StableHLO, async_done.

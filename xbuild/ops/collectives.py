@@ -29,11 +29,10 @@ def all_reduce(
     Raises: not_array; arity_mismatch; signature_mismatch; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[2])
     ... def largest(x):
     ...     return xb.all_reduce(x, to_apply=xb.maximum)
-    >>> execute(xb.Module("m", largest, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
+    >>> xb.execute(xb.Module("m", largest, num_replicas=2), [[[1.0, 5.0]], [[3.0, 2.0]]])[0]
     array([3., 5.], dtype=float32)
 
     Source: StableHLO, all_reduce; Operation Semantics, CrossReplicaSum.
@@ -57,11 +56,10 @@ def all_gather(
     Raises: not_array; dimension_out_of_range; non_positive; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.s32[1])
     ... def everyone(x):
     ...     return xb.all_gather(x, all_gather_dimension=0, shard_count=2)
-    >>> execute(xb.Module("m", everyone, num_replicas=2), [[[7]], [[8]]])[1]
+    >>> xb.execute(xb.Module("m", everyone, num_replicas=2), [[[7]], [[8]]])[1]
     array([7, 8], dtype=int32)
 
     Source: StableHLO, all_gather.
@@ -86,11 +84,10 @@ def reduce_scatter(
     Raises: not_array; dimension_out_of_range; non_positive; divisibility; signature_mismatch; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[2])
     ... def share(x):
     ...     return xb.reduce_scatter(x, to_apply=xb.add, scatter_dimension=0, shard_count=2)
-    >>> execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
+    >>> xb.execute(xb.Module("m", share, num_replicas=2), [[[1.0, 2.0]], [[10.0, 20.0]]])
     [array([11.], dtype=float32), array([22.], dtype=float32)]
 
     Source: StableHLO, reduce_scatter.
@@ -115,11 +112,10 @@ def all_to_all(
     Raises: not_array; dimension_out_of_range; non_positive; divisibility; dimension_mismatch; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.s32[2])
     ... def swap(x):
     ...     return xb.all_to_all(x, split_dimension=0, concat_dimension=0, split_count=2)
-    >>> execute(xb.Module("m", swap, num_replicas=2), [[[1, 2]], [[3, 4]]])
+    >>> xb.execute(xb.Module("m", swap, num_replicas=2), [[[1, 2]], [[3, 4]]])
     [array([1, 3], dtype=int32), array([2, 4], dtype=int32)]
 
     Source: Operation Semantics, AllToAll; StableHLO, all_to_all.
@@ -137,11 +133,10 @@ def collective_permute(
     Raises: not_array; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[()])
     ... def shift(x):
     ...     return xb.collective_permute(x, source_target_pairs=[(0, 1), (1, 2)])
-    >>> execute(xb.Module("m", shift, num_replicas=3), [[1.0], [2.0], [3.0]])
+    >>> xb.execute(xb.Module("m", shift, num_replicas=3), [[1.0], [2.0], [3.0]])
     [np.float32(0.0), np.float32(1.0), np.float32(2.0)]
 
     Source: StableHLO, collective_permute; xla_builder.h, CollectivePermute.
@@ -157,11 +152,10 @@ def collective_broadcast(operand: Value, *, replica_groups: ReplicaGroups = (), 
     Raises: not_array; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[()])
     ... def from_two(x):
     ...     return xb.collective_broadcast(x, [(2, 1)])
-    >>> execute(xb.Module("m", from_two, num_replicas=3), [[1.0], [2.0], [3.0]])
+    >>> xb.execute(xb.Module("m", from_two, num_replicas=3), [[1.0], [2.0], [3.0]])
     [np.float32(0.0), np.float32(3.0), np.float32(3.0)]
 
     Source: StableHLO, collective_broadcast; xla_builder.h, CollectiveBroadcast.
@@ -200,14 +194,13 @@ def ragged_all_to_all(
     element_type_unsupported; invalid_group.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> @xb.computation(xb.f32[3], xb.s32[2], xb.s32[2], xb.s32[2], xb.s32[2])
     ... def pass_rows(x, start, sent, to, received):
     ...     zeros = xb.broadcast(xb.constant(x.builder, 0.0), [4])
     ...     return xb.ragged_all_to_all(x, zeros, start, sent, to, received)
     >>> first = [[1.0, 2.0, 3.0], [0, 1], [1, 2], [0, 0], [1, 2]]
     >>> second = [[4.0, 5.0, 6.0], [0, 2], [2, 1], [1, 2], [2, 1]]
-    >>> execute(xb.Module("m", pass_rows, num_replicas=2), [first, second])
+    >>> xb.execute(xb.Module("m", pass_rows, num_replicas=2), [first, second])
     [array([1., 4., 5., 0.], dtype=float32), array([2., 3., 6., 0.], dtype=float32)]
 
     Source: hlo_opcode.h, ragged-all-to-all; jax.lax.ragged_all_to_all.

@@ -33,11 +33,10 @@ def dot(
     dimension_mismatch; invalid_attribute; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 3], xb.f32[2, 3])
     ... def product(x, y):
     ...     return xb.ops.dot(x, y, lhs_contracting_dims=(1,), rhs_contracting_dims=(1,))
-    >>> evaluate(product, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]])
+    >>> xb.evaluate(product, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]])
     array([[ 6., 12.],
            [15., 30.]], dtype=float32)
 
@@ -72,11 +71,10 @@ def ragged_dot(
     Raises: as dot; attribute_length_mismatch; rank_mismatch; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3, 1], xb.f32[2, 1, 1], xb.s32[2])
     ... def experts(tokens, weights, counts):
     ...     return xb.ragged_dot(tokens, weights, counts)
-    >>> evaluate(experts, [[1.0], [2.0], [3.0]], [[[10.0]], [[100.0]]], [2, 1])
+    >>> xb.evaluate(experts, [[1.0], [2.0], [3.0]], [[[10.0]], [[100.0]]], [2, 1])
     array([[ 10.],
            [ 20.],
            [300.]], dtype=float32)
@@ -108,11 +106,10 @@ def scaled_dot(
     Raises: as dot; element_type_unsupported; rank_mismatch; divisibility.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f8e4m3fn[1, 4], xb.f8e4m3fn[1, 4], xb.f8e8m0fnu[1, 2], xb.f8e8m0fnu[1, 2])
     ... def product(x, y, x_scale, y_scale):
     ...     return xb.scaled_dot(x, y, x_scale, y_scale, ((1,), (1,)), preferred_element_type=xb.f32)
-    >>> evaluate(product, [[1.0, 1.0, 1.0, 1.0]], [[1.0, 2.0, 3.0, 4.0]], [[1.0, 2.0]], [[1.0, 1.0]])
+    >>> xb.evaluate(product, [[1.0, 1.0, 1.0, 1.0]], [[1.0, 2.0, 3.0, 4.0]], [[1.0, 2.0]], [[1.0, 1.0]])
     array([[17.]], dtype=float32)
 
     Source: HloOpcode, scaled-dot; xla/hlo/ir/hlo_instructions.h, HloScaledDotInstruction.

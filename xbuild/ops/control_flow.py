@@ -22,11 +22,10 @@ def call(operands: Values, *, to_apply: Region) -> Value:
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2])
     ... def twice(x):
     ...     return xb.call(x, to_apply=lambda y: y + y)
-    >>> evaluate(twice, [1.0, 2.5])
+    >>> xb.evaluate(twice, [1.0, 2.5])
     array([2., 5.], dtype=float32)
 
     Source: Operation Semantics, Call.
@@ -42,11 +41,10 @@ def while_(init: Value, *, condition: Region, body: Region) -> Value:
     Raises: arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[()])
     ... def below_a_hundred(n):
     ...     return xb.while_(n, condition=lambda n: n < 100, body=lambda n: n * 2)
-    >>> evaluate(below_a_hundred, 3)
+    >>> xb.evaluate(below_a_hundred, 3)
     np.int32(192)
 
     Source: Operation Semantics, While.
@@ -63,11 +61,10 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
     Raises: non_scalar; element_type_unsupported; arity_mismatch; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.pred[()], xb.f32[()])
     ... def magnitude(positive, x):
     ...     return xb.conditional(positive, (x, x), branch_computations=(lambda x: x, lambda x: -x))
-    >>> evaluate(magnitude, False, -3.0)
+    >>> xb.evaluate(magnitude, False, -3.0)
     np.float32(3.0)
 
     Source: Operation Semantics, Conditional; StableHLO, case.
@@ -85,11 +82,10 @@ def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     dimension_out_of_range; duplicate_dimension; bad_order; signature_mismatch; non_scalar.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3], xb.f32[3])
     ... def squared_distance(x, y):
     ...     return xb.ops.map((x, y), to_apply=lambda a, b: (a - b) * (a - b), dimensions=(0,))
-    >>> evaluate(squared_distance, [1.0, 2.0, 3.0], [4.0, 4.0, 4.0])
+    >>> xb.evaluate(squared_distance, [1.0, 2.0, 3.0], [4.0, 4.0, 4.0])
     array([9., 4., 1.], dtype=float32)
 
     Source: Operation Semantics, Map.
@@ -111,11 +107,10 @@ def fusion(
     Raises: arity_mismatch; signature_mismatch; index_out_of_range for an alias of no operand.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2])
     ... def fused(x):
     ...     return xb.fusion(x, lambda y: xb.exp(y) * 0.0 + y)
-    >>> evaluate(fused, [1.0, 2.5])
+    >>> xb.evaluate(fused, [1.0, 2.5])
     array([1. , 2.5], dtype=float32)
 
     Source: HloOpcode, fusion; xla/hlo/ir/hlo_instructions.h, HloFusionInstruction.
@@ -146,11 +141,10 @@ def scan(
     invalid_attribute.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4])
     ... def running_sum(x):
     ...     return xb.scan(x, 0.0, lambda each, total: (total + each, total + each))[0]
-    >>> evaluate(running_sum, [1.0, 2.0, 3.0, 4.0])
+    >>> xb.evaluate(running_sum, [1.0, 2.0, 3.0, 4.0])
     array([ 1.,  3.,  6., 10.], dtype=float32)
 
     Source: HloOpcode, scan; xla/hlo/ir/hlo_instructions.h, HloScanInstruction.

@@ -23,11 +23,10 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     Raises: not_array.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4])
     ... def saturated(x):
     ...     return xb.ops.convert(x, new_element_type=xb.s8)
-    >>> evaluate(saturated, [2.9, -2.9, 300.0, float("nan")])
+    >>> xb.evaluate(saturated, [2.9, -2.9, 300.0, float("nan")])
     array([  2,  -2, 127,   0], dtype=int8)
 
     Source: Operation Semantics, ConvertElementType; StableHLO, convert.
@@ -44,11 +43,10 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
     Raises: not_array; element_type_unsupported; rank_too_small; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[1])
     ... def octets(x):
     ...     return xb.ops.bitcast_convert(x, new_element_type=xb.u8)
-    >>> evaluate(octets, [1.0])
+    >>> xb.evaluate(octets, [1.0])
     array([[  0,   0, 128,  63]], dtype=uint8)
 
     Source: Operation Semantics, BitcastConvertType; StableHLO, bitcast_convert.
@@ -64,11 +62,10 @@ def bitcast(operand: Value, *, shape: Shape) -> Value:
     Raises: not_array; element_count_mismatch for other bytes; dimension_mismatch for a dynamic dimension that changes.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 3])
     ... def turned(x):
     ...     return xb.bitcast(x, xb.parse_shape("f32[3,2]{0,1}"))
-    >>> evaluate(turned, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> xb.evaluate(turned, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     array([[1., 4.],
            [2., 5.],
            [3., 6.]], dtype=float32)
@@ -87,11 +84,10 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
     Raises: not_array; element_type_unsupported; invalid_attribute for no exponent bit or negative mantissa_bits.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3])
     ... def as_half(x):
     ...     return xb.ops.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
-    >>> evaluate(as_half, [1.0001, 65520.0, 1e-8])
+    >>> xb.evaluate(as_half, [1.0001, 65520.0, 1e-8])
     array([ 1., inf,  0.], dtype=float32)
 
     Source: Operation Semantics, ReducePrecision; StableHLO, reduce_precision.
@@ -108,11 +104,10 @@ def stochastic_convert(operand: Value, random: Value, *, new_element_type: Primi
     dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3], xb.u32[3])
     ... def rounded(x, random):
     ...     return xb.ops.stochastic_convert(x, random, new_element_type=xb.s8)
-    >>> evaluate(rounded, [1.25, 1.25, -1.25], [0, 2**31, 0])
+    >>> xb.evaluate(rounded, [1.25, 1.25, -1.25], [0, 2**31, 0])
     array([ 2,  1, -2], dtype=int8)
 
     Source: xla_builder.h, StochasticConvertType.

@@ -183,8 +183,7 @@ def complex(lhs: Value, rhs: Value) -> Value:
     Raises: not_array; rank_mismatch; dimension_mismatch; element_type_mismatch; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.ops.complex), [1.0, 3.0], [2.0, 4.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.ops.complex), [1.0, 3.0], [2.0, 4.0])
     array([1.+2.j, 3.+4.j], dtype=complex64)
 
     Source: StableHLO, complex.
@@ -198,8 +197,7 @@ def copy(operand: Value) -> Value:
     Shapes: any shape, tuples and tokens too.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[2])(xb.copy), [1, 2])
+    >>> xb.evaluate(xb.computation(xb.s32[2])(xb.copy), [1, 2])
     array([1, 2], dtype=int32)
 
     Source: hlo_opcode.h, kCopy.
@@ -221,8 +219,7 @@ def compare(
     Raises: rank_mismatch; dimension_mismatch; element_type_mismatch; invalid_attribute for a type that does not fit.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.lt), [1.0, 2.0], [2.0, 2.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2], xb.f32[2])(xb.lt), [1.0, 2.0], [2.0, 2.0])
     array([ True, False])
 
     Source: Operation Semantics, Element-wise comparison operations; StableHLO, compare.
@@ -237,8 +234,7 @@ def clamp(min: Value, operand: Value, max: Value) -> Value:
     Raises: not_array; rank_mismatch; dimension_mismatch; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.s32[()], xb.s32[3], xb.s32[()])(xb.clamp), 0, [-1, 5, 9], 6)
+    >>> xb.evaluate(xb.computation(xb.s32[()], xb.s32[3], xb.s32[()])(xb.clamp), 0, [-1, 5, 9], 6)
     array([0, 5, 6], dtype=int32)
 
     Source: Operation Semantics, Clamp.
@@ -253,9 +249,8 @@ def select(pred: Value, on_true: Value, on_false: Value) -> Value:
     Raises: not_array; rank_mismatch; dimension_mismatch; element_type_mismatch; non_scalar.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> chosen = xb.computation(xb.pred[4], xb.s32[4], xb.s32[4])(xb.select)
-    >>> evaluate(chosen, [True, False, False, True], [1, 2, 3, 4], [100, 200, 300, 400])
+    >>> xb.evaluate(chosen, [True, False, False, True], [1, 2, 3, 4], [100, 200, 300, 400])
     array([  1, 200, 300,   4], dtype=int32)
 
     Source: Operation Semantics, Select.

@@ -35,14 +35,13 @@ def gather(
     attribute_length_mismatch; dimension_mismatch; index_out_of_range; negative_size; invalid_attribute; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[3, 2], xb.s32[2])
     ... def rows(table, numbers):
     ...     return xb.ops.gather(
     ...         table, numbers, offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=1,
     ...         slice_sizes=(1, 2),
     ...     )
-    >>> evaluate(rows, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 9])
+    >>> xb.evaluate(rows, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 9])
     array([[3., 4.],
            [5., 6.]], dtype=float32)
 

@@ -52,9 +52,8 @@ def iota(builder: Builder, *, shape: Shape, iota_dimension: int) -> Value:
     Raises: dimension_out_of_range; element_type_unsupported for pred.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> builder = xb.Builder("b")
-    >>> evaluate(builder.build(xb.iota(builder, shape=xb.s32[2, 3], iota_dimension=1)))
+    >>> xb.evaluate(builder.build(xb.iota(builder, shape=xb.s32[2, 3], iota_dimension=1)))
     array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
 
@@ -68,10 +67,9 @@ def replica_id(builder: Builder) -> Value:
     """The number of this replica, u32[], in 0..num_replicas-1.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> builder = xb.Builder("who")
     >>> who = builder.build(xb.replica_id(builder))
-    >>> execute(xb.Module("who", who, num_replicas=3), [()] * 3)
+    >>> xb.execute(xb.Module("who", who, num_replicas=3), [()] * 3)
     [np.uint32(0), np.uint32(1), np.uint32(2)]
 
     Source: xla_builder.h, ReplicaId; StableHLO, replica_id.
@@ -84,10 +82,9 @@ def partition_id(builder: Builder) -> Value:
     """The number of this partition, u32[], in 0..num_partitions-1; device = replica * num_partitions + partition.
 
     >>> import xbuild as xb
-    >>> from interpreter import execute
     >>> builder = xb.Builder("who")
     >>> who = builder.build(xb.partition_id(builder))
-    >>> execute(xb.Module("who", who, num_partitions=2), [()] * 2)
+    >>> xb.execute(xb.Module("who", who, num_partitions=2), [()] * 2)
     [np.uint32(0), np.uint32(1)]
 
     Source: StableHLO, partition_id.

@@ -23,8 +23,7 @@ def cholesky(a: Value, *, lower: bool = True) -> Value:
     Raises: not_array; rank_too_small; dimension_mismatch; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2, 2])(xb.ops.cholesky), [[4.0, 0.0], [2.0, 5.0]])
+    >>> xb.evaluate(xb.computation(xb.f32[2, 2])(xb.ops.cholesky), [[4.0, 0.0], [2.0, 5.0]])
     array([[2., 0.],
            [1., 2.]], dtype=float32)
 
@@ -52,12 +51,11 @@ def triangular_solve(
     rank_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 2], xb.f32[2, 1])
     ... def solved(a, b):
     ...     kind = {"lower": True, "unit_diagonal": False, "transpose_a": "NO_TRANSPOSE"}
     ...     return xb.ops.triangular_solve(a, b, left_side=True, **kind)
-    >>> evaluate(solved, [[2.0, 0.0], [1.0, 4.0]], [[2.0], [9.0]])
+    >>> xb.evaluate(solved, [[2.0, 0.0], [1.0, 4.0]], [[2.0], [9.0]])
     array([[1.],
            [2.]], dtype=float32)
 
@@ -77,11 +75,10 @@ def fft(operand: Value, *, fft_type: Literal["FFT", "IFFT", "RFFT", "IRFFT"], ff
     Raises: not_array; invalid_attribute; negative_size; rank_too_small; element_type_unsupported; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4])
     ... def spectrum(x):
     ...     return xb.ops.fft(x, fft_type="RFFT", fft_length=(4,))
-    >>> evaluate(spectrum, [1.0, 0.0, -1.0, 0.0])
+    >>> xb.evaluate(spectrum, [1.0, 0.0, -1.0, 0.0])
     array([0.+0.j, 2.+0.j, 0.+0.j], dtype=complex64)
 
     Source: xla_builder.h, Fft; StableHLO, fft.

@@ -21,11 +21,10 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
     element_type_mismatch; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 1], xb.f32[1], xb.f32[1])
     ... def normalized(x, scale, offset):
     ...     return xb.ops.batch_norm_training(x, scale, offset, epsilon=0.0, feature_index=1)
-    >>> evaluate(normalized, [[1.0], [5.0]], [10.0], [0.5])
+    >>> xb.evaluate(normalized, [[1.0], [5.0]], [10.0], [0.5])
     (array([[-9.5],
            [10.5]], dtype=float32), array([3.], dtype=float32), array([4.], dtype=float32))
 
@@ -46,11 +45,10 @@ def batch_norm_inference(
     element_type_mismatch; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 1], *[xb.f32[1]] * 4)
     ... def normalized(x, scale, offset, mean, variance):
     ...     return xb.ops.batch_norm_inference(x, scale, offset, mean, variance, epsilon=0.0, feature_index=1)
-    >>> evaluate(normalized, [[1.0], [5.0]], [10.0], [0.5], [1.0], [4.0])
+    >>> xb.evaluate(normalized, [[1.0], [5.0]], [10.0], [0.5], [1.0], [4.0])
     array([[ 0.5],
            [20.5]], dtype=float32)
 
@@ -79,11 +77,10 @@ def batch_norm_grad(
     element_type_mismatch; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 1], *[xb.f32[1]] * 3, xb.f32[2, 1])
     ... def gradients(x, scale, mean, variance, g):
     ...     return xb.ops.batch_norm_grad(x, scale, mean, variance, g, epsilon=0.0, feature_index=1)
-    >>> evaluate(gradients, [[1.0], [5.0]], [10.0], [3.0], [4.0], [[1.0], [2.0]])
+    >>> xb.evaluate(gradients, [[1.0], [5.0]], [10.0], [3.0], [4.0], [[1.0], [2.0]])
     (array([[0.],
            [0.]], dtype=float32), array([1.], dtype=float32), array([3.], dtype=float32))
 

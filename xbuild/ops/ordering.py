@@ -22,11 +22,10 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
     Raises: arity_mismatch; not_array; rank_mismatch; dimension_mismatch; dimension_out_of_range; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2], xb.s32[2])
     ... def by_key(keys, values):
     ...     return xb.ops.sort((keys, values), to_apply=lambda a, b, x, y: a < b, dimension=0)
-    >>> evaluate(by_key, [3, 1], [42, 50])
+    >>> xb.evaluate(by_key, [3, 1], [42, 50])
     (array([1, 3], dtype=int32), array([50, 42], dtype=int32))
 
     Source: Operation Semantics, Sort; StableHLO, sort.
@@ -44,8 +43,7 @@ def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
     Raises: not_array; rank_too_small; element_type_unsupported; negative_size; index_out_of_range.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[4])(lambda x: xb.ops.topk(x, k=2)), [1.0, 3.0, 2.0, 3.0])
+    >>> xb.evaluate(xb.computation(xb.f32[4])(lambda x: xb.ops.topk(x, k=2)), [1.0, 3.0, 2.0, 3.0])
     (array([3., 3.], dtype=float32), array([1, 3], dtype=int32))
 
     Source: xla_builder.h, TopK; HloOpcode, topk.

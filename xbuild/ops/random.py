@@ -23,14 +23,13 @@ def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform"
     Raises: not_array; non_scalar; element_type_mismatch; element_type_unsupported; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[()], xb.s32[()])
     ... def dice(a, b):
     ...     return xb.ops.rng(a, b, shape=xb.s32[100], distribution="rng_uniform")
-    >>> thrown = evaluate(dice, 1, 7, seed=4)
+    >>> thrown = xb.evaluate(dice, 1, 7, seed=4)
     >>> int(thrown.min()), int(thrown.max())
     (1, 6)
-    >>> bool((thrown == evaluate(dice, 1, 7, seed=4)).all())
+    >>> bool((thrown == xb.evaluate(dice, 1, 7, seed=4)).all())
     True
 
     Source: Operation Semantics, RngUniform and RngNormal.
@@ -52,11 +51,10 @@ def rng_bit_generator(
     Raises: not_array; element_type_unsupported; rank_mismatch; dimension_mismatch; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.u32[4])
     ... def bits(state):
     ...     return xb.ops.rng_bit_generator(state, algorithm="rng_three_fry", shape=xb.u32[2])
-    >>> evaluate(bits, [1, 2, 3, 4])
+    >>> xb.evaluate(bits, [1, 2, 3, 4])
     (array([1, 2, 4, 4], dtype=uint32), array([1576285164, 2249660814], dtype=uint32))
 
     Source: xla_builder.h, RngBitGenerator; StableHLO, rng_bit_generator.
@@ -73,11 +71,10 @@ def rng_get_and_update_state(builder: Builder, *, delta: int, shape: Shape) -> V
     Raises: element_type_unsupported; dimension_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> builder = xb.Builder("states")
     >>> first = xb.ops.rng_get_and_update_state(builder, delta=5, shape=xb.u64[2])
     >>> second = xb.ops.rng_get_and_update_state(builder, delta=5, shape=xb.u64[2])
-    >>> evaluate(builder.build(second - first))
+    >>> xb.evaluate(builder.build(second - first))
     array([5, 0], dtype=uint64)
 
     Source: HloOpcode, rng-get-and-update-state.

@@ -21,11 +21,10 @@ def reduce(operands: Values, init_values: Values, *, to_apply: Region, dimension
     signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2, 3], xb.f32[()])
     ... def row_sums(x, zero):
     ...     return xb.ops.reduce(x, zero, to_apply=xb.add, dimensions=(1,))
-    >>> evaluate(row_sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], 0.0)
+    >>> xb.evaluate(row_sums, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], 0.0)
     array([ 6., 15.], dtype=float32)
 
     Source: Operation Semantics, Reduce.

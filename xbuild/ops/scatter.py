@@ -42,14 +42,13 @@ def scatter(
     invalid_attribute; signature_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4], xb.s32[3], xb.f32[3])
     ... def add_at(x, places, updates):
     ...     return xb.ops.scatter(
     ...         x, places, updates, to_apply=xb.add, update_window_dims=(), inserted_window_dims=(0,),
     ...         scatter_dims_to_operand_dims=(0,), index_vector_dim=1
     ...     )
-    >>> evaluate(add_at, [1.0, 1.0, 1.0, 1.0], [0, 2, 0], [10.0, 20.0, 30.0])
+    >>> xb.evaluate(add_at, [1.0, 1.0, 1.0, 1.0], [0, 2, 0], [10.0, 20.0, 30.0])
     array([41.,  1., 21.,  1.], dtype=float32)
 
     Source: Operation Semantics, Scatter; StableHLO, scatter (batching dimensions, several operands).

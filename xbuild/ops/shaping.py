@@ -20,11 +20,10 @@ def broadcast(operand: Value, *, sizes: Dims, dimensions: Dims) -> Value:
     negative_size; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2])
     ... def columns(x):
     ...     return xb.ops.broadcast(x, sizes=(2, 3), dimensions=(0,))
-    >>> evaluate(columns, [1, 2])
+    >>> xb.evaluate(columns, [1, 2])
     array([[1, 1, 1],
            [2, 2, 2]], dtype=int32)
 
@@ -42,11 +41,10 @@ def reshape(operand: Value, *, new_sizes: Dims) -> Value:
     Raises: not_array; negative_size; element_count_mismatch; dimension_mismatch where a dynamic dimension is lost.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2, 3])
     ... def tall(x):
     ...     return xb.ops.reshape(x, new_sizes=(3, 2))
-    >>> evaluate(tall, [[0, 1, 2], [3, 4, 5]])
+    >>> xb.evaluate(tall, [[0, 1, 2], [3, 4, 5]])
     array([[0, 1],
            [2, 3],
            [4, 5]], dtype=int32)
@@ -81,11 +79,10 @@ def reverse(operand: Value, *, dimensions: Dims) -> Value:
     Raises: not_array; dimension_out_of_range; duplicate_dimension.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[3])
     ... def backwards(x):
     ...     return xb.ops.reverse(x, dimensions=(0,))
-    >>> evaluate(backwards, [1, 2, 3])
+    >>> xb.evaluate(backwards, [1, 2, 3])
     array([3, 2, 1], dtype=int32)
 
     Source: Operation Semantics, Rev (reverse).
@@ -102,11 +99,10 @@ def concatenate(operands: Values, *, dimension: int) -> Value:
     element_type_mismatch; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[2], xb.s32[1])
     ... def joined(x, y):
     ...     return xb.ops.concatenate((x, y), dimension=0)
-    >>> evaluate(joined, [1, 2], [3])
+    >>> xb.evaluate(joined, [1, 2], [3])
     array([1, 2, 3], dtype=int32)
 
     Source: Operation Semantics, Concatenate.
@@ -123,11 +119,10 @@ def pad(operand: Value, padding_value: Value, *, padding: Padding) -> Value:
     Raises: not_array; non_scalar; element_type_mismatch; attribute_length_mismatch; negative_size; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.s32[3], xb.s32[()])
     ... def spread(x, hole):
     ...     return xb.ops.pad(x, hole, padding=[(-1, -1, 1)])
-    >>> evaluate(spread, [1, 2, 3], 9)
+    >>> xb.evaluate(spread, [1, 2, 3], 9)
     array([9, 2, 9], dtype=int32)
 
     Source: Operation Semantics, Pad.
@@ -143,12 +138,11 @@ def get_dimension_size(operand: Value, *, dimension: int) -> Value:
     Raises: not_array; dimension_out_of_range; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> from shape_inference import parse_shape
     >>> @xb.computation(parse_shape("f32[<=4]"))
     ... def count(x):
     ...     return xb.ops.get_dimension_size(x, dimension=0)
-    >>> evaluate(count, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(count, [1.0, 2.0, 3.0])
     np.int32(3)
 
     Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
@@ -165,11 +159,10 @@ def set_dimension_size(operand: Value, size: Value, *, dimension: int) -> Value:
     Raises: not_array; non_scalar; element_type_mismatch; dimension_out_of_range; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4], xb.s32[()])
     ... def first(x, size):
     ...     return xb.ops.set_dimension_size(x, size, dimension=0)
-    >>> first.root.shape, evaluate(first, [1.0, 2.0, 3.0, 4.0], 2)
+    >>> first.root.shape, xb.evaluate(first, [1.0, 2.0, 3.0, 4.0], 2)
     (f32[<=4], array([1., 2.], dtype=float32))
 
     Source: xla_builder.h, SetDimensionSize; shape_inference.cc, InferSetDimensionSizeShape.
@@ -190,14 +183,13 @@ def dynamic_reshape(
     overflow; element_count_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> from shape_inference import parse_shape
     >>> @xb.computation(parse_shape("s32[<=6]"), xb.s32[()], xb.s32[()])
     ... def table(x, rows, columns):
     ...     return xb.ops.dynamic_reshape(x, (rows, columns), new_size_bounds=(2, 3), dims_are_dynamic=(False, True))
     >>> table.root.shape
     s32[2,<=3]
-    >>> evaluate(table, [1, 2, 3, 4], 2, 2)
+    >>> xb.evaluate(table, [1, 2, 3, 4], 2, 2)
     array([[1, 2],
            [3, 4]], dtype=int32)
 

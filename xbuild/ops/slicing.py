@@ -17,11 +17,10 @@ def slice(operand: Value, *, start_indices: Dims, limit_indices: Dims, strides: 
     Raises: not_array; attribute_length_mismatch; index_out_of_range; non_positive.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[5])
     ... def middle(x):
     ...     return xb.ops.slice(x, start_indices=(2,), limit_indices=(4,))
-    >>> evaluate(middle, [0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> xb.evaluate(middle, [0.0, 1.0, 2.0, 3.0, 4.0])
     array([2., 3.], dtype=float32)
 
     Source: Operation Semantics, Slice.
@@ -39,11 +38,10 @@ def dynamic_slice(operand: Value, start_indices: Values, *, dynamic_slice_sizes:
     element_type_mismatch; attribute_length_mismatch; negative_size; index_out_of_range.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[5], xb.s32[()])
     ... def pair_at(x, i):
     ...     return xb.ops.dynamic_slice(x, i, dynamic_slice_sizes=(2,))
-    >>> evaluate(pair_at, [0.0, 1.0, 2.0, 3.0, 4.0], 9)
+    >>> xb.evaluate(pair_at, [0.0, 1.0, 2.0, 3.0, 4.0], 9)
     array([3., 4.], dtype=float32)
 
     Source: Operation Semantics, DynamicSlice.
@@ -69,11 +67,10 @@ def dynamic_update_slice(operand: Value, update: Value, start_indices: Values) -
     dimension_mismatch; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[5], xb.f32[2], xb.s32[()])
     ... def put(x, update, i):
     ...     return xb.ops.dynamic_update_slice(x, update, i)
-    >>> evaluate(put, [0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0], 2)
+    >>> xb.evaluate(put, [0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0], 2)
     array([0., 1., 5., 6., 4.], dtype=float32)
 
     Source: Operation Semantics, DynamicUpdateSlice.

@@ -171,14 +171,13 @@ def custom_call(
     index_out_of_range for an alias of no operand; invalid_attribute for a precision that there is not.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.custom_call_target("reversed")
     ... def _(x):
     ...     return x[::-1]
     >>> @xb.computation(xb.f32[3])
     ... def turned(x):
     ...     return xb.custom_call(x, "reversed", xb.f32[3])
-    >>> evaluate(turned, [1.0, 2.0, 3.0])
+    >>> xb.evaluate(turned, [1.0, 2.0, 3.0])
     array([3., 2., 1.], dtype=float32)
 
     Source: Operation Semantics, CustomCall; StableHLO, custom_call.

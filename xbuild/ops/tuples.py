@@ -64,8 +64,7 @@ def opt_barrier(operand: Value) -> Value:
     Raises: nothing of its own.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(xb.ops.opt_barrier), [1.0, 2.5])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(xb.ops.opt_barrier), [1.0, 2.5])
     array([1. , 2.5], dtype=float32)
 
     Source: xla_builder.h, OptimizationBarrier; StableHLO, optimization_barrier.
@@ -81,11 +80,10 @@ def domain(operand: Value, *, kind: str = "sharding", entry: str, exit: str) -> 
     Raises: nothing of its own.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2])
     ... def moved(x):
     ...     return xb.ops.domain(x, entry="{maximal device=0}", exit="{maximal device=1}")
-    >>> evaluate(moved, [1.0, 2.5])
+    >>> xb.evaluate(moved, [1.0, 2.5])
     array([1. , 2.5], dtype=float32)
 
     Source: HloOpcode, domain.
@@ -101,11 +99,10 @@ def add_dependency(operand: Value, token: Value) -> Value:
     Raises: token_expected.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[2])
     ... def printed(x):
     ...     return xb.add_dependency(x, xb.outfeed(x))
-    >>> evaluate(printed, [1.0, 2.5])
+    >>> xb.evaluate(printed, [1.0, 2.5])
     array([1. , 2.5], dtype=float32)
 
     Source: HloOpcode, add-dependency.

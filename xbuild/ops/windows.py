@@ -26,11 +26,10 @@ def reduce_window(operands: Values, init_values: Values, *, to_apply: Region, wi
     signature_mismatch; overflow.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[5], xb.f32[()])
     ... def sums_of_three(x, zero):
     ...     return xb.ops.reduce_window(x, zero, to_apply=xb.add, window="size=3 stride=2")
-    >>> evaluate(sums_of_three, [1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
+    >>> xb.evaluate(sums_of_three, [1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
     array([ 6., 12.], dtype=float32)
 
     Source: Operation Semantics, ReduceWindow; StableHLO, reduce_window (dilations, several operands).
@@ -52,12 +51,11 @@ def select_and_scatter(
     dimension_mismatch; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[4], xb.f32[2], xb.f32[()])
     ... def to_the_greater(x, source, zero):
     ...     at_least = lambda a, b: xb.compare(a, b, direction="GE")
     ...     return xb.ops.select_and_scatter(x, source, zero, select=at_least, scatter=xb.add, window="size=2 stride=2")
-    >>> evaluate(to_the_greater, [1.0, 5.0, 7.0, 7.0], [10.0, 20.0], 0.0)
+    >>> xb.evaluate(to_the_greater, [1.0, 5.0, 7.0, 7.0], [10.0, 20.0], 0.0)
     array([ 0., 10., 20.,  0.], dtype=float32)
 
     Source: Operation Semantics, SelectAndScatter.
@@ -89,11 +87,10 @@ def convolution(
     duplicate_dimension; attribute_length_mismatch; non_positive; dimension_mismatch; divisibility; invalid_attribute.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
     >>> @xb.computation(xb.f32[1, 1, 5], xb.f32[1, 1, 2])
     ... def slide(x, kernel):
     ...     return xb.ops.convolution(x, kernel, window="size=2", dimension_numbers="bf0_oi0->bf0")
-    >>> evaluate(slide, [[[1.0, 2.0, 3.0, 4.0, 5.0]]], [[[1.0, 10.0]]])
+    >>> xb.evaluate(slide, [[[1.0, 2.0, 3.0, 4.0, 5.0]]], [[[1.0, 10.0]]])
     array([[[21., 32., 43., 54.]]], dtype=float32)
 
     Source: Operation Semantics, ConvWithGeneralPadding; StableHLO, convolution (reversal, batch groups).

@@ -1,4 +1,4 @@
-"""The step page: one file without a network that replays a run, or shows where a program is stuck."""
+"""The step page: one self-contained HTML file that replays a run, or shows where a program is stuck."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
     are opened under `source_root` alone.
 
     >>> import xbuild as xb
-    >>> from interpreter import trace
-    >>> run = trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
+    >>> run = xb.trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
     >>> page_text(run).splitlines()[0]
     '<!doctype html>'
     """
@@ -50,7 +49,7 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
 def write_page(
     trace: Trace, path: str | os.PathLike[str], *, source_root: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Write the page to a file; it is there whole, or as it was before."""
+    """Write the step page to a file, in one step: an interrupted write leaves the file as it was before."""
     target = Path(path)
     with replacing(target) as file:
         file.write(page_text(trace, source_root=source_root).encode())
@@ -58,7 +57,7 @@ def write_page(
 
 
 def framed(trace: Trace, height: int = 720) -> str:
-    """The page in a frame of so many pixels, as a notebook shows it."""
+    """The step page in an iframe of this height in pixels, for notebooks."""
     text = in_html(page_text(trace))
     style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
     return f'<iframe title="{in_html(repr(trace))}" style="{style}" srcdoc="{text}"></iframe>'

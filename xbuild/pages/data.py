@@ -1,4 +1,4 @@
-"""A trace as the data of a page: columns by device, values and tables each once."""
+"""The data of a step page as JSON: columns of events by device, each value and each table once."""
 
 from __future__ import annotations
 

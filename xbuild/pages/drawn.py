@@ -1,4 +1,4 @@
-"""The picture of a program as it stands in a page, and which box shows which instruction."""
+"""The picture of a program in a step page, and the boxes that show each instruction."""
 
 from __future__ import annotations
 

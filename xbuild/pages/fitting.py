@@ -1,4 +1,4 @@
-"""Which values a page has room for, and in how much detail: all of them coarser, before some of them not at all."""
+"""Choice of the detail of values in a step page: all values get coarser before any is left out."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _sizes(values: Iterable[Any]) -> Iterator[tuple[int, int]]:
 
 
 def _cost(sizes: Any, level: Detail) -> float:
-    """About how many letters all arrays take."""
+    """Estimate of the number of characters that all arrays take."""
     if not len(sizes):
         return 0.0
     size, width = sizes[:, 0], sizes[:, 1]

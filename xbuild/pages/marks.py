@@ -1,4 +1,4 @@
-"""What strikes the eye on the time axis: a NaN or an infinity that is born, what a strict run has found."""
+"""Marks on the time axis of a step page: births of NaN and infinity, findings of a strict run."""
 
 from __future__ import annotations
 

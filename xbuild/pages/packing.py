@@ -1,4 +1,4 @@
-"""Numbers as a page carries them: bytes in letters, in formats that a browser has."""
+"""Encoding of arrays in a step page: base64 of bytes, in element types that a browser has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that did not come to its end: where each device stands, whom it waits for, the cause and the repair."""
+"""Data of a stopped run for a step page: where each device stands, whom it waits for, the cause and the repair."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _findings(trace: Trace) -> list[Mapping[str, Any]]:
 
 
 def _wants(state: Mapping[str, Any], cycle: Mapping[Any, Mapping[str, Any]]) -> list[str]:
-    """What it waits for, and behind what that stands; one of them, or none, where that is not known."""
+    """What a device waits for and, of a device in the cycle, after which instruction that comes on the other device."""
     step = cycle.get((state["device"], state["instruction"]))
     if step is not None:
         behind = re.match(r"after \S+", step["behind"] or "")

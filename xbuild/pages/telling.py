@@ -1,4 +1,4 @@
-"""What a page says of an instruction beside its values: attributes, the op in a sentence, the user's line."""
+"""Facts of an instruction in a step page: attributes, the op's documentation, the user's source line."""
 
 from __future__ import annotations
 

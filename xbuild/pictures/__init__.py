@@ -1,4 +1,4 @@
-"""Programs as pictures: a plain picture first, lowered to svg, html, graphviz's text, png, pdf, Mermaid, or text."""
+"""Pictures of programs: a picture as plain data, lowered to svg, html, dot, png, pdf, Mermaid, or text."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def viz(
     """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
 
     Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
-    about in), png and pdf (these two want graphviz, or pygraphviz 2, and stop after `seconds`), dot, mermaid, txt.
+    about in), png and pdf (by graphviz, which the extra `viz` brings, stopped after `seconds`), dot, mermaid, txt.
     What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
     all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
     the picture says so.

@@ -1,4 +1,4 @@
-"""From whatever can be shown to its picture: a program, a value under construction, a verdict."""
+"""Pictures of everything that can be shown: a program, a value under construction, a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An end in time for long passes: each asks now and then whether it has come."""
+"""Deadlines: a long pass calls `ask` now and then, which raises once the time that it was given is over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DeadlineError(Exception):
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Inside, `ask` raises DeadlineError once so many seconds are over; None: no end, or that of who calls."""
+    """Inside the block `ask` raises DeadlineError after so many seconds; with None the caller's deadline stays."""
     if seconds is None:
         yield
         return

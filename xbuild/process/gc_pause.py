@@ -1,4 +1,4 @@
-"""Work that makes many objects and no cycles, without the search for cycles in between."""
+"""Pauses of Python's garbage collector, for passes that make many objects and no reference cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No search for cycles in memory: of many objects that are kept, each would be looked at again and again."""
+    """The garbage collector is off inside the block: it would visit each of many objects that are kept repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A lock on an open file that ends with the process that has it: the system's, or else the name of that process."""
+"""Locks on files that end with the process that holds them: the system's lock, or a record of the process's name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def this_process() -> str:
 
 
 def is_running(process: str) -> bool:
-    """Whether a process, told by `this_process`, still runs; one of another host may."""
+    """Whether a process, as `this_process` named it, still runs; True for a process of another host."""
     host, number, start = ["", "", "", *process.rsplit("/", 2)][-3:]
     if not number.isdecimal():
         return False

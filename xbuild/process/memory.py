@@ -1,4 +1,4 @@
-"""How much memory the machine, or the group of processes that this one is in, lets it have."""
+"""How much memory this process may take: that of the machine, or the limit of its control group (container)."""
 
 from __future__ import annotations
 

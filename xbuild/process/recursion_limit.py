@@ -1,4 +1,4 @@
-"""How deep computations call each other, and room on the stack for the walks that follow them."""
+"""How deep computations call each other, and the recursion limit of Python that walks over these calls need."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import NoReturn
 
 from ..core.diagnostics import BuildError
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered
 
 DEEPEST = 500
 SHALLOW = 16  # levels for which there is always room
 _FRAMES = 40  # of the walk that takes most, for each level
 
 
+@remembered
 def depth(computation: Computation) -> int:
-    """How many calls lie between a computation and the innermost that it calls; found once.
+    """How many calls lie between a computation and the innermost that it calls.
 
     Raises BuildError where a computation calls itself, in whatever way.
     """
-    known = vars(computation)
-    if "_depth" not in known:
-        found: dict[Computation, int] = {}
-        for each in computation.reachable():
-            calling = (i for i in each.instructions if i.attributes is not None and i.attributes.calling)
-            calls = [(i, called) for i in calling for called in i.called]
-            for instruction, called in calls:
-                if called not in found:
-                    _refuse_recursion(each, instruction, called)
-            found[each] = max((found[called] + 1 for _, called in calls), default=0)
-        known["_depth"] = found[computation]
-    return known["_depth"]  # type: ignore[no-any-return]
+    found: dict[Computation, int] = {}
+    for each in computation.reachable():
+        calling = (i for i in each.instructions if i.attributes is not None and i.attributes.calling)
+        calls = [(i, called) for i in calling for called in i.called]
+        for instruction, called in calls:
+            if called not in found:
+                _refuse_recursion(each, instruction, called)
+        found[each] = max((found[called] + 1 for _, called in calls), default=0)
+    return found[computation]
 
 
 def _refuse_recursion(computation: Computation, instruction: Instruction, called: Computation) -> NoReturn:
@@ -45,7 +44,7 @@ def _refuse_recursion(computation: Computation, instruction: Instruction, called
 
 @contextmanager
 def room_for_calls(entries: Iterable[Computation]) -> Iterator[None]:
-    """Walks may follow every call in these. Raises BuildError where they are nested deeper than DEEPEST."""
+    """Inside the block a walk may recurse into every call of these. Raises BuildError where calls nest too deep."""
     deepest = max(map(depth, entries), default=0)
     if deepest > DEEPEST:
         raise BuildError(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 from attrs import frozen
 
 from shape_inference import pred
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered as remembered
 from ..core.op import OPS, opcodes
 from .async_pairs import origin, wrapped_in
 
@@ -33,21 +33,6 @@ IDENTITIES = opcodes(lambda op: op.is_identity)
 _CALLING = opcodes(lambda op: op.calls != "nothing")
 ENTERING = _CALLING - MEETING
 _NOTABLE = _ALWAYS | HALVES | _CALLING
-
-Fact = TypeVar("Fact")
-
-
-def remembered(fact: Callable[[Computation], Fact]) -> Callable[[Computation], Fact]:
-    """Keep a fact with the computation itself, which never changes."""
-    key = f"_scheduling_{fact.__name__}"
-
-    def ask(computation: Computation) -> Fact:
-        known = vars(computation)
-        if key not in known:
-            known[key] = fact(computation)
-        return known[key]  # type: ignore[no-any-return]
-
-    return ask
 
 
 def spelling(opcode: str) -> str:

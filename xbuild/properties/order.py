@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from ..core.diagnostics import refusal
 from ..core.graph import Computation, Instruction
-from .effects import remembered
+from ..core.memos import remembered
 
 
 @remembered

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from ..core.graph import Computation, Instruction
+from ..core.memos import remembered
 from .effects import (
     ENTERING,
     FEEDS,
@@ -17,7 +18,6 @@ from .effects import (
     communicates,
     communicates_itself,
     notable,
-    remembered,
     steps,
     where,
 )

@@ -91,6 +91,7 @@ EXPLANATIONS = {
     "engine_failed": "The process in which real XLA ran the program has died; the last it said is told.",
     "engine_unsupported": "Real XLA, or this build of it, cannot run the program.",
     "missing_extra": "A library that is not installed is needed; the message says which extra brings it.",
+    "package_conflict": "Another project's package `interpreter` stands where xbuild's was installed.",
     # strict runs
     "division_by_zero": "An integer was divided by zero, which gives all bits set, or the dividend as the remainder.",
     "division_overflow": "The least integer was divided by -1; the quotient is one too large, and wraps to itself.",

@@ -1,4 +1,4 @@
-"""The inverse tangent, which HLO has of two arguments only."""
+"""The inverse tangent of one argument; HLO has that of two, atan2."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def atan(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(xb.atan), [0.0, float("inf")])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(xb.atan), [0.0, float("inf")])
     array([0.       , 1.5707964], dtype=float32)
 
     Source: XlaBuilder's math library, Atan.

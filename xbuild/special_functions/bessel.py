@@ -57,8 +57,7 @@ def bessel_i0e(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(xb.bessel_i0e), [0.0, 1.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(xb.bessel_i0e), [0.0, 1.0])
     array([1.       , 0.4657596], dtype=float32)
 
     Source: XlaBuilder's math library, BesselI0e; DLMF 10.25.2.
@@ -77,8 +76,7 @@ def bessel_i1e(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(xb.bessel_i1e), [0.0, -1.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(xb.bessel_i1e), [0.0, -1.0])
     array([ 0.        , -0.20791042], dtype=float32)
 
     Source: XlaBuilder's math library, BesselI1e; DLMF 10.25.2.

@@ -27,8 +27,7 @@ def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(lambda x: xb.regularized_incomplete_beta(2.0, 1.0, x)), [0.5, 1.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.regularized_incomplete_beta(2.0, 1.0, x)), [0.5, 1.0])
     array([0.25, 1.  ], dtype=float32)
 
     Source: XlaBuilder's math library, RegularizedIncompleteBeta; DLMF 8.17.2, 8.17.4, 8.17.22.

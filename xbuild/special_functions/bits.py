@@ -1,4 +1,4 @@
-"""What floats are, and which come next."""
+"""Classification of floats (NaN, infinity, negative zero), and the next float towards another."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def next_after(start: Value, end: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(lambda x: xb.next_after(x, 2.0)), [1.0, 2.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.next_after(x, 2.0)), [1.0, 2.0])
     array([1.0000001, 2.       ], dtype=float32)
 
     Source: XlaBuilder's math library, NextAfter; IEEE 754, 5.3.1.
@@ -54,8 +53,7 @@ def is_nan(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[5])(xb.is_nan), [1.0, -0.0, np.inf, -np.inf, np.nan])
+    >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_nan), [1.0, -0.0, np.inf, -np.inf, np.nan])
     array([False, False, False, False,  True])
 
     Source: XlaBuilder's math library, IsNan.
@@ -72,8 +70,7 @@ def is_inf(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[5])(xb.is_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
+    >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
     array([False, False,  True,  True, False])
 
     Source: XlaBuilder's math library, IsInf.
@@ -90,8 +87,7 @@ def is_pos_inf(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[5])(xb.is_pos_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
+    >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_pos_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
     array([False, False,  True, False, False])
 
     Source: XlaBuilder's math library, IsPosInf.
@@ -108,8 +104,7 @@ def is_neg_inf(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[5])(xb.is_neg_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
+    >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_neg_inf), [1.0, -0.0, np.inf, -np.inf, np.nan])
     array([False, False, False,  True, False])
 
     Source: XlaBuilder's math library, IsNegInf.
@@ -126,8 +121,7 @@ def is_neg_zero(operand: Value, *, name: str | None = None) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[5])(xb.is_neg_zero), [1.0, -0.0, np.inf, -np.inf, np.nan])
+    >>> xb.evaluate(xb.computation(xb.f32[5])(xb.is_neg_zero), [1.0, -0.0, np.inf, -np.inf, np.nan])
     array([False,  True, False, False, False])
 
     Source: XlaBuilder's math library, IsNegZero.

@@ -1,4 +1,4 @@
-"""Numbers with a slope: arithmetic on them differentiates a formula by one variable, term by term."""
+"""Dual numbers: arithmetic on a value and its derivative differentiates a formula by one variable."""
 
 from __future__ import annotations
 

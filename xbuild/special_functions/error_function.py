@@ -52,8 +52,7 @@ def erfc(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> float(evaluate(xb.computation(xb.f64[()])(xb.erfc), 10.0))
+    >>> float(xb.evaluate(xb.computation(xb.f64[()])(xb.erfc), 10.0))
     2.0884875837625...e-45
 
     Source: XlaBuilder's math library, Erfc; DLMF 7.2.2.
@@ -83,8 +82,7 @@ def erf_inv(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[3])(xb.erf_inv), [0.0, 0.5, 1.0])
+    >>> xb.evaluate(xb.computation(xb.f32[3])(xb.erf_inv), [0.0, 0.5, 1.0])
     array([0.        , 0.47693628,        inf], dtype=float32)
 
     Source: XlaBuilder's math library, ErfInv.

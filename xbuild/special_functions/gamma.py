@@ -41,8 +41,7 @@ def lgamma(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[3])(xb.lgamma), [1.0, 5.0, -1.0])
+    >>> xb.evaluate(xb.computation(xb.f32[3])(xb.lgamma), [1.0, 5.0, -1.0])
     array([0.       , 3.1780539,       inf], dtype=float32)
 
     Source: XlaBuilder's math library, Lgamma; DLMF 5.5.1, 5.5.3, 5.11.1.
@@ -88,8 +87,7 @@ def digamma(x: Value) -> Value:
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> float(evaluate(xb.computation(xb.f64[()])(xb.digamma), 1.0))
+    >>> float(xb.evaluate(xb.computation(xb.f64[()])(xb.digamma), 1.0))
     -0.57721566490153...
 
     Source: XlaBuilder's math library, Digamma; DLMF 5.5.2, 5.5.4, 5.11.2.

@@ -25,8 +25,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[()], xb.f32[()])(xb.igamma_grad_a), 1.0, 2.0)
+    >>> xb.evaluate(xb.computation(xb.f32[()], xb.f32[()])(xb.igamma_grad_a), 1.0, 2.0)
     np.float32(-0.2208253...)
 
     Source: XlaBuilder's math library, IgammaGradA; DLMF 8.7.1, 8.9.2, 8.12.
@@ -46,8 +45,7 @@ def random_gamma_grad(a: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[()], xb.f32[()])(xb.random_gamma_grad), 1.0, 2.0)
+    >>> xb.evaluate(xb.computation(xb.f32[()], xb.f32[()])(xb.random_gamma_grad), 1.0, 2.0)
     np.float32(1.63169...)
 
     Source: XlaBuilder's math library, RandomGammaGrad; Figurnov, Mohamed and Mnih, Implicit reparameterization

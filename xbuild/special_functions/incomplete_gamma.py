@@ -32,8 +32,7 @@ def igamma(a: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> evaluate(xb.computation(xb.f32[2])(lambda x: xb.igamma(1.0, x)), [0.0, 2.0])
+    >>> xb.evaluate(xb.computation(xb.f32[2])(lambda x: xb.igamma(1.0, x)), [0.0, 2.0])
     array([0.        , 0.86466473], dtype=float32)
 
     Source: XlaBuilder's math library, Igamma; DLMF 8.2.4, 8.7.1, 8.9.2, 8.12.
@@ -52,8 +51,7 @@ def igammac(a: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> float(evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.igammac), 1.0, 50.0))
+    >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.igammac), 1.0, 50.0))
     1.9287498479639...e-22
 
     Source: XlaBuilder's math library, Igammac; DLMF 8.2.4, 8.7.3, 8.9.2, 8.12.

@@ -1,4 +1,4 @@
-"""Series, polynomials and loops of values: what the special functions are written with."""
+"""Building blocks of the special functions: series, polynomials, loops over values."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ def zeta(x: Value, q: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> float(evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.zeta), 2.0, 1.0))
+    >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.zeta), 2.0, 1.0))
     1.644934066848226...
 
     Source: XlaBuilder's math library, Zeta; DLMF 25.11.1, 25.11.5.
@@ -85,8 +84,7 @@ def polygamma(n: Value, x: Value) -> Value:
     Raises: not_array; element_type_unsupported; element_type_mismatch.
 
     >>> import xbuild as xb
-    >>> from interpreter import evaluate
-    >>> float(evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.polygamma), 1.0, 1.0))
+    >>> float(xb.evaluate(xb.computation(xb.f64[()], xb.f64[()])(xb.polygamma), 1.0, 1.0))
     1.644934066848226...
 
     Source: XlaBuilder's math library, Polygamma; DLMF 5.15.1, 25.11.12.

@@ -1,4 +1,4 @@
-"""What the commands of `xbuild step` share: the place, the trace, what is typed, what cannot be done."""
+"""Base of the commands of `xbuild step`: the current place in a trace, parsing of arguments, reporting of faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NONE = object()
 
 
 class Asking(cmd.Cmd):
-    """Reads names, numbers and devices, and says where one is missing."""
+    """Parses names, numbers and devices of a command, and reports a missing one."""
 
     def __init__(self, trace: Trace, face: Face, stdin: IO[str] | None = None) -> None:
         super().__init__(stdin=stdin, stdout=face.out)
@@ -31,14 +31,14 @@ class Asking(cmd.Cmd):
 
     @abstractmethod
     def arrived(self) -> None:
-        """Say where one is, after a move."""
+        """Show the current place, after a move."""
 
     @abstractmethod
     def differ(self, name: str, devices: tuple[int, int], values: Sequence[Any]) -> None:
         """Say how two values differ."""
 
     def fault(self, text: str) -> None:
-        """What cannot be done; a script's exit code tells of it."""
+        """Report a command that cannot be done; a script then ends with exit code 1."""
         self.failed = True
         self.face.prose(Piece(f"! {text}", "bad"))
 
@@ -68,7 +68,7 @@ class Asking(cmd.Cmd):
 
     @staticmethod
     def is_name(text: str) -> bool:
-        """Whether it can be nothing but the name of an instruction."""
+        """Whether a word has the form of an instruction's name, and is neither `v`, a number nor an expression."""
         return re.fullmatch(r"(?!v\b)[A-Za-z_][\w.-]*", text) is not None
 
     def named(self, line: str) -> tuple[str, str]:

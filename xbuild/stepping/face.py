@@ -1,4 +1,4 @@
-"""What is said in a terminal: lines of styled pieces, in colour where `rich` is there and somebody looks."""
+"""Output of `xbuild step`: lines of styled pieces, in colour where `rich` is installed and stdout is a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of a summary decide of a value that is not kept whole: for some element, for all, or not at all."""
+"""Conditions decided by a summary of a value: whether some element or every element meets them, or neither is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..traces import Summary
 
 
 class Undecided(Exception):
-    """The figures do not say it."""
+    """Raised where the figures of a summary do not decide a condition."""
 
 
 @frozen
@@ -98,7 +98,7 @@ def _magnitudes(told: Figures) -> Figures:
 
 
 def truth(value: Any) -> bool | None:
-    """Of one that is joined with others: whether it holds of some element."""
+    """The truth of a mask that is joined with others: whether it holds of some element."""
     if not isinstance(value, Mask):
         raise Undecided
     return value.some

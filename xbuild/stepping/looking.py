@@ -1,4 +1,4 @@
-"""The commands of `xbuild step` that show something."""
+"""Commands of `xbuild step` that show: the place, the program, the devices, values and their differences."""
 
 from __future__ import annotations
 

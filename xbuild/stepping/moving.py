@@ -1,4 +1,4 @@
-"""The commands of `xbuild step` that go somewhere."""
+"""Commands of `xbuild step` that move: forward, back, to a place, to a device, to where a condition holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values for the eye: numbers in a small table, or the means of blocks as bars, each as warm as it is large."""
+"""Values drawn in a terminal: a small table of numbers, or bars of block means, coloured by magnitude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a device stands at a moment of a run, and for whom it waits there."""
+"""State of a device at a logical time of a trace: its last event, and the devices that it waits for."""
 
 from __future__ import annotations
 

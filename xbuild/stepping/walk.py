@@ -1,4 +1,4 @@
-"""A place in a trace: a device and one of its events; from there forward and back."""
+"""The current place in a trace (a device and one of its events), and moves from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..traces import Event, Trace
 
 @define(eq=False)
 class Walk:
-    """Where somebody stands in a trace: at an event of a device, at its time or while the device waits after it."""
+    """A place in a trace: an event of a device, at the event's time or while the device waits after it."""
 
     trace: Trace
     device: int = 0

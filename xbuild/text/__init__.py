@@ -1,1 +1,1 @@
-"""HLO text, out and in."""
+"""HLO text: reader and printer."""

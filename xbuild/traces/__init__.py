@@ -1,4 +1,4 @@
-"""A run as plain data: what each device came to, when in logical time, with which value, and whom it waited for."""
+"""Traces: a run as plain data, with the events of each device, their logical times and values, and the waits."""
 
 from .across import Across
 from .data import Event, Meeting, Spot, Trace, Transfer

@@ -1,4 +1,4 @@
-"""Where the elements of what came from other devices were computed: device, operand, element."""
+"""Provenance across devices: for each element of a received value the device, operand and element it came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a NaN or an infinity is born: a value has it, and no operand."""
+"""Search for the events at which a NaN or an infinity is born: the value has one, and no operand has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Birth:
 
 
 def births(trace: Trace) -> list[Birth]:
-    """All of them, in the order of the events; what was not kept has none."""
+    """All births of NaN and infinity, in the order of the events; an event whose value was not kept has none."""
     odd: dict[int, tuple[bool, bool]] = {}
     known: dict[int, tuple[Any, tuple[bool, bool]]] = {}
     for number, value in trace.values.items():
@@ -58,7 +58,7 @@ def _brought(trace: Trace, afar: Mapping[int, Sequence[int]], number: int) -> li
 
 
 def is_stated(trace: Trace, birth: Birth) -> bool:
-    """Whether it is an infinity that the program states: where a maximum begins, what masks."""
+    """Whether a birth is a constant infinity of the program, such as the init value of a maximum, or a mask."""
     return birth.what == "infinity" and trace[birth.event].instruction.opcode == "constant"
 
 

@@ -1,4 +1,4 @@
-"""What the columns of a trace must be like: events in their order, times that only grow, meetings of those who met."""
+"""Validation of a trace's columns: the order of events, growing times, meetings whose members are in the group."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def check_time(columns: Mapping[str, Array], device: Array, spot: Array) -> None
 
 def meetings_of(columns: Mapping[str, Array], modules: Sequence[Module], device: Array, spot: Array,
                 spots: Sequence[Spot], devices: int) -> list[Meeting]:  # fmt: skip
-    """Those who met: members of the group, each with an event that got the result, when all had come."""
+    """The meetings of the columns; refused where members are not of the group or an event precedes the last arrival."""
     rows, members, met = columns["meetings"], columns["members"], columns["met"]
     within(members, 0, devices, "time.npz: members")
     within(met, 0, len(device), "time.npz: met")

@@ -1,4 +1,4 @@
-"""The files of a trace as bytes and as columns: nothing is opened but plain files, nothing read but what is wanted."""
+"""Safe reading of a trace's files: plain files alone are opened, and columns of the declared types alone are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first value in which two traces, or two devices of one, differ."""
+"""Comparison of two traces, or of two devices of one trace: the first value in which they differ."""
 
 from __future__ import annotations
 

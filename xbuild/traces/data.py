@@ -1,4 +1,4 @@
-"""The columns of a trace, and the events that they make."""
+"""The trace: its columns, and events, meetings and transfers as views of their rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spot:
 
 @frozen
 class Event:
-    """A device has done an instruction.
+    """The execution of an instruction by a device.
 
     `time` is logical: one more than that of all that had to come before, on this device and on those that it waited
     for. `since` is when it could have come to it: from there on it waited. `count` says how often the device had been
@@ -90,9 +90,8 @@ class Trace:
     of a run that did not come to its end, `verdict` the one before it.
 
     >>> import xbuild as xb
-    >>> from interpreter import trace
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
-    >>> found = trace(total, [[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> found = xb.trace(total, [[[1.0, 2.0]], [[3.0, 4.0]]])
     >>> [(event.device, event.instruction.name, event.time) for event in found]
     [(0, 'parameter.1', 1), (1, 'parameter.1', 1), (0, 'all-reduce.5', 2), (1, 'all-reduce.5', 2)]
     >>> found.value(3)

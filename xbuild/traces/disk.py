@@ -1,4 +1,4 @@
-"""Traces in a folder: an index as JSON, the programs as HLO text, the rest in chunks, written as they come."""
+"""Traces on disk: a folder with an index as JSON, the programs as HLO text, and events and values in chunks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Release the folder."""
         if self._place is not None:
             self._place.close()
 

@@ -1,4 +1,4 @@
-"""The folder of a trace: which files in it are the trace's own, and that one run at a time writes them."""
+"""The folder of a trace: recognises the trace's own files, and lets one run at a time write them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Folder:
         self._note(f"{name} {size}")
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Release the folder."""
         handle, self._handle = self._handle, -1
         if handle < 0:
             return

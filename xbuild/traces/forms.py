@@ -1,4 +1,4 @@
-"""What JSON that others wrote must be like before it is used: types, ranges, names, each fault told with its place."""
+"""Validation of JSON from strangers: types, ranges and names, each fault reported with its place."""
 
 from __future__ import annotations
 

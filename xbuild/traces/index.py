@@ -1,4 +1,4 @@
-"""The index of a trace as JSON: its form, and that what it says of the programs is so."""
+"""The index of a trace as JSON: its form, and the check of what it states against the programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of an array so large that working on all of it at once would take too much memory: part by part."""
+"""Summaries of large arrays, computed part by part to bound the memory that they take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of a pool read back, every claim of its columns held against the bytes that there are."""
+"""Values read back from the columns of a pool, each column checked against the bytes that there are."""
 
 from __future__ import annotations
 

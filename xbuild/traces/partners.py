@@ -1,4 +1,4 @@
-"""Which events on other devices gave what an event got."""
+"""The events on other devices that gave the operands of a collective, or the value of a recv-done."""
 
 from __future__ import annotations
 

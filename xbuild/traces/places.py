@@ -1,4 +1,4 @@
-"""Where instructions stand in the text of their program, which orders computations anew and has some as several."""
+"""Places of instructions in a program's HLO text, which reorders computations and expands some instructions."""
 
 from __future__ import annotations
 

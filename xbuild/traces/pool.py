@@ -1,4 +1,4 @@
-"""Values in columns: the kind of each once, its bytes in one row with all the others."""
+"""The pool of a trace's values as columns: each distinct type and shape once, and all bytes one after the other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def single(cells: Array) -> Array:
 
 @define(eq=False)
 class Pool:
-    """Values to be written; an object that comes again is held once.
+    """Values to be written; an object that is added again is stored once.
 
     A kind is `{t, d, f}` of an array of type `t` and extents `d` in format `f`; `{t, d, c}` of a summary with cells of
     extents `c` as `shaded` gives them, after five figures as f64; `{of}` of a tuple of so many, whose bytes are the

@@ -1,4 +1,4 @@
-"""A trace that stands in a folder, read back: all of it is checked at once, values are read when they are asked for."""
+"""Reader of a trace's folder: everything is validated when it is opened, values are read when they are asked for."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def load(folder: str | os.PathLike[str]) -> Trace:
         where = error.filename or os.fspath(place)
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {where}: {error.strerror}") from None
     except (RecursionError, MemoryError):
-        raise TraceError(
-            f"{os.fspath(place)!r} holds no trace that can be read: it takes more memory than there is"
-        ) from None
+        raise TraceError(f"{os.fspath(place)!r} holds a trace that takes more memory than there is") from None
     except ValueError as error:  # FormError, and what the reader of HLO text refuses
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {error}") from error
 

@@ -1,4 +1,4 @@
-"""A value in a line of text, and as plain data."""
+"""Values as one line of text, and as plain data for JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an array that is too large to be kept: its range, its mean, what is no number, a small picture."""
+"""Summaries of arrays that are too large to be kept: range, mean, counts of NaN and infinity, means of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trip of which loop an event belongs to: a trip begins where the loop's condition does, of a scan its body."""
+"""Loops and trip numbers of events: a trip of a while begins with its condition, a trip of a scan with its body."""
 
 from __future__ import annotations
 

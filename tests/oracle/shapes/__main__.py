@@ -1,4 +1,4 @@
-"""At length: programs with and without a slip, inferred here and by real XLA; what one alone refuses, or gives a shape.
+"""Campaign: shapes of programs with and without a fault, inferred here and by real XLA; differences are listed.
 
 Real XLA's word is the shape that its parser infers where the text tells none, and then the verifiers on the way to
 StableHLO and through its compiler.

@@ -1,4 +1,4 @@
-"""Single slips of a program: in the shape of an operand, in the list of operands, or in an attribute of its op."""
+"""Single faults put into a program: in the shape of an operand, the list of operands, or an attribute."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Lenient(xb.Builder):
                 if not isinstance(attributes.get(role), Computation):
                     attributes = self._traced(schema, operands, segments, attributes)
                     break
-            record = schema.record(attributes) if attributes or schema.names else None
+            record = schema.read(attributes) if attributes or schema.names else None
             sources = tuple(each.instruction for each in operands)
             shape = guessed(schema.opcode, [each.shape for each in sources], record)
             instruction = Instruction(

@@ -1,4 +1,4 @@
-"""What real XLA says of programs whose shapes it infers itself: the result's, or what it has against it."""
+"""Shape inference by real XLA: the shape of the result, or the message of its refusal."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from shape_inference import XbuildError
 
 from ...core.builder import Value
-from ...core.diagnostics import Form, caller, explain
+from ...core.diagnostics import caller, explain_call, segment_labels
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -36,10 +36,10 @@ def _explained(
 ) -> XbuildError:
     given = inspect.signature(form).bind(*arguments, **keywords).arguments
     operands = {name: _values(argument) for name, argument in given.items() if _holds_values(argument)}
-    named = Form(form.__name__.strip("_").replace("_", "-"), tuple(operands))
-    flat = tuple(value for values in operands.values() for value in values)
+    flat = (value for values in operands.values() for value in values)
+    labelled = zip(segment_labels(operands, map(len, operands.values())), flat, strict=True)
     attributes = {name: argument for name, argument in given.items() if name not in operands and argument is not None}
-    return explain(error, named, flat, tuple(map(len, operands.values())), attributes, caller())
+    return explain_call(error, form.__name__.strip("_").replace("_", "-"), labelled, attributes, caller())
 
 
 def _holds_values(argument: Any) -> bool:

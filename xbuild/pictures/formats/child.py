@@ -1,4 +1,4 @@
-"""Runs as a process of its own: graphviz text in, the drawing out, by the engine that pygraphviz's wheels bring."""
+"""Program of the drawing process: reads dot text from stdin and writes what graphviz inside pygraphviz draws."""
 
 from __future__ import annotations
 

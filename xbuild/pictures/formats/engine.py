@@ -1,4 +1,4 @@
-"""Painting by graphviz in a child process, which can be stopped: the `dot` on PATH, or the one inside pygraphviz."""
+"""Drawing by graphviz in a child process under a time limit: the program `dot` on PATH, or that inside pygraphviz."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def render(dot: str, form: str, seconds: float = SECONDS, engine: str = "nop2") 
         )
     except subprocess.TimeoutExpired:
         raise DrawingError(
-            f"graphviz took more than {seconds:g} seconds and was stopped; the forms svg, mermaid, txt and dot do "
-            "without it, and a longer time can be given (seconds=, --seconds)"
+            f"graphviz took more than {seconds:g} seconds and was stopped; the formats svg, html, mermaid, txt and "
+            "dot do without it, and a longer time can be given (seconds=, --seconds)"
         ) from None
     if done.returncode or not done.stdout:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
@@ -46,6 +46,6 @@ def _command(engine: str, form: str) -> list[str]:
     if importlib.util.find_spec("pygraphviz") is not None:
         return [sys.executable, "-P", str(Path(__file__).with_name("child.py")), engine, form]
     raise DrawingError(
-        f"nothing is here that paints {form}: install graphviz (its `dot` on PATH), or `pip install pygraphviz`, "
-        "whose wheels bring one; the forms svg, mermaid, txt and dot do without"
+        f"a {form} is painted by graphviz, which is not installed: `pip install 'xbuild-hlo[viz]'` brings it, or put "
+        "its program `dot` on PATH; the formats svg, html, mermaid, txt and dot need neither"
     )

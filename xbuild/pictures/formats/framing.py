@@ -1,4 +1,4 @@
-"""A picture in a page that is not its own, as notebooks show it: with bars to scroll, and a report beside it."""
+"""HTML of a picture inside another page, such as a notebook: with scroll bars, and with a report beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures lowered to a format."""
+"""Dispatch from a picture and the name of a format to the writer of the format."""
 
 from __future__ import annotations
 

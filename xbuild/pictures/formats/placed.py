@@ -1,4 +1,4 @@
-"""A picture as text for graphviz with every place given, so that graphviz has only to draw it."""
+"""Dot text of a picture with the position of every box and line, so that graphviz draws and lays out nothing."""
 
 from __future__ import annotations
 

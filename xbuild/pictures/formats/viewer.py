@@ -1,4 +1,4 @@
-"""A picture as a page of its own: to move about in, to search, to follow lines; one file without a network."""
+"""HTML viewer of a picture in one file: pan, zoom, search, follow lines, unfold boxes."""
 
 from __future__ import annotations
 

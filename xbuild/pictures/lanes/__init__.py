@@ -1,4 +1,4 @@
-"""What devices do one beside the other: a lane for each, what they stop at, what they wait for; as plain data."""
+"""Lanes as plain data: a row for each device of a verdict or a stopped run, its stops, and whom it waits for."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Lanes:
 
 
 def words_of_state(kind: str) -> dict[State, str]:
-    """What the marks of stops mean in lanes of a kind."""
+    """The legend of the states of stops, for lanes of this kind."""
     return {
         "cycle": {"error": "does not fit", "stopped": "root cause"}.get(kind, "in the cycle"),
         "asked": "waited for, not reached",

@@ -1,4 +1,4 @@
-"""Logical time: the column of each thing that devices have done, after all that had to come before it."""
+"""Columns of lanes, which are logical time: each executed node stands right of all nodes that had to come before."""
 
 from __future__ import annotations
 

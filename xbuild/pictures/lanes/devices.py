@@ -1,4 +1,4 @@
-"""Which devices get a lane of their own, and which are counted as alike."""
+"""Choice of the devices that get a lane of their own; devices that are alike share one."""
 
 from __future__ import annotations
 

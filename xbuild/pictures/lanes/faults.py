@@ -1,4 +1,4 @@
-"""The lanes of programs whose structure is wrong: what they would do together, and what of it does not fit."""
+"""Lanes of programs with structural faults: their communicating instructions, and lines between those that clash."""
 
 from __future__ import annotations
 

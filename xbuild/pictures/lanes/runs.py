@@ -1,4 +1,4 @@
-"""The lanes of a run: what was done, where it stops, what is waited for."""
+"""Lanes of a run of the check: executed items, the items at which devices stop, and the waits between them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Drawn:
                 return
 
     def _place(self, blocked: set[ItemNumber]) -> None:
-        """What was done by columns, then what is blocked in one column, then what comes later."""
+        """Place the stops: executed ones by logical time, blocked ones in the next column, later ones behind it."""
         last = max(self.columns.of.values(), default=-1)
         skip = max(0, last + 1 - _STEPS) if blocked else 0
         end = last + 1 if blocked else min(last + 1, _STEPS)
@@ -133,7 +133,7 @@ class _Drawn:
         return lanes, tuple(self._stops), (*self._bars(),), arrows, halt, (*self.notes, *later)
 
     def _end(self, lane: int) -> str:
-        """A device that comes to its end while others are stuck."""
+        """The mark at the end of a device that ends while others are stuck."""
         stuck = not self.run.finished
         return "ends" if stuck and all(stop.state == "done" for stop in self._stops if stop.lane == lane) else ""
 

@@ -1,4 +1,4 @@
-"""Where everything in a picture stands: boxes, frames and lines as numbers, for whatever draws them."""
+"""Layout: positions of boxes and frames and routes of lines as numbers, for every format."""
 
 from .nesting import lay_out as lay_out
 from .places import Layout as Layout

@@ -1,4 +1,4 @@
-"""Where nodes stand along their layers: straight runs first, as close as the widths allow.
+"""Coordinates of nodes along their layers: long lines are kept straight, and neighbours as close as widths allow.
 
 The method is that of Brandes and Köpf, Fast and Simple Horizontal Coordinate Assignment (2001): nodes are aligned with
 a median neighbour in four ways, from above and below, from the left and right, and stand at the mean of the middle two.

@@ -1,4 +1,4 @@
-"""One graph in layers: where its nodes stand, and the way of each of its lines."""
+"""Layered layout of one graph: positions of its nodes and routes of its lines."""
 
 from __future__ import annotations
 

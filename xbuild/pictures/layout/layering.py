@@ -1,4 +1,4 @@
-"""Which layer each node of a graph stands in: below all that it uses, and near to them; no layer too wide."""
+"""Assignment of nodes to layers: each below all nodes that it uses and near to them, no layer wider than a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole picture: each frame laid out by itself and set into the one around it, then the lines between frames."""
+"""Layout of a whole picture: each frame by itself, set into the frame around it, then the lines between frames."""
 
 from __future__ import annotations
 

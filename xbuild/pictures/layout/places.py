@@ -1,4 +1,4 @@
-"""What a layout is: a rectangle for each box and frame, a route for each line."""
+"""The result of a layout: a rectangle for each box and frame, a route for each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straight runs of nodes pulled to the middle of what they are linked with, as far as others leave room."""
+"""Improvement of coordinates: blocks of aligned nodes move towards the mean of their neighbours where there is room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much room words and boxes take; letters are all as wide as those of a fixed-width font."""
+"""Sizes of words and boxes, computed for a fixed-width font."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and texts laid over the boxes of a picture: their words, their sum where boxes are folded, their colours."""
+"""Data over the boxes of a picture: badges of numbers or texts, sums for folded boxes, and a scale of colours."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def colours(step: int, theme: str) -> tuple[str, str]:
 
 
 def together(marks: Iterable[Mark | None]) -> Mark | None:
-    """What several boxes have, as one."""
+    """The mark of a folded box: the data of all boxes that are folded into it."""
     values = tuple(value for mark in marks if mark is not None for value in mark.values)
     return Mark(values) if values else None
 

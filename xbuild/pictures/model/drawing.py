@@ -1,4 +1,4 @@
-"""From a program to its picture."""
+"""Builds the picture of a program: a box for each instruction, a frame for each computation, lines for uses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class _Drawing:
         )
 
     def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
-        """What a computation made by hand uses and does not hold."""
+        """A box for an operand that its computation does not contain, as one that is made raw may have."""
         name, shape = instruction.name, short_shape(instruction.shape)
         return Box(self._id(computation, instruction), name, "not in this computation", Words(shape), OTHER)
 

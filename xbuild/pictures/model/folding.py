@@ -1,4 +1,4 @@
-"""What a picture leaves out as a box, because it is clearer as a word in its users' boxes."""
+"""Instructions that get no box: small constants and tuple elements stand as words in the boxes of their users."""
 
 from __future__ import annotations
 

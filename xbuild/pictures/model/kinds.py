@@ -1,4 +1,4 @@
-"""What sort of op each is: a colour (XLA's own graphs have most of these), and a letter and an outline beside it."""
+"""The kind of each op, shown by colour (mostly that of XLA's own graphs), by letter, and by outline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the boxes of a picture say of their instructions."""
+"""The words in a box: title, attributes, operands without a box, shape, and the text shown on hover."""
 
 from __future__ import annotations
 

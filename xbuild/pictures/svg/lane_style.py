@@ -1,4 +1,4 @@
-"""The colours of lanes: of what is stuck, waits, comes later; for light and for dark."""
+"""Colours of stops in lanes (stuck, waiting, later), in the light and the dark theme."""
 
 from __future__ import annotations
 

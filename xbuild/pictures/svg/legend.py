@@ -1,4 +1,4 @@
-"""What stands around a drawing: what its colours and lines mean, and what it leaves out."""
+"""Legend and notes of a drawing: the meaning of its colours and lines, and what it leaves out."""
 
 from __future__ import annotations
 

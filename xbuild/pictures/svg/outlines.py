@@ -1,4 +1,4 @@
-"""The outlines of boxes, one for each kind, so that colour is not all that tells them apart."""
+"""Outlines of boxes, one for each kind of op, so that kinds differ in more than colour."""
 
 from __future__ import annotations
 

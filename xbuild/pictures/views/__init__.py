@@ -1,1 +1,1 @@
-"""Which part of a program a picture shows, and how much of it stands folded."""
+"""Views: selection of the part of a program that a picture shows, and folding of the rest."""

@@ -1,4 +1,4 @@
-"""The communication of a program alone: all other ops in boxes between."""
+"""View of a program's communication alone: all other ops are folded into boxes between the communicating ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes of a picture folded: a computation into its callers, the ops of a scope into one box."""
+"""Folding of boxes: a computation into its callers, the ops of a scope into one box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A very large program as a whole: each box stands for a stretch of its recorded order."""
+"""Overview of a very large program: each box stands for a stretch of the recorded order."""
 
 from __future__ import annotations
 

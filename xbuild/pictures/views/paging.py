@@ -1,4 +1,4 @@
-"""Very large frames in pages, which are read like columns; lines from page to page become words in their boxes."""
+"""Pages of a very large frame, read like columns; lines between pages are replaced by words in their boxes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str], size:
 
 
 def _has_long_lines(cluster: Cluster, edges: Sequence[Edge]) -> bool:
-    """Whether lines go past so many others that no eye follows them."""
+    """Whether lines pass so many boxes that they cannot be followed."""
     if len(cluster.boxes) < 1.4 * _PAGE:
         return False
     place = {box.id: number for number, box in enumerate(cluster.boxes)}

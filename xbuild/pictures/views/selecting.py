@@ -1,4 +1,4 @@
-"""Some of a picture's boxes: those around one, those between two, those near to the root."""
+"""Selection of boxes: those around a box, those on paths between two, those nearest to the root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture in sheets: the whole, and for each folded box what stands in its place when it is unfolded."""
+"""Sheets of a viewer: the whole picture, and for each folded box the picture that replaces it when it is unfolded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of boxes cut so that none of them comes before and after another: folded, they make no cycle."""
+"""Splitting of groups of boxes so that folding each group into one box makes no cycle."""
 
 from __future__ import annotations
 

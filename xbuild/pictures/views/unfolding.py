@@ -1,4 +1,4 @@
-"""What folded boxes stand for, as pictures of their own: made when they are asked for."""
+"""Pictures of what is inside folded boxes, made when they are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of a program a picture shows, and how much of it stands folded."""
+"""The view that a user asks for: selection by `around`, `paths` and `only`, folding by name and by number of boxes."""
 
 from __future__ import annotations
 

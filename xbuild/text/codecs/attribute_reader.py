@@ -79,4 +79,4 @@ def record_of(schema: Schema, parsed: ParsedInstruction, values: dict[str, Any])
         if each.name not in values and each.default is attrs.NOTHING:
             keys = next(s.keys for s in spellings(schema.opcode) if each.name in s.names)
             refuse("missing_attribute", f"attribute {' or '.join(keys) or each.name!r} is missing")
-    return schema.record(values)
+    return schema.read(values)

@@ -1,4 +1,4 @@
-"""Attributes of custom calls, fusions and scans that HLO text spells in a way of their own."""
+"""Codecs of those attributes of custom calls, fusions and scans that have a syntax of their own in HLO text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the ids of a collective are those of the replicas and partitions that the text's own header states."""
+"""Check of a collective's ids against the numbers of replicas and partitions that the text's header states."""
 
 from __future__ import annotations
 

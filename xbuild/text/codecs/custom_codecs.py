@@ -1,4 +1,4 @@
-"""Attributes that HLO text spells in a way of their own, or does not spell since shapes say them."""
+"""Codecs of attributes with a syntax of their own in HLO text, and of those that the text derives from shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before the computations of a module: its name, its attributes, the tables of stack frames."""
+"""Reader of a module's header: its name, its attributes, and the tables of stack frames."""
 
 from __future__ import annotations
 

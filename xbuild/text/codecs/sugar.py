@@ -1,4 +1,4 @@
-"""Async ops that wrap one op are spelled by its name, with its attributes: `all-to-all-start`, `negate-done`."""
+"""Short spelling of async ops that wrap one op, by the op's name and attributes: `all-to-all-start`, `negate-done`."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _parameters(body: Body, parsed: ParsedInstruction) -> Iterator[Instruction]:
 
 
 def check_alone(body: Body, calls: Computation) -> None:
-    """A computation is called by one async-start."""
+    """Refuse a computation that two async-starts call."""
     if calls in body.reader.started:
         refuse("invalid_attribute", f"calls={calls.name} is called by another async-start already; each has its own")
     body.reader.started.add(calls)

@@ -1,4 +1,4 @@
-"""How HLO text spells the attributes of each op: by their types, and a row for each op that goes its own way."""
+"""The codec of each op's attributes in HLO text: by the types of the attributes, or by a row of the op's own."""
 
 from __future__ import annotations
 

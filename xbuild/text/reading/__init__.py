@@ -1,1 +1,1 @@
-"""HLO text in: modules, computations, instructions."""
+"""Reader of HLO text: modules, computations, instructions."""

@@ -1,4 +1,4 @@
-"""The instructions of one computation: a line whose like is known by one regular expression, others in full."""
+"""Reader of a computation's instructions: by one regular expression where a similar line was read, else in full."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Body:
         self.bits: set[str] = set()  # values of random bits, of other types than are written
 
     def poison(self) -> None:
-        """What is being read is at fault: who uses it is not blamed."""
+        """Mark the instruction that is being read as faulty, so that its users are not reported as well."""
         self.is_poisoned = True
         if self.reading is not None:
             self.names.setdefault(self.reading, None)
@@ -121,7 +121,7 @@ class Body:
         return None
 
     def _instruction(self, name: str | None, shape: AnyShape | None) -> Instruction:
-        """From the opcode on; without a name it is an operand of another, and has no attributes."""
+        """Read an instruction from its opcode on; one without a name is an operand in place, and has no attributes."""
         reader = self.reader
         place = reader.skip()
         schema, wrapped = self._schema(place, shape)
@@ -169,7 +169,7 @@ class Body:
         return number
 
     def _operands(self) -> tuple[Instruction, ...]:
-        """Up to the closing bracket; a comma may stand before it."""
+        """Read the operands up to the closing bracket, before which a comma may stand."""
         found: list[Instruction] = []
         while not self.reader.sees(")"):
             found.append(self._operand())
@@ -266,7 +266,7 @@ class Body:
         return instruction
 
     def _made_up(self, spelling: str) -> str:
-        """A name for an operand that has none, which no other of the text has."""
+        """A fresh name for an operand that the text gives none."""
         number = 1
         while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:
             number += 1

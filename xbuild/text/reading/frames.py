@@ -1,4 +1,4 @@
-"""The tables of stack frames that HLO text may have before its computations: where an instruction is from."""
+"""Reader of the tables of stack frames, from which the source line of an instruction follows."""
 
 from __future__ import annotations
 

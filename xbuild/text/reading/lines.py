@@ -1,4 +1,4 @@
-"""The quick way through usual text: a line like one before but for its names is taken with one regular expression."""
+"""Fast path of the reader: a line that differs from an earlier one in names alone is matched by one expression."""
 
 from __future__ import annotations
 

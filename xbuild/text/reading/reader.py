@@ -1,4 +1,4 @@
-"""HLO text in: modules and computations; `body` reads what stands in one."""
+"""Reader of HLO text: modules and computations; `body` reads the instructions of a computation."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Reader(Scanner):
         return parse_error(self.text, self.file, self.faults, self.count)
 
     def keep(self, fault: Fault) -> None:
-        """A fault more: to be told, or only counted where there are many."""
+        """Record a fault; of very many faults the later ones are only counted."""
         self.count += 1
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(fault)
@@ -225,7 +225,7 @@ class Reader(Scanner):
         return origin(self.frames, metadata) if metadata and self.origins else None
 
     def shape(self) -> AnyShape:
-        """A usual shape is looked up by its text."""
+        """The shape at this place; shapes that were read before are looked up by their text."""
         match = _SHAPE.match(self.text, self.skip())
         if not match:
             return super().shape()

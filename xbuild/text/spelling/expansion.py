@@ -1,4 +1,4 @@
-"""What one instruction is in HLO text where HLO has no single instruction for it."""
+"""Expansion of an instruction into several where HLO text has no single instruction for it."""
 
 from __future__ import annotations
 

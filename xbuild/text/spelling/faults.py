@@ -1,4 +1,4 @@
-"""What is wrong with HLO text: each fault at its place, and the error that shows them all."""
+"""Faults of HLO text, each with its line and column, and the error that reports all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Fault(Exception):
 
 
 class Poisoned(Exception):
-    """What is read here needs something whose own fault is told already."""
+    """The part that is read uses an instruction or computation whose own fault is reported already."""
 
 
 @frozen

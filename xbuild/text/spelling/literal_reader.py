@@ -1,4 +1,4 @@
-"""Constants read back from HLO text: structure first, then all numbers at once."""
+"""Reader of literals: first the structure of brackets, then all numbers in one operation."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _Literal:
         return True
 
     def _misfit(self) -> NoReturn:
-        """Find where text and shape part."""
+        """Refuse a literal at the first place where its text does not fit the shape."""
         rank, dims = len(self.shape.dims), self.shape.dims
         is_complex = self.shape.dtype.kind == "complex"
         counts: list[int] = []

@@ -1,4 +1,4 @@
-"""Constants as HLO text: in full, and with the fewest digits that give the same value back."""
+"""Printer of literals: every element, with the fewest digits from which the same value is read back."""
 
 from __future__ import annotations
 

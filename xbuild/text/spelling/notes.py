@@ -1,4 +1,4 @@
-"""What any instruction may have after its attributes: kept as it is read, and printed back in XLA's order."""
+"""Annotations that any instruction may have (metadata, sharding, backend_config): kept, and printed in XLA's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which opcodes HLO text may have, and what is said of a word that is none."""
+"""The opcodes of HLO text, and the refusal of a word that is none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text says of one instruction, before it is one: from this its attributes are made."""
+"""The parsed form of one instruction: opcode, operands, written shape and attributes, from which it is recorded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ParsedInstruction:
         return shape.elements[index]
 
     def sized(self, inferred: AnyShape) -> AnyShape:
-        """Of a dimension that is set to the constant that is all of it, XLA writes the plain size for the bound."""
+        """XLA writes a dimension that is set to a constant equal to its bound as a static size, which is accepted."""
         size = self.operands[1]
         if not isinstance(inferred, Shape) or not isinstance(self.shape, Shape) or size.opcode != "constant":
             return inferred

@@ -1,4 +1,4 @@
-"""A place in HLO text that moves on as words are taken."""
+"""Scanner of HLO text: takes token after token from a position that moves forward."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scanner:
         raise Fault(kind, message, self.skip() if place is None else place, hints)
 
     def expected(self, what: str, *hints: str) -> NoReturn:
-        """Here stands something else than what is wanted."""
+        """The fault of a token that is not what the grammar wants at this position."""
         place = self.skip()
         match = NAME.match(self.text, place)
         found = match[0] if match else self.text[place : place + 1]
@@ -71,7 +71,7 @@ class Scanner:
         return match
 
     def take_word(self, word: str) -> bool:
-        """Take a whole identifier, and only this one."""
+        """Take this word if it stands here as a whole identifier."""
         match = NAME.match(self.text, self.skip())
         if not match or match[0] != word:
             return False
@@ -171,12 +171,12 @@ class Scanner:
         return shape
 
     def near(self, word: str, words: Iterable[str]) -> tuple[str, ...]:
-        """A hint at one of the words, where it is near, and where faults are still told."""
+        """A hint at one of the words that is spelled similarly, while faults are reported and not only counted."""
         return () if self.is_terse else did_you_mean(word, words)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """Within something that holds its like."""
+        """Inside the block one level of nesting more is counted, and refused where it is too deep."""
         if self.depth >= MAX_DEPTH:
             self.fail("syntax", f"this is nested deeper than {MAX_DEPTH}")
         self.depth += 1

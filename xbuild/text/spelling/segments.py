@@ -1,4 +1,4 @@
-"""What HLO text demands of an op's operands before their shapes are inferred from."""
+"""Checks of the operands in HLO text that precede shape inference: lengths of operand lists, precision."""
 
 from __future__ import annotations
 

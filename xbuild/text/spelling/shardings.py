@@ -1,4 +1,4 @@
-"""Shardings of HLO text: their grammar as XLA reads it; what they mean is kept as it is written."""
+"""Shardings in HLO text: they are checked by XLA's grammar, and kept as text."""
 
 from __future__ import annotations
 

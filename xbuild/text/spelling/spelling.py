@@ -1,4 +1,4 @@
-"""What a spelling of attributes is: how they are written, and how they are made from what was read."""
+"""The interface of a codec of attributes: how they are written, and how they are made from parsed text."""
 
 from __future__ import annotations
 

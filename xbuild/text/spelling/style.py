@@ -1,4 +1,4 @@
-"""How much HLO text says."""
+"""Styles of HLO text: what is printed beside the program itself."""
 
 from __future__ import annotations
 

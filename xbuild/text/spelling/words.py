@@ -1,4 +1,4 @@
-"""How HLO text spells a value of each type that attributes have, and how it is read back."""
+"""Printer and reader for each type of attribute value in HLO text."""
 
 from __future__ import annotations
 

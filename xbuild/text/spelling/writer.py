@@ -1,4 +1,4 @@
-"""The words of HLO text that depend on the style and on what else the text holds: names and shapes."""
+"""Printer of names and shapes, which depend on the style and on the other names in the text."""
 
 from __future__ import annotations
 

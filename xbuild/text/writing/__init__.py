@@ -1,1 +1,1 @@
-"""HLO text out: instructions, computations, modules."""
+"""Printer of HLO text: instructions, computations, modules."""

@@ -1,4 +1,4 @@
-"""HLO text of instructions, computations and modules, as real XLA reads it."""
+"""Printer of instructions, computations and modules in the HLO text that real XLA reads."""
 
 from __future__ import annotations
 

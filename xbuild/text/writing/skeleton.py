@@ -1,4 +1,4 @@
-"""The communication of a program alone: what devices do together, with everything between counted."""
+"""Text of a program's communication alone: communicating instructions are printed, those between are counted."""
 
 from __future__ import annotations
 
