@@ -18,12 +18,10 @@ from .recorder import Recorder
 class Copies:
     """What stands in a builder for instructions of another computation: a value, or a tree of values for a tuple."""
 
-    def __init__(
-        self, builder: Recorder, given: dict[Instruction, Any], rename: Callable[[str], str] | None = None
-    ) -> None:
-        self.builder, self.found, self.rename = builder, given, rename
+    def __init__(self, builder: Recorder, given: dict[Instruction, Any]) -> None:
+        self.builder, self.found = builder, given
 
-    def take(self, instructions: Iterable[Instruction]) -> None:
+    def take(self, instructions: Iterable[Instruction], rename: Callable[[str], str] | None = None) -> None:
         """Copy instructions, but those that something stands for already."""
         for each in instructions:
             if each in self.found:
@@ -31,12 +29,14 @@ class Copies:
             if each.opcode == "get_tuple_element" and isinstance(self.found.get(each.operands[0]), tuple):
                 self.found[each] = self.found[each.operands[0]][each.attributes.index]
                 continue
-            self.found[each] = self._copy(each)
+            self.found[each] = self._copy(each, rename)
 
-    def _copy(self, each: Instruction) -> Value:
+    def _copy(self, each: Instruction, rename: Callable[[str], str] | None) -> Value:
         operands = tuple([self.value(operand).instruction for operand in each.operands])
         control = tuple([self.value(before).instruction for before in each.control if before in self.found])
-        name = self.rename(each.name) if self.rename is not None else each.name
+        if each.opcode == "get_tuple_element" and operands[0].opcode == "tuple":
+            return self.builder.value(operands[0].operands[each.attributes.index])
+        name = rename(each.name) if rename is not None else each.name
         made = evolve(each, operands=operands, control=control, name=name)
         return self.builder.append(made)
 

@@ -47,6 +47,8 @@ def _expanded(
         if each in chosen:
             called = expanded(each.called[0], calls, known)
             now[each] = _written_out(called, operands, control, names, found)
+        elif each.opcode == "get_tuple_element" and operands[0].opcode == "tuple" and not control:
+            now[each] = operands[0].operands[each.attributes.index]
         else:
             if operands != each.operands or control != each.control:
                 now[each] = evolve(each, operands=operands, control=control)

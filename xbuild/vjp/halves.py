@@ -52,6 +52,7 @@ class Halves:
     read: list[Leaf] = field(factory=list)
     repeated: list[Instruction] = field(factory=list)
     rebuilt: dict[Instruction, Any] = field(factory=dict)
+    is_used: bool = False
 
     def run_forward(self, recorder: Recorder, parameters: Sequence[Any]) -> tuple[Value, list[Value]]:
         """The forward half on these parameters: its result, and the values that are kept."""
@@ -67,12 +68,15 @@ class Halves:
         given |= dict(zip(self.seeds, seeds, strict=True))
         given |= dict(zip(self.computation.parameters, parameters, strict=True))
         given |= {each: trees.mapped(given.get, tree) for each, tree in self.rebuilt.items()}
-        copies = Copies(recorder, given, recorder.unique)
-        copies.take(self.repeated)
-        copies.take(self.backward)
-        return tuple(
-            [trees.mapped(lambda each: copies.value(each) if each is not None else None, t) for t in self.outputs]
-        )
+        copies = Copies(recorder, given)
+        copies.take(self.repeated, recorder.unique)
+        copies.take(self.backward, recorder.unique if self.is_used else None)
+        self.is_used = True
+
+        def now(each: Instruction | None) -> Value | None:
+            return copies.value(each) if each is not None else None
+
+        return tuple([trees.mapped(now, tree) for tree in self.outputs])
 
 
 def halves_of(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_inference import Shape, TupleShape, s32
+from shape_inference import PrimitiveType, Shape, TupleShape, s32
 
 from .. import ops
 from ..core.builder import Value
@@ -20,6 +20,7 @@ from .recorder import Augmented, Recorder
 from .rules import Pullback, activities, full, refuse_derivative
 from .trip_counts import Trips, is_invariant, trips_of
 
+UNKNOWN = "how often it runs is not known before the run, and the way back needs the values of each trip"
 WAYS_OUT = (
     "max_trips=N keeps the values of at most N trips (a run with more gives NaN as gradient)",
     "a loop whose counter starts at a constant, is compared with a constant and grows by a constant has a derivative",
@@ -44,10 +45,7 @@ class Loop:
     def _trips(self) -> Trips | None:
         trips = trips_of(self.loop) if self.is_tuple else None
         if trips is None and self.context.max_trips is None:
-            refuse_derivative(
-                "how often it runs is not known before the run, and the way back needs the values of each trip",
-                *WAYS_OUT,
-            )
+            refuse_derivative(UNKNOWN, *WAYS_OUT)
         return trips
 
     @property
@@ -61,9 +59,8 @@ class Loop:
 
     def _halves(self) -> tuple[Halves, Any]:
         """The halves of the body, with the leaves whose cotangent a trip takes and gives."""
-        live = trees.mapped(
-            lambda ct, varies: ct is not None and varies, _filled(self.back.ct, self.shape), self.varies
-        )
+        given = filled(self.back.ct, self.shape)
+        live = trees.mapped(lambda ct, varies: ct is not None and varies, given, self.varies)
         while True:
             key = "while", self.loop.attributes.body, self.varies, live
             known = self.context.known
@@ -96,7 +93,7 @@ class Loop:
             start = elements_once(init) if self.is_tuple else (init,)
             shapes = [trees_at(self.shape, path) for _, path in leaves] + [each.shape for each in kept]
             stacks = [full(recorder, 0, Shape(s.dtype, (self.most, *s.dims))) for s in shapes]
-            own = [] if self.has_index else [full(recorder, 0, s32[()])]
+            own = [] if self.has_index else [full(recorder, 0, self.index_type[()])]
             state = ops.tuple_((*start, *own, *stacks))
             body = self._forward_body(state.shape, leaves)
             loop = ops.while_(state, condition=self._condition(recorder, state.shape), body=body)
@@ -104,6 +101,14 @@ class Loop:
         self._put(instructions, loop.instruction, before)
         stacks = [ops.get_tuple_element(loop, index=before + len(own) + n) for n in range(len(stacks))]
         return stacks, ops.get_tuple_element(loop, index=before) if own and counts else None
+
+    @property
+    def index_type(self) -> PrimitiveType:
+        """The element type in which trips are counted on the way back: the counter's, where that can go below 0."""
+        if self.trips is None:
+            return s32
+        dtype: PrimitiveType = trees_at(self.shape, (self.trips.index,)).dtype
+        return dtype if dtype.kind == "signed" else s32
 
     @property
     def has_index(self) -> bool:
@@ -156,7 +161,7 @@ class Loop:
         invariants = [leaf for leaf in self.halves.read if leaf not in leaves and not self._is_counter(leaf)]
         final = elements_once(self.back.result) if self.is_tuple else self.back.result
         fixed = [leaf_of(final, path) for _, path in invariants]
-        last = full(recorder, self.most - 1, s32[()]) if trips is None else trips - 1
+        last = full(recorder, self.most - 1, self.index_type[()]) if trips is None else trips - 1
         state = ops.tuple_((last, *given, *stacks, *fixed))
         sizes = len(given), len(stacks)
         body = self._back_body(state.shape, paths, leaves, invariants, sizes)
@@ -173,13 +178,13 @@ class Loop:
         value = found if found is not None else full(self.recorder, 0, trees_at(self.shape, path).plain())
         if trips is None:
             return value
-        is_too_long = ops.compare(trips, full(self.recorder, self.most, s32[()]), direction="GT")
+        is_too_long = ops.compare(trips, full(self.recorder, self.most, self.index_type[()]), direction="GT")
         return ops.select(is_too_long, full(self.recorder, np.nan, value.shape), value)
 
     def _is_left(self, shape: Any) -> Any:
         inner = self.recorder.inner(f"{self.loop.attributes.condition.name}.vjp", self.loop)
         index = ops.get_tuple_element(ops.parameter(inner, number=0, shape=shape), index=0)
-        return inner.built(ops.compare(index, full(inner, 0, s32[()]), direction="GE"))
+        return inner.built(ops.compare(index, full(inner, 0, self.index_type[()]), direction="GE"))
 
     def _back_body(
         self, shape: Any, paths: list[trees.Path], leaves: list[Leaf], invariants: list[Leaf], sizes: tuple[int, int]
@@ -221,11 +226,11 @@ def _or_zeros(recorder: Recorder, value: Value | None, shape: Any) -> Value:
     return value if value is not None else full(recorder, 0, shape.plain())
 
 
-def _filled(tree: Any, shape: Any) -> Any:
+def filled(tree: Any, shape: Any) -> Any:
     """A tree of cotangents down to the leaves, with None where there is none."""
     if isinstance(shape, TupleShape):
         parts = tree if tree is not None else [None] * len(shape)
-        return tuple([_filled(part, each) for part, each in zip(parts, shape.elements, strict=True)])
+        return tuple([filled(part, each) for part, each in zip(parts, shape.elements, strict=True)])
     return tree
 
 

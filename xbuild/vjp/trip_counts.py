@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import frozen
 
+from shape_inference import Shape
+
 from ..core.graph import Computation, Instruction
 from .patterns import number_in
 
@@ -95,12 +97,12 @@ def _behind(instruction: Instruction) -> Instruction:
 
 
 def _integer(instruction: Instruction | None) -> int | None:
-    number: Any = number_in(_behind(instruction)) if instruction is not None else None
-    return (
-        int(number)
-        if number is not None and getattr(number, "dtype", None) is not None and number == int(number)
-        else None
-    )
+    """The integer that a constant is; None for anything else."""
+    shape: Any = instruction.shape if instruction is not None else None
+    if instruction is None or not isinstance(shape, Shape) or not shape.dtype.is_integer:
+        return None
+    number = number_in(_behind(instruction))
+    return int(number) if number is not None else None
 
 
 def element(value: Instruction | None, index: int) -> Instruction | None:
