@@ -1,1 +1,1 @@
-"""Differentiation of programs: for each op the rule that gives the cotangents of its operands, and the walk over a program."""
+"""Differentiation of programs: the table of rules, the walk over a program, and the derivatives made of them."""

@@ -1,8 +1,8 @@
-"""The reading that differentiates: for each op the rule that takes the cotangent of its result to those of its operands."""
+"""The reading that differentiates: for each op the rule from the cotangent of its result to those of its operands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +16,10 @@ from ..core.builder import Builder, Value
 from ..core.graph import Instruction
 
 vjp = RuleTable("vjp")
-"""opcode -> rule(back, *operands, **attributes): a cotangent or None for each operand, in the flat order of operands."""
+"""opcode -> rule(back, *operands, **attributes): for each operand, counted through all lists, a cotangent or None."""
+
+activities = RuleTable("activity")
+"""opcode -> rule(activity, instruction, *operands): which leaves vary, where not all do that an operand reaches."""
 
 ZERO: set[str] = set()
 """Opcodes whose derivative is zero wherever it exists, or whose result has no cotangent."""
@@ -25,19 +28,28 @@ REASONS: dict[str, str] = {}
 """Opcodes without a derivative, each with the reason that a refusal states."""
 
 
+VISITED: dict[str, Callable[[Any, Instruction], bool]] = {}
+"""Opcodes whose rule is asked even where no cotangent arrives, each with the question whether that is so here."""
+
+NOTHING_KEPT: dict[Any, Any] = {}
+
+
 @frozen(eq=False)
 class Pullback:
     """What the rule of one instruction is given beside its operands and attributes.
 
     `ct` is the cotangent of the result; of a tuple a tuple, nested as the result, with None where an element has none.
-    `result` is the value of the instruction itself. `residuals` is what the forward rule of an op with regions kept.
+    `result` is the value of the instruction itself, `varies` tells for each operand which of its leaves vary. Rules of
+    ops with regions use `context`, those of transfers `memory`, which all instructions of a computation share.
     """
 
     ct: Any
     result: Value
     wanted: Sequence[bool]
     instruction: Instruction
-    residuals: Any = None
+    varies: Sequence[Any] = ()
+    context: Any = None
+    memory: dict[Any, Any] = NOTHING_KEPT
 
     @property
     def builder(self) -> Builder:
