@@ -182,7 +182,9 @@ def _shares(
 
 def _blocks(extents: Dims, scales: Dims) -> Dims:
     """Of each dimension how many blocks it has, and how long they are."""
-    return tuple(each for extent, count in zip(extents, scales, strict=True) for each in (count, extent // max(count, 1)))
+    return tuple(
+        each for extent, count in zip(extents, scales, strict=True) for each in (count, extent // max(count, 1))
+    )
 
 
 def _over(scale: Value, operand: Value, wide: PrimitiveType) -> Value:

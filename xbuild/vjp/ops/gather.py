@@ -26,7 +26,7 @@ def gather(
     slice_sizes: Dims,
     indices_are_sorted: bool,
 ) -> Cotangents:
-    """Scatter drops what gather moves inside: the index vectors are clamped first, unless they are known to be inside."""
+    """Index vectors are clamped first, unless they are known to be inside, since scatter drops what gather moves."""
     if not array_of(back.ct).size:
         return None, None
     places = Places(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
 from attrs import frozen
 
 from shape_inference import Dims
@@ -25,7 +24,7 @@ from ..support.arrays import (
     selected,
 )
 from ..support.indexing import Places
-from ..support.regions import cotangents, element, folds
+from ..support.regions import cotangents, element, folds, overwrite
 
 
 @vjp
@@ -81,7 +80,7 @@ def _columns(fold: str | None, given: _Scatter, wants: tuple[bool, bool]) -> tup
             "xb.custom_vjp gives a computation a derivative of its own",
         )
     if not array_of(given.update).size:
-        return like(given.ct, given.operand), None
+        return (like(given.ct, given.operand) if wants[0] else None), None
     operand, update = _RULES[fold]
     return (
         like(operand(given), given.operand) if wants[0] else None,
@@ -136,10 +135,6 @@ class _Scatter:
         return full(self.ct.builder, 1, array_of(model).with_dtype(array_of(self.ct).dtype))
 
 
-def _overwrite(current: Value, update: Value) -> Value:
-    return update
-
-
 def _passed(given: _Scatter) -> Value:
     return given.ct
 
@@ -157,7 +152,7 @@ def _taken_negated(given: _Scatter) -> Value:
 
 
 def _not_overwritten(given: _Scatter) -> Value:
-    return given.onto(given.ct, given.zeros(given.update), _overwrite)
+    return given.onto(given.ct, given.zeros(given.update), overwrite)
 
 
 def _that_overwrote(given: _Scatter) -> Value:
@@ -166,7 +161,7 @@ def _that_overwrote(given: _Scatter) -> Value:
         return _taken(given)
     numbers = _numbers(given)
     nobody = full(given.ct.builder, -1, array_of(given.operand).with_dtype(array_of(numbers).dtype))
-    stayed = given.at_updates(given.onto(nobody, numbers, _overwrite))
+    stayed = given.at_updates(given.onto(nobody, numbers, overwrite))
     return selected(compared(stayed, numbers, "EQ"), given.at_updates(given.ct))
 
 

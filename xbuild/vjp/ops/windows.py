@@ -13,9 +13,18 @@ from ..rules import Pullback, full, refuse_derivative, vjp
 from ..support.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
 from ..support.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
 from ..support.regions import applied, cotangents, element, folds, is_identity
-from ..support.winners import added_at, read_at, winners
+from ..support.winners import Preference, added_at, read_at, winners
 
-_DIRECTIONS = {"maximum": "GE", "minimum": "LE"}
+
+def at_least(first: Value, second: Value) -> Value:
+    return compared(first, second, "GE")
+
+
+def at_most(first: Value, second: Value) -> Value:
+    return compared(first, second, "LE")
+
+
+_PREFERENCES = {"maximum": at_least, "minimum": at_most}
 _WAY_OUT = "xb.custom_vjp gives a computation a derivative of its own"
 
 
@@ -30,7 +39,9 @@ def reduce_window(
         if ct is not None and (back.wants(number) or back.wants(count + number)):
             values = operands[number], init_values[number]
             wants = back.wants(number), back.wants(count + number)
-            found[number], found[count + number] = _folded(fold, values, element(back, number, count), ct, wants, window)
+            found[number], found[count + number] = _folded(
+                fold, values, element(back, number, count), ct, wants, window
+            )
     return tuple(found)
 
 
@@ -40,10 +51,10 @@ def _folded(
     """The cotangents of an operand and of its init value, which is one more element of each window."""
     operand, init = values
     rest, from_init = ct, ct
-    if fold in _DIRECTIONS and not is_identity(init, fold):
+    if fold in _PREFERENCES and not is_identity(init, fold):
         is_init = compared(result, spread(in_type(init, array_of(ct).dtype), array_of(ct).dims), "EQ")
         rest, from_init = selected(ops.not_(is_init), ct), selected(is_init, ct)
-    elif fold != "add" and fold not in _DIRECTIONS:
+    elif fold != "add" and fold not in _PREFERENCES:
         refuse_derivative(
             "only windows that are summed, or of which the greatest or least element is taken, have a derivative here",
             _WAY_OUT,
@@ -53,7 +64,7 @@ def _folded(
         return None, init_ct
     if fold == "add":
         return like(_summed_back(rest, operand, window), operand), init_ct
-    return like(_to_the_best(rest, operand, window, _DIRECTIONS[fold]), operand), init_ct
+    return like(_to_the_best(rest, operand, window, _PREFERENCES[fold]), operand), init_ct
 
 
 def _summed_back(ct: Value, operand: Value, window: Window) -> Value:
@@ -64,17 +75,13 @@ def _summed_back(ct: Value, operand: Value, window: Window) -> Value:
     return ops.reduce_window((ct,), (zero,), to_apply=ops.add, window=back)
 
 
-def _to_the_best(ct: Value, operand: Value, window: Window, direction: str) -> Value:
+def _to_the_best(ct: Value, operand: Value, window: Window, prefers: Preference) -> Value:
     """The cotangent of each window to its first greatest (or least) element."""
     operand = in_type(operand, array_of(ct).dtype)
-
-    def prefers(first: Value, second: Value) -> Value:
-        return compared(first, second, direction)
-
     if any(dim.window_dilation > 1 or dim.base_dilation > 1 for dim in window):
         return added_at(ct, winners(operand, window, prefers), array_of(operand))
     zero = full(ct.builder, 0, array_of(ct).dtype[()])
-    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)
+    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)  # type: ignore[arg-type]
 
 
 @vjp
@@ -120,9 +127,7 @@ def convolution(
 ) -> Cotangents:
     if not all(array_of(each).size for each in (lhs, rhs, back.ct)):
         return None, None
-    given = Convolution(
-        lhs, rhs, window, dimension_numbers, feature_group_count, batch_group_count, operand_precision
-    )
+    given = Convolution(lhs, rhs, window, dimension_numbers, feature_group_count, batch_group_count, operand_precision)
     return (
         input_cotangent(given, back.ct) if back.wants(0) else None,
         kernel_cotangent(given, back.ct) if back.wants(1) else None,

@@ -70,7 +70,7 @@ def transposed(value: Value, permutation: Sequence[int]) -> Value:
 
 def reshaped(value: Value, sizes: Dims) -> Value:
     """The elements in other extents, where these are others."""
-    return value if array_of(value).dims == tuple(sizes) else ops.reshape(value, sizes=tuple(sizes))
+    return value if array_of(value).dims == tuple(sizes) else ops.reshape(value, new_sizes=tuple(sizes))
 
 
 def spread(value: Value, sizes: Dims, dimensions: Dims = ()) -> Value:

@@ -22,7 +22,7 @@ def are_inside(indices: Instruction, limits: Sequence[int], vector_dim: int) -> 
     """Whether each entry of all index vectors is known to lie between 0 and its limit."""
     found = _by_entry(indices, len(limits), vector_dim, {})
     return all(
-        bounds is not None and 0 <= bounds[0] and bounds[1] <= limit
+        bounds is not None and bounds[0] >= 0 and bounds[1] <= limit
         for bounds, limit in zip(found, limits, strict=True)
     )
 

@@ -1,4 +1,4 @@
-"""The two convolutions that a convolution's cotangents are: with the kernel mirrored, and with the cotangent as kernel."""
+"""A convolution's cotangents as convolutions: under the mirrored kernel, and with the cotangent as kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .products import fitting, preferred
 
 @frozen(eq=False)
 class Convolution:
-    """A convolution that is to be differentiated: operands, window, roles of dimensions, counts of groups, precisions."""
+    """A convolution that is to be differentiated: its operands and its attributes."""
 
     lhs: Value
     rhs: Value
@@ -55,10 +55,16 @@ def input_cotangent(conv: Convolution, ct: Value) -> Value:
         _moved_groups(rhs, leaving, entering, groups),
         window=[_mirrored(*each) for each in conv.extents(ct)],
         roles=ConvolutionDimensionNumbers(
-            roles.output_batch_dimension, roles.output_feature_dimension, roles.output_spatial_dimensions,
-            leaving, entering, roles.kernel_spatial_dimensions,
-            roles.input_batch_dimension, roles.input_feature_dimension, roles.input_spatial_dimensions,
-        ),  # fmt: skip
+            roles.output_batch_dimension,
+            roles.output_feature_dimension,
+            roles.output_spatial_dimensions,
+            leaving,
+            entering,
+            roles.kernel_spatial_dimensions,
+            roles.input_batch_dimension,
+            roles.input_feature_dimension,
+            roles.input_spatial_dimensions,
+        ),
         feature_groups=groups,
         batch_groups=1,
         like=conv.lhs,
@@ -75,11 +81,16 @@ def kernel_cotangent(conv: Convolution, ct: Value) -> Value:
         ct,
         window=[_of_cotangent(*each) for each in conv.extents(ct)],
         roles=ConvolutionDimensionNumbers(
-            roles.input_feature_dimension, roles.input_batch_dimension, roles.input_spatial_dimensions,
-            roles.output_batch_dimension, roles.output_feature_dimension, roles.output_spatial_dimensions,
-            roles.kernel_input_feature_dimension, roles.kernel_output_feature_dimension,
+            roles.input_feature_dimension,
+            roles.input_batch_dimension,
+            roles.input_spatial_dimensions,
+            roles.output_batch_dimension,
+            roles.output_feature_dimension,
+            roles.output_spatial_dimensions,
+            roles.kernel_input_feature_dimension,
+            roles.kernel_output_feature_dimension,
             roles.kernel_spatial_dimensions,
-        ),  # fmt: skip
+        ),
         feature_groups=conv.batch_groups,
         batch_groups=conv.feature_groups,
         like=conv.rhs,

@@ -1,4 +1,4 @@
-"""What the rules of gather and scatter share: index vectors inside their bounds, and one op's numbers as the other's."""
+"""What the rules of gather and scatter share: index vectors in bounds, and the dimension numbers of both ops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from shape_inference import Dims
 from ... import ops
 from ...core.builder import Value
 from ..rules import full
-from .bounds import are_inside
 from .arrays import array_of, compared, spread
+from .bounds import are_inside
 
 
 @frozen

@@ -75,3 +75,8 @@ def element(back: Pullback, number: int, count: int) -> Value:
 def cotangents(back: Pullback, count: int) -> tuple[Value | None, ...]:
     """The cotangent of each of `count` results."""
     return tuple(back.ct) if count > 1 else (back.ct,)
+
+
+def overwrite(current: Value, update: Value) -> Value:
+    """The region of a scatter in which updates take the place of what was there."""
+    return update

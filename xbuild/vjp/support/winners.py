@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from ...core.builder import Value
 from ..rules import full
 from .arrays import array_of, compared, numbered, reshaped, selected
 
+Preference: TypeAlias = Callable[[Value, Value], Value]
+
 _NOTHING = -1
 
 
-def winners(operand: Value, window: Window, prefers: Callable[[Value, Value], Value]) -> Value:
+def winners(operand: Value, window: Window, prefers: Preference) -> Value:
     """For each place of the window the number of the element that it selects, -1 where it covers none.
 
     Of two elements that comes first which the window reads first; it stays where `prefers(first, second)` holds.
