@@ -1,4 +1,4 @@
-"""What all computations of one derivative share: which leaves vary, which loops are recomputed, which channels are new."""
+"""What all computations of one derivative share: its choices, and what it knows of those that are called."""
 
 from __future__ import annotations
 

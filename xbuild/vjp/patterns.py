@@ -44,3 +44,30 @@ def is_selection(computation: Computation) -> str | None:
     if root.opcode == "compare" and root.operands == computation.parameters:
         return root.attributes.direction  # type: ignore[no-any-return]
     return None
+
+
+def pairwise_reducers(computation: Computation) -> tuple[str, ...] | None:
+    """The op of each pair of parameters, where a reducer folds several operands side by side; None where it is more."""
+    root, parameters = computation.root, computation.parameters
+    parts = root.operands if root.opcode == "tuple" else (root,)
+    count = len(parameters) // 2
+    if len(parts) != count:
+        return None
+    found = []
+    for n, part in enumerate(parts):
+        pair = parameters[n], parameters[count + n]
+        if part.operands not in (pair, pair[::-1]) or not OPS[part.opcode].is_flat:
+            return None
+        found.append(part.opcode)
+    return tuple(found)
+
+
+def selects_pairs(computation: Computation) -> bool:
+    """Whether a reducer chooses one of two pairs of a value and an index: argmax and the like."""
+    root, parameters = computation.root, computation.parameters
+    if root.opcode != "tuple" or len(root.operands) != 2 or len(parameters) != 4:
+        return False
+    return all(
+        {*part.operands[-2:]} == {parameters[n], parameters[n + 2]} and part.opcode in ("select", "maximum", "minimum")
+        for n, part in enumerate(root.operands)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -14,6 +14,9 @@ from shape_inference.rules import RuleTable, refuse
 from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Instruction
+
+Cotangents: TypeAlias = Sequence[Any]
+"""What a rule gives: a cotangent or None for each operand, of a tuple a tuple of them."""
 
 vjp = RuleTable("vjp")
 """opcode -> rule(back, *operands, **attributes): for each operand, counted through all lists, a cotangent or None."""

@@ -66,6 +66,12 @@ def _folded(recorder: Recorder, instruction: Instruction) -> Value | None:
     return _number(recorder, value, instruction)
 
 
+def _of_numbers(recorder: Recorder, instruction: Instruction) -> Value | None:
+    """An op of numbers, or of scalars that are spread over an array, done before they are spread."""
+    found = _folded(recorder, instruction)
+    return found if found is not None else _outside(recorder, instruction)
+
+
 @simpler
 def add(recorder: Recorder, instruction: Instruction) -> Value | None:
     lhs, rhs = instruction.operands
@@ -74,7 +80,7 @@ def add(recorder: Recorder, instruction: Instruction) -> Value | None:
             return _same(recorder, instruction, other)
     if rhs.opcode == "negate" and _dims(lhs) == _dims(rhs):
         return ops.subtract(recorder.value(lhs), recorder.value(rhs.operands[0]))
-    return _folded(recorder, instruction) or _outside(recorder, instruction)
+    return _of_numbers(recorder, instruction)
 
 
 @simpler
@@ -82,7 +88,7 @@ def subtract(recorder: Recorder, instruction: Instruction) -> Value | None:
     lhs, rhs = instruction.operands
     if number_in(rhs) == 0:
         return _same(recorder, instruction, lhs)
-    return _folded(recorder, instruction) or _outside(recorder, instruction)
+    return _of_numbers(recorder, instruction)
 
 
 @simpler
@@ -94,7 +100,7 @@ def multiply(recorder: Recorder, instruction: Instruction) -> Value | None:
             return _same(recorder, instruction, other)
         if number is not None and number == -1 and _dims(other) == _dims(instruction):
             return ops.negate(recorder.value(other))
-    return _folded(recorder, instruction) or _outside(recorder, instruction)
+    return _of_numbers(recorder, instruction)
 
 
 @simpler
@@ -102,7 +108,7 @@ def divide(recorder: Recorder, instruction: Instruction) -> Value | None:
     lhs, rhs = instruction.operands
     if number_in(rhs) == 1:
         return _same(recorder, instruction, lhs)
-    return _folded(recorder, instruction) or _outside(recorder, instruction)
+    return _of_numbers(recorder, instruction)
 
 
 @simpler
@@ -110,7 +116,7 @@ def negate(recorder: Recorder, instruction: Instruction) -> Value | None:
     (operand,) = instruction.operands
     if operand.opcode == "negate":
         return recorder.value(operand.operands[0])
-    return _folded(recorder, instruction) or _outside(recorder, instruction)
+    return _of_numbers(recorder, instruction)
 
 
 def _outside(recorder: Recorder, instruction: Instruction) -> Value | None:

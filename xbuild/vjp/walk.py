@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
-from shape_inference import Shape, TupleShape
+from shape_inference import Shape, TupleShape, c128, f32, f64
 from shape_inference.rules import MissingRule, XbuildError
 
 from .. import ops
@@ -18,12 +18,12 @@ from ..properties.order import ordered
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
-from .rules import VISITED, Pullback, vjp
+from .rules import VISITED, Pullback, full, vjp
 
 
 @define(eq=False)
 class Walk:
-    """One computation whose instructions a recorder holds, walked from the cotangents of its root to its parameters'."""
+    """A computation whose instructions a recorder holds, walked from the cotangents of its root to its parameters'."""
 
     context: Any
     recorder: Recorder
@@ -113,10 +113,8 @@ class Walk:
         if given.dtype.kind == "complex" and shape.dtype.kind == "float":
             cotangent = ops.real(cotangent)
         elif given.dtype.kind == "float" and shape.dtype.kind == "complex":
-            part = "f64" if shape.dtype.name == "c128" else "f32"
-            cotangent = ops.convert(cotangent, new_element_type=part)  # type: ignore[arg-type]
-            zeros = ops.subtract(cotangent, cotangent)
-            cotangent = ops.complex(cotangent, zeros)
+            cotangent = ops.convert(cotangent, new_element_type=f64 if shape.dtype is c128 else f32)
+            cotangent = ops.complex(cotangent, full(self.recorder, 0, cotangent.shape))
         if cotangent.shape.dtype is not shape.dtype:  # type: ignore[union-attr]
             cotangent = ops.convert(cotangent, new_element_type=shape.dtype)
         return cotangent
