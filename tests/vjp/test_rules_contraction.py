@@ -11,7 +11,6 @@ import xbuild as xb
 from .numeric import Case, check
 
 
-
 def dot(name: str, lhs: tuple[int, ...], rhs: tuple[int, ...], dtype: Any = xb.f64, **attributes: Any) -> Case:
     short = {"lc": "lhs_contracting_dims", "rc": "rhs_contracting_dims", "lb": "lhs_batch_dims", "rb": "rhs_batch_dims"}
     named = {short.get(key, key): value for key, value in attributes.items()}
@@ -50,27 +49,49 @@ CASES = [
     dot("with precision", (3, 4), (4, 2), lc=(1,), rc=(0,), operand_precision=("high", "highest")),
     ragged("runs of free rows", [xb.f64[5, 2], xb.f64[3, 2, 4], xb.s32[3]], [2, 0, 2], ((1,), (1,)), ((), ()), 0, (0,)),
     ragged(
-        "runs for each batch index", [xb.f64[2, 5, 3], xb.f64[3, 2, 3, 4], xb.s32[2, 3]], [[2, 1, 2], [0, 4, 1]],
-        ((2,), (2,)), ((0,), (1,)), 1, (0,),
+        "runs for each batch index",
+        [xb.f64[2, 5, 3], xb.f64[3, 2, 3, 4], xb.s32[2, 3]],
+        [[2, 1, 2], [0, 4, 1]],
+        ((2,), (2,)),
+        ((0,), (1,)),
+        1,
+        (0,),
     ),
     ragged(
-        "runs for each free row before", [xb.f64[2, 5, 3], xb.f64[3, 4, 3], xb.s32[2, 3]], [[2, 1, 2], [0, 4, 1]],
-        ((2,), (2,)), ((), ()), 1, (0,),
+        "runs for each free row before",
+        [xb.f64[2, 5, 3], xb.f64[3, 4, 3], xb.s32[2, 3]],
+        [[2, 1, 2], [0, 4, 1]],
+        ((2,), (2,)),
+        ((), ()),
+        1,
+        (0,),
     ),
-    ragged("group dimension last", [xb.f64[5, 2], xb.f64[2, 4, 3], xb.s32[3]], [1, 2, 2], ((1,), (0,)), ((), ()), 0, (2,)),
+    ragged(
+        "group dimension last", [xb.f64[5, 2], xb.f64[2, 4, 3], xb.s32[3]], [1, 2, 2], ((1,), (0,)), ((), ()), 0, (2,)
+    ),
     ragged("contracted runs", [xb.f64[4, 5], xb.f64[5, 3], xb.s32[2]], [2, 2], ((1,), (0,)), ((), ()), 1, ()),
     ragged(
-        "contracted runs for each batch index", [xb.f64[2, 4, 5], xb.f64[5, 2, 3], xb.s32[2, 2]], [[2, 2], [5, 0]],
-        ((2,), (0,)), ((0,), (1,)), 2, (),
+        "contracted runs for each batch index",
+        [xb.f64[2, 4, 5], xb.f64[5, 2, 3], xb.s32[2, 2]],
+        [[2, 2], [5, 0]],
+        ((2,), (0,)),
+        ((0,), (1,)),
+        2,
+        (),
     ),
     ragged(
-        "contracted runs for each other contracted index", [xb.f64[3, 2, 5], xb.f64[5, 2, 4], xb.s32[2, 2]],
-        [[2, 2], [5, 0]], ((1, 2), (1, 0)), ((), ()), 2, (),
+        "contracted runs for each other contracted index",
+        [xb.f64[3, 2, 5], xb.f64[5, 2, 4], xb.s32[2, 2]],
+        [[2, 2], [5, 0]],
+        ((1, 2), (1, 0)),
+        ((), ()),
+        2,
+        (),
     ),
     ragged("runs of a batch", [xb.f64[5, 2], xb.f64[5, 2], xb.s32[2]], [2, 2], ((1,), (1,)), ((0,), (0,)), 0, ()),
     scaled("scales of blocks", xb.f64[2, 4], xb.f64[3, 4], xb.f64[2, 2], xb.f64[1, 4]),
     scaled("one scale and none of blocks", xb.f64[2, 4], xb.f64[3, 4], xb.f64[()], xb.f64[3, 4]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -80,16 +101,12 @@ def test_cotangents_are_those_of_numeric_derivatives(case: Case) -> None:
 
 def test_a_product_is_differentiated_by_two_products_and_nothing_else() -> None:
     """The order of the operands is the one that needs no transposition."""
-    from xbuild.vjp.programs import vjp
-
     shapes = xb.f64[2, 3, 4], xb.f64[2, 4, 5]
     program = xb.computation(*shapes)(lambda a, b: xb.dot_general(a, b, [2], [1], [0], [0]))
-    opcodes = [i.opcode for i in vjp(program).instructions]
+    opcodes = [i.opcode for i in xb.vjp(program).instructions]
     assert sorted(opcodes) == ["dot", "dot", "parameter", "parameter", "parameter", "tuple"]
 
 
 def test_types_of_operands_are_those_of_their_cotangents() -> None:
-    from xbuild.vjp.programs import vjp
-
     program = xb.computation(xb.bf16[3, 4], xb.f32[4, 5])(xb.dot)
-    assert str(vjp(program).root.shape) == "(bf16[3,4], f32[4,5])"
+    assert str(xb.vjp(program).root.shape) == "(bf16[3,4], f32[4,5])"

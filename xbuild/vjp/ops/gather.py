@@ -7,8 +7,8 @@ from shape_inference import Dims
 from ... import ops
 from ...core.builder import Value
 from ..rules import Pullback, vjp
-from ..support.arrays import Cotangents, array_of
-from ..support.indexing import Places
+from ..forms.arrays import Cotangents, array_of
+from ..forms.indexing import Places
 
 
 @vjp

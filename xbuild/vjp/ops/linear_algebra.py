@@ -9,7 +9,7 @@ from shape_inference import Dims, Shape
 from ... import ops
 from ...core.builder import Value
 from ..rules import Pullback, vjp
-from ..support.arrays import (
+from ..forms.arrays import (
     Cotangents,
     array_of,
     as_complex,
@@ -18,7 +18,7 @@ from ..support.arrays import (
     counting,
     full,
 )
-from ..support.matrices import cholesky_cotangent, solver_cotangents
+from ..forms.matrices import cholesky_cotangent, solver_cotangents
 
 
 @vjp

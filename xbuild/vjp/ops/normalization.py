@@ -12,7 +12,7 @@ from shape_inference import Shape, f32
 from ... import ops
 from ...core.builder import Value
 from ..rules import Pullback, full, vjp
-from ..support.arrays import Cotangents, array_of, in_type, like, spread, summed
+from ..forms.arrays import Cotangents, array_of, in_type, like, spread, summed
 
 
 @frozen(eq=False)

@@ -6,9 +6,9 @@ from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
 from ..rules import Pullback, vjp
-from ..support.arrays import Cotangents, array_of, counting
-from ..support.indexing import Places
-from ..support.regions import applied, cotangents, element, overwrite
+from ..forms.arrays import Cotangents, array_of, counting
+from ..forms.indexing import Places
+from ..forms.regions import applied, cotangents, element, overwrite
 
 
 @vjp

@@ -13,7 +13,7 @@ from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
 from ..rules import Pullback, full, refuse_derivative, vjp
-from ..support.arrays import (
+from ..forms.arrays import (
     Cotangents,
     array_of,
     compared,
@@ -23,8 +23,8 @@ from ..support.arrays import (
     numbered,
     selected,
 )
-from ..support.indexing import Places
-from ..support.regions import cotangents, element, folds, overwrite
+from ..forms.indexing import Places
+from ..forms.regions import cotangents, element, folds, overwrite
 
 
 @vjp

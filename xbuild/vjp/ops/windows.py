@@ -10,10 +10,10 @@ from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
 from ..rules import Pullback, full, refuse_derivative, vjp
-from ..support.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
-from ..support.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
-from ..support.regions import applied, cotangents, element, folds, is_identity
-from ..support.winners import Preference, added_at, read_at, winners
+from ..forms.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
+from ..forms.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
+from ..forms.regions import applied, cotangents, element, folds, is_identity
+from ..forms.winners import Preference, added_at, read_at, winners
 
 
 def at_least(first: Value, second: Value) -> Value:
