@@ -11,11 +11,11 @@ from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation
 from .. import trees
+from ..recorder import Augmented, Recorder
+from ..rules import Pullback, full
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
 from .loops import elements_once, filled, leaf_of, trees_at
-from ..recorder import Augmented, Recorder
-from ..rules import Pullback, full
 
 
 def halves_of_region(back: Pullback, region: Computation, varies: Sequence[Any], cotangent: Any, again: bool) -> Halves:
