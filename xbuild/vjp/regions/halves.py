@@ -111,7 +111,7 @@ def halves_of(
 
     tree = seeded(computation.root.shape, live)
     with apart():
-        found = Walk(context, recorder, computation, context.activity.of(computation, varies)).back(tree)
+        found = Walk(context, recorder, context.activity.of(computation, varies)).back(computation, tree)
     return _divided(recorder, computation, seeds, found, at_hand, recomputes)
 
 
