@@ -47,7 +47,6 @@ from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
-from .vjp import ops as _rules_of_vjp
 from .vjp.programs import grad as grad
 from .vjp.programs import value_and_grad as value_and_grad
 from .vjp.programs import vjp as vjp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 from typing import Any
 
@@ -17,13 +18,14 @@ class Context:
 
     `checkpoint` is True, or holds the names of the loops and calls, whose values are computed again on the way back.
     `max_trips` bounds the trips of loops whose number of trips is not known. `channels` gives each channel of the
-    program the one on which cotangents go back.
+    program the one on which cotangents go back, `calls` tells at how many places each computation is called.
     """
 
     activity: Activity = field(factory=Activity)
     checkpoint: bool | Container[str] = False
     max_trips: int | None = None
     channels: dict[int, int] = field(factory=dict)
+    calls: Counter[Computation] = field(factory=Counter)
     known: dict[Any, Any] = field(factory=dict, init=False)
 
     def recomputes(self, instruction: Instruction) -> bool:

@@ -18,7 +18,7 @@ from ..properties.order import ordered
 from . import trees
 from .context import Context
 from .patterns import reducer_of
-from .recorder import Recorder
+from .recorder import Recorder, live
 from .rules import full
 from .walk import Walk
 
@@ -73,25 +73,9 @@ def leaves_of(recorder: Recorder, parameter: Instruction, cotangent: Any) -> Ite
 def finished(recorder: Recorder, root: Value, *, keeps_collectives: bool = False) -> Computation:
     """The computation of what was recorded, without what neither the root nor an effect needs."""
     instructions = recorder.assembled()
-    last = recorder.current.get(root.instruction, root.instruction)
-    kept = live(instructions, last, keeps_collectives)
+    last = recorder.now(root.instruction)
+    kept = live(instructions, last, (lambda each: False) if keeps_collectives else is_collective)
     return Computation(recorder.name, [each for each in instructions if each in kept], last)
-
-
-def live(instructions: list[Instruction], root: Instruction, keeps_collectives: bool) -> set[Instruction]:
-    """What the root, a parameter or an effect needs; a collective that all devices leave out is no effect."""
-    stack = [root]
-    for each in instructions:
-        if each.opcode == "parameter" or (has_effect(each) and (keeps_collectives or not is_collective(each))):
-            stack.append(each)
-    found: set[Instruction] = set()
-    while stack:
-        each = stack.pop()
-        if each not in found:
-            found.add(each)
-            stack += each.operands
-            stack += each.control
-    return found
 
 
 def is_collective(instruction: Instruction) -> bool:

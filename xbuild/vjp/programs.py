@@ -18,6 +18,7 @@ from ..editing.header import kept_annotations
 from . import trees
 from .context import Context, back_channels
 from .derivatives import finished, leaves_of, pulled_back, recorder_of, scalar_seed, seeds
+from .expansion import call_counts, expanded
 from .recorder import Recorder
 
 Argnums = int | Sequence[int]
@@ -98,14 +99,23 @@ def _as_parameter(recorder: Recorder, parameter: Instruction, cotangent: Any) ->
 def applied(transform: Callable[[Computation, Context], Computation], program: Any, options: dict[str, Any]) -> Any:
     """A transform of computations on a computation, a function, a module, or a group of modules."""
     if isinstance(program, Computation):
-        return transform(program, Context(channels=back_channels([program]), **options))
+        return _transformed(transform, program, options)
     if isinstance(program, Module):
-        entry = transform(program.entry, Context(channels=back_channels([program.entry]), **options))
+        entry = _transformed(transform, program.entry, options)
         notes = kept_annotations(program.annotations, program.entry, entry)
         return evolve(program, entry=entry, computations=(), annotations=notes, is_scheduled=False)
     if callable(program):
         return lambda *shapes: applied(transform, traced(*shapes)(program), options)
     raise TypeError(f"a Computation, a function, a Module or a ModuleGroup is wanted, and {program!r} is given")
+
+
+def _transformed(
+    transform: Callable[[Computation, Context], Computation], entry: Computation, options: dict[str, Any]
+) -> Computation:
+    """The transform of a program by its entry, with small calls written out."""
+    calls = call_counts(entry)
+    context = Context(channels=back_channels([entry]), calls=calls, **options)
+    return transform(expanded(entry, calls, context.known), context)
 
 
 def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: int | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +29,7 @@ class Augmented:
     now: Instruction
     after: list[Instruction]
     stand_in: Instruction
+    keeps_indices: bool
 
 
 @define(eq=False, repr=False)
@@ -37,6 +38,7 @@ class Recorder(Builder):
 
     origin: Instruction | None = field(default=None, init=False)
     augmented: dict[Instruction, Augmented] = field(factory=dict, init=False)
+    current: dict[Instruction, Instruction] = field(factory=dict, init=False)
     _known: dict[Any, Instruction] = field(factory=dict, init=False)
     _notes: dict[Instruction, Any] = field(factory=dict, init=False)
 
@@ -61,6 +63,21 @@ class Recorder(Builder):
         found = self._names.unique(name)
         del self._names.taken[found]
         return found
+
+    def unique(self, name: str) -> str:
+        """The name, or the first one like it that nothing has, which is taken with this."""
+        return self._names.unique(name)
+
+    def inner(self, name: str, origin: Instruction | None) -> Recorder:
+        """A recorder for a computation that is called, all of it the derivative of an instruction."""
+        found = Recorder(self._computation_names.unique(name), self)
+        found.origin = origin
+        return found
+
+    def built(self, root: Value) -> Computation:
+        """The computation of what was recorded, without what its root does not need."""
+        kept = live(self._instructions, root.instruction)
+        return Computation(self.name, [each for each in self._instructions if each in kept], root.instruction)
 
     def value(self, instruction: Instruction) -> Value:
         return Value(instruction, self)
@@ -117,40 +134,69 @@ class Recorder(Builder):
             self._notes[origin] = _notes_of(origin)
         _set(made, "annotations", self._notes[origin])
 
+    def append(self, instruction: Instruction) -> Value:
+        """Add an instruction as it is, or give the one that computes the same already."""
+        key = _key(instruction)
+        if key is not None and key in self._known:
+            return self.value(self._known[key])
+        if key is not None:
+            self._known[key] = instruction
+        self._instructions.append(instruction)
+        return self.value(instruction)
+
     def again(self, opcode: str, operands: list[Value]) -> Value:
         """An op without attributes on other operands."""
         return self.record(OPS[opcode], tuple(operands), None, {}, None)
 
     def assembled(self) -> list[Instruction]:
         """All instructions, those that were augmented in the place of what they stand for."""
-        if not self.augmented:
-            return list(self._instructions)
-        now: dict[Instruction, Instruction] = {}
         found: list[Instruction] = []
         for each in self._instructions:
-            if each in self.augmented:
-                self._put(self.augmented[each], now, found)
-                now[each] = now.get(self.augmented[each].stand_in, self.augmented[each].stand_in)
+            augmented = self.augmented.get(each)
+            if augmented is None:
+                found.append(self._rewired(each))
             else:
-                found.append(_rewired(each, now))
-        self.current = now
+                found += map(self._rewired, (*augmented.before, augmented.now, *augmented.after))
+                self.current[each] = self.now(augmented.stand_in)
         return found
 
-    current: dict[Instruction, Instruction] = field(factory=dict, init=False)
+    def now(self, instruction: Instruction) -> Instruction:
+        """What an instruction has become."""
+        return self.current.get(instruction, instruction)
 
-    def _put(self, augmented: Augmented, now: dict[Instruction, Instruction], found: list[Instruction]) -> None:
-        for each in (*augmented.before, augmented.now, *augmented.after):
-            found.append(_rewired(each, now))
+    def _rewired(self, instruction: Instruction) -> Instruction:
+        """The instruction with what its operands have become."""
+        if not self.current:
+            return instruction
+        operands = tuple(map(self.now, instruction.operands))
+        if instruction.opcode == "get_tuple_element" and instruction.operands[0] in self.augmented:
+            augmented = self.augmented[instruction.operands[0]]
+            operands = (self.now(augmented.now),) if augmented.keeps_indices else operands
+        control = tuple(map(self.now, instruction.control))
+        if operands == instruction.operands and control == instruction.control:
+            return instruction
+        self.current[instruction] = evolve(instruction, operands=operands, control=control)
+        return self.current[instruction]
 
 
-def _rewired(instruction: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
-    """The instruction with what its operands have become, entered there."""
-    operands = tuple([now.get(each, each) for each in instruction.operands])
-    control = tuple([now.get(each, each) for each in instruction.control])
-    if operands == instruction.operands and control == instruction.control:
-        return instruction
-    now[instruction] = evolve(instruction, operands=operands, control=control)
-    return now[instruction]
+def live(
+    instructions: Iterable[Instruction],
+    root: Instruction,
+    is_left_out: Callable[[Instruction], bool] = lambda each: False,
+) -> set[Instruction]:
+    """What the root, a parameter or an effect needs, but for effects that may be left out."""
+    stack = [root]
+    for each in instructions:
+        if each.opcode == "parameter" or (has_effect(each) and not is_left_out(each)):
+            stack.append(each)
+    found: set[Instruction] = set()
+    while stack:
+        each = stack.pop()
+        if each not in found:
+            found.add(each)
+            stack += each.operands
+            stack += each.control
+    return found
 
 
 def _notes_of(origin: Instruction) -> Any:

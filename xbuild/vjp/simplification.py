@@ -78,9 +78,21 @@ def add(recorder: Recorder, instruction: Instruction) -> Value | None:
     for one, other in ((lhs, rhs), (rhs, lhs)):
         if number_in(one) == 0:
             return _same(recorder, instruction, other)
+    for one, other in ((lhs, rhs), (rhs, lhs)):
+        if one.opcode == "dynamic_update_slice" and number_in(one.operands[0]) == 0:
+            return _added_inside(recorder, other, one)
     if rhs.opcode == "negate" and _dims(lhs) == _dims(rhs):
         return ops.subtract(recorder.value(lhs), recorder.value(rhs.operands[0]))
     return _of_numbers(recorder, instruction)
+
+
+def _added_inside(recorder: Recorder, whole: Instruction, part: Instruction) -> Value:
+    """The sum of an array and one that is zero but for a part, added in that part alone."""
+    update, starts = part.operands[1], tuple(map(recorder.value, part.operands[2:]))
+    there = recorder.value(whole)
+    sizes = update.shape.dims  # type: ignore[union-attr]
+    before = ops.dynamic_slice(there, starts, dynamic_slice_sizes=sizes)
+    return ops.dynamic_update_slice(there, ops.add(before, recorder.value(update)), starts)
 
 
 @simpler

@@ -27,6 +27,13 @@ def differentiable(shape: AnyShape) -> Any:
     return of_shape(shape, is_differentiable)
 
 
+def of_paths(shape: AnyShape, leaf: Callable[[Path], Any], before: Path = ()) -> Any:
+    """The tree of a shape, made from the path of each leaf."""
+    if isinstance(shape, TupleShape):
+        return tuple([of_paths(each, leaf, (*before, n)) for n, each in enumerate(shape.elements)])
+    return leaf(before)
+
+
 def constant(shape: AnyShape, value: Any) -> Any:
     """The same at each leaf."""
     return of_shape(shape, lambda leaf: value)

@@ -1,6 +1,7 @@
 """The rules of differentiation, one file for each family of ops; importing this enters them all."""
 
 from . import contraction as contraction
+from . import control_flow as control_flow
 from . import conversion as conversion
 from . import elementwise as elementwise
 from . import gather as gather

@@ -8,9 +8,9 @@ from shape_inference import Dims, PrimitiveType, f32, f64
 
 from ... import ops
 from ...core.builder import Value
-from ..rules import Pullback, vjp
 from ..forms.arrays import Cotangents, array_of, in_type, like, reshaped, spread, summed
 from ..forms.products import Labelled, Labels, Roles, fitting, precisions, preferred, product
+from ..rules import Pullback, vjp
 
 _GROUP = "group"
 

@@ -8,7 +8,6 @@ from shape_inference import Dims, Shape
 
 from ... import ops
 from ...core.builder import Value
-from ..rules import Pullback, vjp
 from ..forms.arrays import (
     Cotangents,
     array_of,
@@ -19,6 +18,7 @@ from ..forms.arrays import (
     full,
 )
 from ..forms.matrices import cholesky_cotangent, solver_cotangents
+from ..rules import Pullback, vjp
 
 
 @vjp

@@ -11,8 +11,8 @@ from shape_inference import Shape, f32
 
 from ... import ops
 from ...core.builder import Value
-from ..rules import Pullback, full, vjp
 from ..forms.arrays import Cotangents, array_of, in_type, like, spread, summed
+from ..rules import Pullback, full, vjp
 
 
 @frozen(eq=False)

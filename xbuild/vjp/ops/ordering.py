@@ -5,10 +5,10 @@ from __future__ import annotations
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..rules import Pullback, vjp
 from ..forms.arrays import Cotangents, array_of, counting
 from ..forms.indexing import Places
 from ..forms.regions import applied, cotangents, element, overwrite
+from ..rules import Pullback, vjp
 
 
 @vjp

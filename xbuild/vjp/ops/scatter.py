@@ -12,7 +12,6 @@ from shape_inference import Dims
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..rules import Pullback, full, refuse_derivative, vjp
 from ..forms.arrays import (
     Cotangents,
     array_of,
@@ -25,6 +24,7 @@ from ..forms.arrays import (
 )
 from ..forms.indexing import Places
 from ..forms.regions import cotangents, element, folds, overwrite
+from ..rules import Pullback, full, refuse_derivative, vjp
 
 
 @vjp

@@ -9,11 +9,11 @@ from shape_inference.windows import Window, WindowDimension
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..rules import Pullback, full, refuse_derivative, vjp
 from ..forms.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
 from ..forms.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
 from ..forms.regions import applied, cotangents, element, folds, is_identity
 from ..forms.winners import Preference, added_at, read_at, winners
+from ..rules import Pullback, full, refuse_derivative, vjp
 
 
 def at_least(first: Value, second: Value) -> Value:
