@@ -55,7 +55,10 @@ FUNCTIONS: list[Entry] = [
     entry("cond, taken", lambda p, x: lax.cond(p, jnp.sin, lambda y: y * y, x), True, normal(3)),
     entry("cond, not taken", lambda p, x: lax.cond(p, jnp.sin, lambda y: y * y, x), False, normal(3)),
     entry("cond by the data", lambda x: lax.cond(x.sum() > 0, lambda y: y * 2, jnp.tanh, x), normal(3)),
-    entry("cond of two operands", lambda p, x, y: lax.cond(p, jnp.multiply, lambda a, b: a, x, y), True, normal(3), normal(3)),
+    entry(
+        "cond of two operands", lambda p, x, y: lax.cond(p, jnp.multiply, lambda a, b: a, x, y),
+        True, normal(3), normal(3),
+    ),
     entry("cond in cond", lambda p, x: lax.cond(
         p, lambda y: lax.cond(y[0] > 0, jnp.sin, jnp.cos, y), lambda y: y, x), True, normal(3)),
     *(entry(f"switch to {n}", branches, n, normal(3)) for n in (0, 1, 2, 7)),

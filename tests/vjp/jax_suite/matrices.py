@@ -54,7 +54,9 @@ MATRICES: list[Entry] = [
     entry("cholesky of stacks", lambda x: jnp.linalg.cholesky(positive(x)), normal(2, 3, 3)),
     entry("upper cholesky", lambda x: linalg.cholesky(positive(x)), normal(4, 4)),
     entry("Hermitian cholesky", lambda x: jnp.linalg.cholesky(positive(x)), cplx(3, 3)),
-    entry("solve by cholesky", lambda x, b: linalg.cho_solve(linalg.cho_factor(positive(x)), b), normal(3, 3), normal(3)),
+    entry(
+        "solve by cholesky", lambda x, b: linalg.cho_solve(linalg.cho_factor(positive(x)), b), normal(3, 3), normal(3),
+    ),
     entry("solve", lambda a, b: jnp.linalg.solve(regular(a), b), normal(3, 3), normal(3, 2)),
     entry("inverse", lambda a: jnp.linalg.inv(regular(a)), normal(3, 3)),
     entry("determinant", lambda a: jnp.linalg.det(regular(a)), normal(3, 3)),

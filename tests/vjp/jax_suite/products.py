@@ -13,7 +13,7 @@ from .entry import Entry, cplx, entry, normal, ties
 
 def dot(lhs: Any, rhs: Any, contracting: Any, batch: Any = ((), ())) -> Entry:
     function = lambda a, b: lax.dot_general(a, b, (contracting, batch))  # noqa: E731
-    return entry(f"dot_general {contracting} {batch}", function, normal(*lhs), normal(*rhs))
+    return entry(f"dot_general {lhs} {rhs} {contracting} {batch}", function, normal(*lhs), normal(*rhs))
 
 
 def conv(name: str, lhs: Any, rhs: Any, roles: Any = None, draw: Any = normal, **keywords: Any) -> Entry:

@@ -61,7 +61,9 @@ MOVES: list[Entry] = [
     entry("pad that crops most", padded((-3, -2, 1)), normal(4), normal()),
     entry("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)), normal(4, 5), 1),
     entry("dynamic_slice out of bounds", lambda x, i: lax.dynamic_slice(x, (i, -3), (2, 2)), normal(4, 5), 9),
-    entry("dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 1)), normal(4, 5), normal(2, 2), 1),
+    entry(
+        "dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 1)), normal(4, 5), normal(2, 2), 1,
+    ),
     entry(
         "dynamic_update_slice out of bounds", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, -2)),
         normal(4, 5), normal(2, 2), 7,
