@@ -8,19 +8,19 @@ from typing import Any
 from shape_inference import Shape
 from shape_inference.rules import ShapeError
 
-from .. import ops
-from ..core.builder import Value
-from ..core.context import apart
-from ..core.graph import Computation, Instruction
-from ..core.identifiers import nearest
-from ..properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, has_effect, start_of
-from ..properties.order import ordered
-from . import trees
-from .context import Context
-from .patterns import reducer_of
-from .recorder import Recorder, live
-from .rules import full
-from .walk import Walk
+from ... import ops
+from ...core.builder import Value
+from ...core.context import apart
+from ...core.graph import Computation, Instruction
+from ...core.identifiers import nearest
+from ...properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, has_effect, start_of
+from ...properties.order import ordered
+from .. import trees
+from ..context import Context
+from ..patterns import reducer_of
+from ..recorder import Recorder, live
+from ..rules import full
+from ..walk import Walk
 
 
 def recorder_of(computation: Computation, suffix: str) -> Recorder:
