@@ -23,7 +23,7 @@ def judged(entry: Entry) -> str:
     """`equal`, or what is different, or why there is no derivative: in words."""
     arguments = entry.values()
     cotangents, theirs = of_jax(entry, arguments)
-    module = xb.from_jax(entry.function, *arguments)
+    module = xb.from_jax(lambda *each: entry.function(*each), *arguments)
     try:
         derivative = xb.vjp(module)
     except xb.XbuildError as error:
