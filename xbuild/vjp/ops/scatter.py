@@ -77,7 +77,7 @@ def _columns(fold: str | None, given: _Scatter, wants: tuple[bool, bool]) -> tup
         refuse_derivative(
             "only a scatter that adds, subtracts, multiplies, overwrites, or keeps the greatest or least has a "
             "derivative here",
-            "xb.custom_vjp gives a computation a derivative of its own",
+            "xb.custom_vjp(target) gives a custom_call a rule of your own",
         )
     if not array_of(given.update).size:
         return (like(given.ct, given.operand) if wants[0] else None), None
