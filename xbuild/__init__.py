@@ -51,4 +51,5 @@ from .vjp.custom_rules import custom_vjp as custom_vjp
 from .vjp.transforms.programs import grad as grad
 from .vjp.transforms.programs import value_and_grad as value_and_grad
 from .vjp.transforms.programs import vjp as vjp
+from .vjp.transforms.tangents import jvp as jvp
 from . import late_binding as late_binding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import define, field
@@ -13,6 +14,13 @@ from ..properties.effects import MEETS
 from ..properties.order import ordered
 from . import trees
 from .rules import ZERO, activities
+
+
+class _Outside(dict[Instruction, Any]):
+    """What is known to vary; of an instruction that is not in it nothing does."""
+
+    def __missing__(self, each: Instruction) -> Any:
+        return trees.constant(each.shape, False)
 
 
 @define(eq=False)
@@ -57,6 +65,13 @@ class Activity:
     def root(self, computation: Computation, parameters: tuple[Any, ...]) -> Any:
         """The tree of the root."""
         return self.of(computation, parameters)[computation.root]
+
+    def within(self, instructions: Iterable[Instruction], given: dict[Instruction, Any]) -> dict[Instruction, Any]:
+        """The same for instructions of which some operands stand outside; those vary where it is given that they do."""
+        found = _Outside(given)
+        for each in instructions:
+            found[each] = self._instruction(each, found, ())
+        return found
 
     def _instruction(self, each: Instruction, found: dict[Instruction, Any], parameters: tuple[Any, ...]) -> Any:
         if each.opcode == "parameter":

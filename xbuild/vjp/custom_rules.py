@@ -76,6 +76,5 @@ def _check(n: int, cotangent: Any, operand: Value) -> None:
             "invalid_operand", f"custom_vjp: cotangent {n} is {cotangent!r}, and a value or None is wanted"
         )
     if not isinstance(cotangent.shape, Shape) or cotangent.shape.dims != operand.shape.dims:
-        refuse_derivative(
-            f"its custom_vjp gives a cotangent {cotangent.shape} for operand {n}, which is {operand.shape}"
-        )
+        given, wanted = cotangent.shape, operand.shape
+        refuse_derivative(f"its custom_vjp gives a cotangent {given} for operand {n}, which is {wanted}")

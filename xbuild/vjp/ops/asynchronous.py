@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
+from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation
 from ..regions.calls import call_back_inline
@@ -53,11 +54,8 @@ def collective_permute_start(
 
 def _of_result(back: Pullback) -> Pullback:
     """What the rule of the whole op is given: the cotangent of the result among the elements of the start."""
-    from ... import ops
-
-    return evolve(
-        back, ct=back.ct[1] if back.ct is not None else None, result=ops.get_tuple_element(back.result, index=1)
-    )
+    ct = back.ct[1] if back.ct is not None else None
+    return evolve(back, ct=ct, result=ops.get_tuple_element(back.result, index=1))
 
 
 @vjp

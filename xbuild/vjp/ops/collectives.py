@@ -11,6 +11,7 @@ from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation
 from ...properties.device_groups import strategy
+from ...properties.effects import MEETS
 from ..patterns import reducer_of
 from ..rules import VISITED, Cotangents, Pullback, refuse_derivative, vjp
 from ..support import is_equal
@@ -48,11 +49,13 @@ def _filled(back: Pullback, parts: Sequence[Any], results: Sequence[Value]) -> l
 def _again(back: Pullback) -> dict[str, Any]:
     """The groups of the instruction, for another collective of the same devices."""
     attributes = back.instruction.attribute_values()
-    kept = {key: attributes[key] for key in ("replica_groups", "use_global_device_ids") if key in attributes}
+    kept: dict[str, Any] = {
+        key: attributes[key] for key in ("replica_groups", "use_global_device_ids") if key in attributes
+    }
     return {**kept, "channel_id": back.context.channel(attributes.get("channel_id"))}
 
 
-def _sum(back: Pullback, values: Sequence[Any]) -> list[Value | None]:
+def _sum(back: Pullback, values: Sequence[Any]) -> list[Any]:
     """The sums over the group."""
     return _together(values, lambda given: ops.all_reduce(given, to_apply=ops.add, **_again(back)))
 
@@ -69,23 +72,20 @@ def all_reduce(back: Pullback, operands: Sequence[Value], *, to_apply: Computati
             "its to_apply is no add, maximum or minimum, and others have no derivative here",
             "an all_gather and a reduce of what it gives have a derivative",
         )
-    wins = [
-        None if ct is None else is_equal(*_of_one_type(x, y)) for ct, x, y in zip(parts, operands, results, strict=True)
-    ]
-    ones = [
-        None if win is None else ops.convert(win, new_element_type=ct.shape.dtype)
-        for win, ct in zip(wins, parts, strict=True)
-    ]
-    totals, counts = _sum(back, parts), _sum(back, ones)
-    return [
-        None if win is None or t is None or n is None else ops.select(win, ops.divide(t, n), back.zeros(t))
-        for win, t, n in zip(wins, totals, counts, strict=True)
-    ]
+    rows = zip(parts, operands, results, strict=True)
+    wins = [None if ct is None else _is_result(operand, result) for ct, operand, result in rows]
+    ones = [None if win is None else _as_type_of(win, ct) for win, ct in zip(wins, parts, strict=True)]
+    shares = zip(wins, _sum(back, parts), _sum(back, ones), strict=True)
+    return [None if win is None else ops.select(win, total / count, back.zeros(total)) for win, total, count in shares]
 
 
-def _of_one_type(x: Value, y: Value) -> tuple[Value, Value]:
-    """An operand and its result, in the type of the result."""
-    return ops.convert(x, new_element_type=y.shape.dtype), y  # type: ignore[union-attr]
+def _as_type_of(value: Value, like: Value) -> Value:
+    return ops.convert(value, new_element_type=like.shape.dtype)  # type: ignore[union-attr]
+
+
+def _is_result(operand: Value, result: Value) -> Value:
+    """Where an operand is the result."""
+    return is_equal(_as_type_of(operand, result), result)
 
 
 @vjp
@@ -146,9 +146,8 @@ def all_to_all(
             ),
         )
     results = _results(back, len(operands))
-    parts = [
-        part if part is not None else back.zeros(r) for part, r in zip(_parts(back, operands), results, strict=True)
-    ]
+    given = zip(_parts(back, operands), results, strict=True)
+    parts = [part if part is not None else back.zeros(result) for part, result in given]
     result = ops.all_to_all(tuple(parts), **again)
     return [ops.get_tuple_element(result, index=n) for n in range(len(parts))]
 
@@ -182,9 +181,7 @@ def _reducing_groups(back: Pullback, groups: Any, is_of_partitions: bool) -> tup
     count = partitions if is_of_partitions else replicas
     if count is None:
         if is_of_partitions:
-            refuse_derivative(
-                "the number of partitions is not known here", "differentiate the Module instead of its entry"
-            )
+            refuse_derivative("the number of partitions is not known", "differentiate the Module instead of its entry")
         return groups, {}
     named = {each for group in groups for each in group}
     whole = (*groups, *((n,) for n in range(count) if n not in named)) if groups else ()
@@ -192,10 +189,8 @@ def _reducing_groups(back: Pullback, groups: Any, is_of_partitions: bool) -> tup
         return whole, {}
     lists = whole or (tuple(range(count)),)
     spread = tuple([tuple([r * count + p for p in group]) for r in range(replicas) for group in lists])
-    return spread, {
-        "channel_id": back.context.channel(back.instruction.attributes.channel_id),
-        "use_global_device_ids": True,
-    }
+    channel = back.context.channel(back.instruction.attributes.channel_id)
+    return spread, {"channel_id": channel, "use_global_device_ids": True}
 
 
 @vjp
@@ -225,7 +220,7 @@ def ragged_all_to_all(
             channel_id=channel(),
         )  # fmt: skip
 
-    groups = {"replica_groups": replica_groups}
+    groups: dict[str, Any] = {"replica_groups": replica_groups}
     there, here = exchanged(output_offsets), exchanged(input_offsets)
     of_operand = ops.ragged_all_to_all(
         ct, back.zeros(operand), there, recv_sizes, here, send_sizes, channel_id=channel(), **groups
@@ -245,13 +240,4 @@ def _meets_others(context: Any, instruction: Any) -> bool:
     return context.is_group and bool(context.activity.varies_anywhere(instruction))
 
 
-for _opcode in (
-    "all_reduce",
-    "all_gather",
-    "reduce_scatter",
-    "all_to_all",
-    "collective_permute",
-    "collective_broadcast",
-    "ragged_all_to_all",
-):
-    VISITED[_opcode] = _meets_others
+VISITED |= dict.fromkeys(MEETS, _meets_others)

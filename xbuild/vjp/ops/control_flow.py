@@ -9,8 +9,8 @@ from ...core.builder import Value
 from ...core.graph import Computation
 from ..regions.calls import Branches, call_of, map_of
 from ..regions.loops import while_of
-from ..rules import Cotangents, Pullback, vjp
 from ..regions.scans import scan_of
+from ..rules import Cotangents, Pullback, vjp
 
 
 @vjp

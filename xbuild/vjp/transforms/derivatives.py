@@ -23,13 +23,14 @@ from ..rules import full
 from ..walk import Walk
 
 
-def recorder_of(computation: Computation, suffix: str) -> Recorder:
+def recorder_of(computation: Computation, suffix: str, adopts: bool = True) -> Recorder:
     """A recorder that holds the instructions of a computation, and gives nothing a name that these have."""
     recorder = Recorder(nearest(f"{computation.name}_{suffix}"))
     for called in computation.reachable():
         recorder.reserve(called)
         share_reducer(recorder, called)
-    recorder.adopt(ordered(computation))
+    if adopts:
+        recorder.adopt(ordered(computation))
     return recorder
 
 
@@ -59,7 +60,7 @@ def pulled_back(
     """The trees of the cotangents of the parameters, of which the leaves that are True in `wanted` are asked for."""
     active = context.activity.of(computation, wanted)
     with apart():
-        return Walk(context, recorder, computation, active).back(seed)
+        return Walk(context, recorder, active).back(computation, seed)
 
 
 def leaves_of(recorder: Recorder, parameter: Instruction, cotangent: Any) -> Iterator[Value]:

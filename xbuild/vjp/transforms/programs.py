@@ -30,7 +30,7 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     them. Cotangents of complex values are plain transposes, without conjugation. With several devices the loss is the
     sum of those of all devices; the cotangents of what is sent go back on new channels, and the program is checked
     again.
-    `checkpoint`: True, or the names of the loops, calls and conditionals whose values are computed again on the way back
+    `checkpoint`: True, or the names of loops, calls and conditionals whose values are computed again on the way back
     instead of being kept. `max_trips`: for how many trips values are kept of a loop whose number of trips is not known
     before the run; a run with more gives NaN.
     Raises ShapeError (not_differentiable) where a cotangent meets an op that has no derivative, or a loop whose number
@@ -52,7 +52,7 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
       multiply.4.vjp.1 = f32[2] multiply(ct, parameter.1)
       sine.3.vjp = f32[2] cosine(parameter.2)
       sine.3.vjp.1 = f32[2] multiply(multiply.4.vjp.1, sine.3.vjp)
-      ROOT tuple.5 = (f32[2], f32[2]) tuple(multiply.4.vjp, sine.3.vjp.1)
+      ROOT tuple.6 = (f32[2], f32[2]) tuple(multiply.4.vjp, sine.3.vjp.1)
     }
 
     Source: JAX, jax.vjp and the transposition rules of jax.lax.
@@ -135,7 +135,7 @@ class _Plan:
 
 
 def arriving(entries: list[Computation], request: Request, is_group: bool) -> frozenset[int]:
-    """The channels on which something arrives that varies: what is sent there varies, perhaps by what arrived itself."""
+    """The channels on which something arrives that varies, since what is sent there does, perhaps by what arrived."""
     if not any(i.opcode == "send" for each in reached(entries) for i in each.instructions):
         return frozenset()
     found: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""What may be asked of a computation: all its cotangents, or the gradient of its one result; and the answers recorded."""
+"""What may be asked of a computation: all its cotangents, or the gradient of its one result; and the answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...core.builder import Value
 from ...core.graph import Computation, Instruction
 from .. import trees
 from ..context import Context
-from .derivatives import finished, leaves_of, pulled_back, recorder_of, scalar_seed, seeds
 from ..recorder import Recorder
+from .derivatives import finished, leaves_of, pulled_back, recorder_of, scalar_seed, seeds
 
 Argnums = int | Sequence[int]
 
