@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import control_flow, elementwise, indexing, matrices, models, products, programs, shapes
+from . import control_flow, elementwise, indexing, matrices, models, only_here, products, programs, shapes
 from .entry import Entry
 
-RULES = (elementwise, shapes, products, indexing, matrices, control_flow)
+RULES = (elementwise, shapes, products, indexing, matrices, control_flow, only_here)
 PROGRAMS = (models, programs)
 ENTRIES: dict[str, Entry] = {}
 _GROUPS: dict[str, str] = {}
