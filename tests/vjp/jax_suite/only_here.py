@@ -100,8 +100,8 @@ FUNCTIONS: list[Entry] = [
         normal(2, 3, 8), normal(4, 3, 3)),
     both("ragged_dot with contracted runs", lambda a, b: xb.ragged_dot(
         a, b, np.array([2, 2], np.int32), (((1,), (0,)), ((), ())), (1,)), contracted_runs, normal(3, 5), normal(5, 2)),
-    both("map of two arrays", lambda x, y: xb.map((x, y), lambda a, b: xb.sin(a) * b, (0, 1)), lambda x, y: jnp.sin(x) * y,
-         normal(2, 3), normal(2, 3)),
+    both("map of two arrays", lambda x, y: xb.map((x, y), lambda a, b: xb.sin(a) * b, (0, 1)),
+         lambda x, y: jnp.sin(x) * y, normal(2, 3), normal(2, 3)),
     both("window of products", lambda x: xb.reduce_window(x, 1.0, xb.multiply, (3,), (2,)),
          lambda x: jnp.stack([x[n] * x[n + 1] * x[n + 2] for n in (0, 2, 4)]), [2.0, 0.0, 3.0, 0.0, 0.0, 5.0, 0.5]),
     both("reduce of products", lambda x: xb.reduce(x, 1.5, xb.multiply, (1,)), lambda x: 1.5 * x.prod(1), normal(2, 4)),
