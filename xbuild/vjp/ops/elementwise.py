@@ -37,10 +37,10 @@ def multiply(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 def _times(back: Pullback, factor: Value) -> Value:
     """The cotangent times a factor; where that is an infinite constant, no cotangent stays none.
 
-    XLA's expansions multiply by infinity in branches that a select leaves out.
+    XLA's expansions multiply by infinity in branches that a select leaves out. Tangents are left out by it themselves.
     """
     number = number_in(factor.instruction)
-    if number is None or not np.isinf(number):
+    if number is None or not np.isinf(number) or getattr(back.builder, "mode", "") == "jvp":
         return back.ct * factor
     return ops.select(is_equal(back.ct, back.zeros(back.ct)), back.ct, back.ct * factor)
 

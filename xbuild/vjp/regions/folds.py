@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from shape_inference import Shape
 from shape_inference.windows import Window
 
 from ... import ops
@@ -24,26 +25,30 @@ def mapped(region: Computation, lhs: Value, rhs: Value) -> Value:
     return ops.map((lhs, rhs), to_apply=region, dimensions=tuple(range(array_of(lhs).rank)))
 
 
-def share_of(back: Pullback, region: Computation, before: Value, x: Value, after: Value, ct: Value) -> Value:
-    """The cotangent of x in f(f(before, x), after), for each element of arrays."""
-    recorder = recorder_of(back)
-    key = "share", region
+def slope_of(back: Pullback, region: Computation, before: Value, x: Value, after: Value) -> Value:
+    """How f(f(before, x), after) moves with x, for each element of arrays."""
+    key = "slope", region
     if key not in back.context.known:
-        back.context.known[key] = _share(back, recorder, region)
-    operands = (before, x, after, ct)
-    return ops.map(operands, to_apply=back.context.known[key], dimensions=tuple(range(array_of(x).rank)))
+        back.context.known[key] = _slope(back, recorder_of(back), region)
+    rank = array_of(x).rank
+    return ops.map((before, x, after), to_apply=back.context.known[key], dimensions=tuple(range(rank)))
 
 
-def _share(back: Pullback, recorder: Recorder, region: Computation) -> Computation:
+def _slope(back: Pullback, recorder: Recorder, region: Computation) -> Computation:
     """The same of scalars, as a computation."""
-    scalar = region.root.shape
+    scalar = array_of_root(region)
     joint = recorder.inner(f"{region.name}.joint", back.instruction)
     first, x, last = _parameters(joint, [scalar] * 3)
     whole = joint.built(applied(region, (applied(region, (first, x)), last)))
     halves = halves_of(back.context, recorder, whole, (False, True, False), True, lambda leaf: True, True)
-    inner = recorder.inner(f"{region.name}.vjp", back.instruction)
-    *parameters, seed = _parameters(inner, [scalar] * 4)
-    return inner.built(halves.run_back(inner, [], parameters, [seed])[1])
+    inner = recorder.inner(f"{region.name}.slope", back.instruction)
+    parameters = _parameters(inner, [scalar] * 3)
+    return inner.built(halves.run_back(inner, [], parameters, [full(inner, 1, scalar)])[1])
+
+
+def array_of_root(region: Computation) -> Shape:
+    assert isinstance(region.root.shape, Shape), region
+    return region.root.shape.plain()
 
 
 @frozen(eq=False)
@@ -76,7 +81,8 @@ def of_others(
         return _of_products(part, numbers)
     x = elements(part.operand, numbers, part.init)
     before, after = folds_of_others(x, lambda a, b: mapped(region, a, b), part.init)
-    share = share_of(back, region, before, x, after, along_window(part.ct, array_of(x).dims[-1]))
+    along = along_window(part.ct, array_of(x).dims[-1])
+    share = ops.multiply(along, slope_of(back, region, before, x, after))
     return added_at(share, numbers, array_of(part.operand)), None
 
 
