@@ -60,7 +60,7 @@ class Places:
             (operand,),
             indices,
             (updates,),
-            to_apply=to_apply,  # type: ignore[arg-type]
+            to_apply=to_apply,
             update_window_dims=self.window,
             inserted_window_dims=self.inserted,
             scatter_dims_to_operand_dims=self.index_map,

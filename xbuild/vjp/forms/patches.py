@@ -36,7 +36,10 @@ def covered(builder: Builder, extents: Dims, places: Dims, window: Window) -> Va
 def _position(place: Value, offset: Value, dim: WindowDimension, extent: int) -> tuple[Value, Value]:
     """Which element of one dimension is covered, and whether it is one, not padding or a hole."""
     builder, shape = place.builder, array_of(place)
-    number = lambda value: full(builder, value, shape)  # noqa: E731
+
+    def number(value: int) -> Value:
+        return full(builder, value, shape)
+
     position = ops.multiply(place, number(dim.stride))
     position = ops.add(position, ops.multiply(offset, number(dim.window_dilation)))
     position = ops.subtract(position, number(dim.padding_low))

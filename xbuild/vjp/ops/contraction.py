@@ -157,7 +157,8 @@ def scaled_dot(
     wide = f64 if any(array_of(each).dtype is f64 for each in (lhs, rhs, lhs_scale, rhs_scale)) else f32
     pairs = (lhs_batch_dims + lhs_contracting_dims, rhs_batch_dims + rhs_contracting_dims)
     factors = [(in_type(lhs, wide), _over(lhs_scale, lhs, wide)), (in_type(rhs, wide), _over(rhs_scale, rhs, wide))]
-    first, second = _labelled(*(ops.multiply(*each) for each in factors), pairs, operand_precision)
+    left_scaled, right_scaled = (ops.multiply(*each) for each in factors)
+    first, second = _labelled(left_scaled, right_scaled, pairs, operand_precision)
     result, ct = _result(first, second, lhs_batch_dims), in_type(back.ct, wide)
     left = product(Labelled(ct, result), second, first.labels, wide) if back.wants(0) or back.wants(2) else None
     right = product(first, Labelled(ct, result), second.labels, wide) if back.wants(1) or back.wants(3) else None

@@ -41,8 +41,8 @@ def _times(back: Pullback, factor: Value) -> Value:
     """
     number = number_in(factor.instruction)
     if number is None or not np.isinf(number) or getattr(back.builder, "mode", "") == "jvp":
-        return back.ct * factor
-    return ops.select(is_equal(back.ct, back.zeros(back.ct)), back.ct, back.ct * factor)
+        return ops.multiply(back.ct, factor)
+    return ops.select(is_equal(back.ct, back.zeros(back.ct)), back.ct, ops.multiply(back.ct, factor))
 
 
 @vjp

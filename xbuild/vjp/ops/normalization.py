@@ -104,9 +104,7 @@ def batch_norm_training(
         parts.append(
             ops.multiply(features.along(features.scaled(features.wide(variance), 2 / features.count)), centred)
         )
-    total = features.wide(parts[0]) if parts else None
-    for part in parts[1:]:
-        total = ops.add(total, features.wide(part))  # type: ignore[arg-type]
+    total = _total([features.wide(part) for part in parts])
     return _in_types((total, scale_ct, offset_ct), (operand, scale, offset))
 
 
@@ -140,12 +138,8 @@ def batch_norm_grad(
     if not features.shape.size:
         return (None,) * 5
     given = _Gradient.of(features, operand, scale, mean, variance, grad_output)
-    parts = [
-        share
-        for share, ct in zip((given.by_operand, given.by_scale, given.by_offset), back.ct, strict=True)
-        if ct is not None
-        for share in [share(features.wide(ct))]
-    ]
+    shares = zip((given.by_operand, given.by_scale, given.by_offset), back.ct, strict=True)
+    parts = [by(features.wide(ct)) for by, ct in shares if ct is not None]
     totals = [_total(column) for column in zip(*parts, strict=True)]
     return _in_types(given.cotangents(*totals), (operand, scale, mean, variance, grad_output))
 

@@ -78,7 +78,7 @@ def _to_the_best(ct: Value, operand: Value, window: Window, prefers: Preference)
     if any(dim.window_dilation > 1 or dim.base_dilation > 1 for dim in window):
         return added_at(ct, winners(operand, window, prefers), array_of(operand))
     zero = full(ct.builder, 0, array_of(ct).dtype[()])
-    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)  # type: ignore[arg-type]
+    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)
 
 
 @vjp
