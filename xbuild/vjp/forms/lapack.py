@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Instruction
-from ..rules import Pullback, full, refuse_derivative
-from .arrays import Cotangents, array_of, conjugate, in_type, selected, spread, triangle
+from ..rules import Cotangents, Pullback, full, refuse_derivative
+from ..support import broadcast_to
+from .arrays import array_of, conjugate, in_type, selected, triangle
 from .matrices import adjoint, cholesky_cotangent, solved, solver_cotangents, times
 
 Rule = Callable[[Pullback, Sequence[Value]], Cotangents]
@@ -121,11 +122,11 @@ def _between(vectors: Value, values: Value, vectors_ct: Value | None, values_ct:
     zero = full(vectors.builder, 0, array_of(vectors))
     diagonal = zero
     if values_ct is not None:
-        diagonal = in_type(spread(values_ct, sizes, tuple(range(rank - 1))), dtype)
+        diagonal = in_type(broadcast_to(values_ct, sizes, tuple(range(rank - 1))), dtype)
     if vectors_ct is None:
         return ops.select(is_diagonal, diagonal, zero)
-    later = spread(values, sizes, (*range(rank - 2), rank - 1))
-    earlier = spread(values, sizes, tuple(range(rank - 1)))
+    later = broadcast_to(values, sizes, (*range(rank - 2), rank - 1))
+    earlier = broadcast_to(values, sizes, tuple(range(rank - 1)))
     gaps = ops.subtract(later, earlier)
     one = full(vectors.builder, 1, array_of(gaps))
     gaps = in_type(ops.select(is_diagonal, one, gaps), dtype)

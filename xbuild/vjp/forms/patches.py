@@ -12,7 +12,8 @@ from ... import ops
 from ...core.attributes import PaddingDimension
 from ...core.builder import Builder, Value
 from ..rules import full
-from .arrays import array_of, compared, reshaped, spread
+from ..support import broadcast_to
+from .arrays import array_of, compared, reshaped
 
 Combine = Callable[[Value, Value], Value]
 
@@ -65,7 +66,7 @@ def elements(operand: Value, numbers: Value, identity: Value) -> Value:
         slice_sizes=(1,),
     )
     is_element = compared(numbers, full(numbers.builder, 0, array_of(numbers)), "GE")
-    return ops.select(is_element, found, spread(identity, array_of(found).dims))
+    return ops.select(is_element, found, broadcast_to(identity, array_of(found).dims))
 
 
 def folds_of_others(values: Value, combine: Combine, identity: Value) -> tuple[Value, Value]:
@@ -90,4 +91,4 @@ def _moved(values: Value, by: int, identity: Value) -> Value:
 def along_window(value: Value, length: int) -> Value:
     """A value for each place against what its window covers."""
     sizes = array_of(value).dims
-    return spread(value, (*sizes, length), tuple(range(len(sizes))))
+    return broadcast_to(value, (*sizes, length), tuple(range(len(sizes))))

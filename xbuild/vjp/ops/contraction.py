@@ -8,9 +8,10 @@ from shape_inference import Dims, PrimitiveType, f32, f64
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import Cotangents, array_of, in_type, like, reshaped, spread, summed
+from ..forms.arrays import array_of, in_type, like, reshaped
 from ..forms.products import Labelled, Labels, Roles, fitting, precisions, preferred, product
-from ..rules import Pullback, vjp
+from ..rules import Cotangents, Pullback, vjp
+from ..support import broadcast_to, sum_over
 
 _GROUP = "group"
 
@@ -192,15 +193,15 @@ def _over(scale: Value, operand: Value, wide: PrimitiveType) -> Value:
     """The scale of each element."""
     extents, shape = array_of(operand).dims, array_of(scale)
     if not shape.rank:
-        return spread(in_type(scale, wide), extents)
+        return broadcast_to(in_type(scale, wide), extents)
     even = tuple(range(0, 2 * shape.rank, 2))
-    return reshaped(spread(in_type(scale, wide), _blocks(extents, shape.dims), even), extents)
+    return reshaped(broadcast_to(in_type(scale, wide), _blocks(extents, shape.dims), even), extents)
 
 
 def _by_block(values: Value, scales: Dims) -> Value:
     """The sum over each block."""
     extents = array_of(values).dims
     if not scales:
-        return summed(values, range(len(extents)))
+        return sum_over(values, range(len(extents)))
     odd = range(1, 2 * len(scales), 2)
-    return summed(reshaped(values, _blocks(extents, scales)), odd)
+    return sum_over(reshaped(values, _blocks(extents, scales)), odd)

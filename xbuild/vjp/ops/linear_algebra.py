@@ -10,7 +10,6 @@ from ... import ops
 from ...core.attributes import PaddingDimension
 from ...core.builder import Value
 from ..forms.arrays import (
-    Cotangents,
     array_of,
     as_complex,
     compared,
@@ -18,7 +17,7 @@ from ..forms.arrays import (
     counting,
 )
 from ..forms.matrices import cholesky_cotangent, solver_cotangents
-from ..rules import Pullback, full, vjp
+from ..rules import Cotangents, Pullback, full, vjp
 
 
 @vjp

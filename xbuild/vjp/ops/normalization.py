@@ -11,8 +11,9 @@ from shape_inference import Shape, f32
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import Cotangents, array_of, in_type, like, spread, summed
-from ..rules import Pullback, full, vjp
+from ..forms.arrays import array_of, in_type, like
+from ..rules import Cotangents, Pullback, full, vjp
+from ..support import broadcast_to, sum_over
 
 
 @frozen(eq=False)
@@ -32,11 +33,11 @@ class _Features:
         return in_type(value, f32) if array_of(value).dtype.bits < 32 else value
 
     def sums(self, values: Value) -> Value:
-        return summed(values, [dim for dim in range(self.shape.rank) if dim != self.feature_index])
+        return sum_over(values, [dim for dim in range(self.shape.rank) if dim != self.feature_index])
 
     def along(self, vector: Value) -> Value:
         """A number for each feature against the elements."""
-        return spread(vector, self.shape.dims, (self.feature_index,))
+        return broadcast_to(vector, self.shape.dims, (self.feature_index,))
 
     def means(self, values: Value) -> Value:
         return self.scaled(self.sums(values), 1 / self.count)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..forms.arrays import Cotangents, array_of, counting
+from ..forms.arrays import array_of, counting
 from ..forms.indexing import Places
 from ..forms.regions import applied, cotangents, element, overwrite
 from ..recorder import Augmented
 from ..regions.calls import recorder_of
-from ..rules import Pullback, vjp
+from ..rules import Cotangents, Pullback, vjp
 
 
 @vjp

@@ -13,7 +13,6 @@ from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
 from ..forms.arrays import (
-    Cotangents,
     array_of,
     compared,
     counting,
@@ -24,7 +23,7 @@ from ..forms.arrays import (
 )
 from ..forms.indexing import Places
 from ..forms.regions import cotangents, element, folds, overwrite
-from ..rules import Pullback, full, refuse_derivative, vjp
+from ..rules import Cotangents, Pullback, full, refuse_derivative, vjp
 
 
 @vjp

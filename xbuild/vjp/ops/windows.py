@@ -9,12 +9,13 @@ from shape_inference.windows import Window, WindowDimension
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..forms.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
+from ..forms.arrays import array_of, compared, in_type, like, selected
 from ..forms.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
 from ..forms.regions import applied, cotangents, element, folds, is_identity
 from ..forms.winners import Preference, added_at, read_at, winners
 from ..regions.folds import Windows, of_others
-from ..rules import Pullback, full, refuse_derivative, vjp
+from ..rules import Cotangents, Pullback, full, refuse_derivative, vjp
+from ..support import broadcast_to, total
 
 
 def at_least(first: Value, second: Value) -> Value:
@@ -54,9 +55,9 @@ def _folded(fold: str, part: Windows, result: Value) -> tuple[Value | None, Valu
     operand, init, ct = part.operand, part.init, part.ct
     rest, from_init = ct, ct
     if fold in _PREFERENCES and not is_identity(init, fold):
-        is_init = compared(result, spread(in_type(init, array_of(ct).dtype), array_of(ct).dims), "EQ")
+        is_init = compared(result, broadcast_to(in_type(init, array_of(ct).dtype), array_of(ct).dims), "EQ")
         rest, from_init = selected(ops.not_(is_init), ct), selected(is_init, ct)
-    init_ct = like(summed_all(from_init), init) if part.wants[1] else None
+    init_ct = like(total(from_init), init) if part.wants[1] else None
     if not part.wants[0] or not array_of(operand).size or not array_of(ct).size:
         return None, init_ct
     if fold == "add":
@@ -97,7 +98,7 @@ def select_and_scatter(
         return None, None, None
     if folds(scatter, 1) != ("add",):
         refuse_derivative("only values that are added to what their window selects have a derivative here", _WAY_OUT)
-    init_ct = summed_all(back.ct) if back.wants(2) else None
+    init_ct = total(back.ct) if back.wants(2) else None
     if not back.wants(1) or not array_of(operand).size or not array_of(source).size:
         return None, None, init_ct
     places = winners(operand, window, lambda first, second: applied(select, (first, second)))

@@ -10,12 +10,13 @@ from shape_inference.windows import Window
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation
-from ..forms.arrays import array_of, in_type, like, reshaped, spread, summed_all
+from ..forms.arrays import array_of, in_type, like, reshaped
 from ..forms.patches import along_window, covered, elements, folds_of_others
 from ..forms.regions import applied
 from ..forms.winners import added_at
 from ..recorder import Recorder
 from ..rules import Pullback, full, refuse_derivative
+from ..support import broadcast_to, total
 from .calls import _parameters, recorder_of
 from .halves import halves_of
 
@@ -66,7 +67,7 @@ class Windows:
         return not array_of(self.ct).size or not array_of(self.operand).size
 
     def init_cotangent(self, by_window: Value) -> Value | None:
-        return like(summed_all(by_window), self.init) if self.wants[1] else None
+        return like(total(by_window), self.init) if self.wants[1] else None
 
 
 def of_others(
@@ -105,7 +106,7 @@ def _of_products(part: Windows, numbers: Value) -> tuple[Value | None, Value | N
     x = elements(in_type(part.operand, dtype), numbers, one)
     before, after = folds_of_others(x, ops.multiply, one)
     others, sizes = ops.multiply(before, after), array_of(x).dims
-    share = ops.multiply(along_window(part.ct, sizes[-1]), spread(in_type(part.init, dtype), sizes))
+    share = ops.multiply(along_window(part.ct, sizes[-1]), broadcast_to(in_type(part.init, dtype), sizes))
     share = ops.multiply(share, others)
     whole = ops.multiply(others, x)
     first = ops.slice(whole, start_indices=(0,) * len(sizes), limit_indices=(*sizes[:-1], 1), strides=(1,) * len(sizes))
