@@ -113,6 +113,13 @@ CASES = [
         "size=3 stride=2 pad=4_3 lhs_dilate=3 rhs_dilate=2",
     ),
     convolved("reversed", (2, 3, 8), (4, 3, 3), "bf0_oi0->bf0", "size=3 stride=2 pad=1_2 rhs_reversal=1"),
+    convolved(
+        "all of it, reversed",
+        (2, 3, 7),
+        (4, 3, 3),
+        "bf0_oi0->bf0",
+        "size=3 stride=2 pad=4_-2 lhs_dilate=3 rhs_dilate=2 rhs_reversal=1",
+    ),
     convolved("two dimensions", (2, 6, 7, 3), (3, 2, 3, 4), "b01f_01io->b01f", "size=3x2 stride=2x1 pad=1_1x0_1"),
     convolved("odd roles", (6, 2, 3, 7), (4, 2, 3, 3), "0bf1_o1i0->f1b0", "size=3x2 rhs_reversal=1x0"),
     convolved(
