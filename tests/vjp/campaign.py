@@ -14,7 +14,7 @@ from .jax_suite.child import verdicts
 from .jax_suite.reasons import DIFFERENT, REFUSED, settled
 from .jax_suite.table import ENTRIES, group_of
 from .numeric import check
-from .test_rules_twice import CASES
+from .rules.test_twice import CASES
 
 
 def main(arguments: list[str] | None = None) -> int:

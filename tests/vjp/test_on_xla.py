@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("jaxlib")
 
 from .on_xla import verdicts
-from .test_rules_twice import CASES
+from .rules.test_twice import CASES
 
 NAMES = {
     "convolution all of it, reversed",

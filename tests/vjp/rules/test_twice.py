@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from . import test_rules_contraction, test_rules_indexing, test_rules_matrices, test_rules_ordering, test_rules_windows
-from .numeric import Case, check, check_tangents
+from ..numeric import Case, check, check_tangents
+from . import test_contraction, test_indexing, test_matrices, test_ordering, test_windows
 
-FAMILIES = (test_rules_contraction, test_rules_indexing, test_rules_matrices, test_rules_ordering, test_rules_windows)
+FAMILIES = (test_contraction, test_indexing, test_matrices, test_ordering, test_windows)
 EACH = 3  # one case of so many is differentiated twice here, all in the campaign
 ONCE = {
     "scatter multiply with a zero rows again": "where factors of one place are zero, only the first derivative is whole"
