@@ -13,6 +13,7 @@ from ...properties.async_pairs import origin
 from .. import trees
 from ..custom_rules import rule_of
 from ..forms.lapack import LAPACK
+from ..forms.placement import PLACEMENT
 from ..refusals import no_rule
 from ..rules import VISITED, Cotangents, Pullback, no_derivative, vjp, zero_derivative
 
@@ -113,9 +114,12 @@ def send(back: Pullback, operand: Value, token: Value, **attributes: Any) -> Cot
     return tree, None
 
 
+_BUILT_IN = LAPACK | PLACEMENT
+
+
 @vjp
 def custom_call(back: Pullback, operands: Any, *, custom_call_target: str, **attributes: Any) -> Cotangents:
-    rule = rule_of(custom_call_target) or LAPACK.get(custom_call_target)
+    rule = rule_of(custom_call_target) or _BUILT_IN.get(custom_call_target)
     if rule is None:
         no_rule(back.instruction)
     return rule(back, operands)
