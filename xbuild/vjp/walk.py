@@ -18,7 +18,7 @@ from ..properties.order import ordered
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
-from .rules import VISITED, Pullback, full, vjp
+from .rules import VISITED, Pullback, full
 
 
 @define(eq=False)
@@ -128,7 +128,7 @@ def pulled(
 ) -> Sequence[Any]:
     """What the rule of an instruction gives for the cotangent of its result; `now` is what instructions have become."""
     try:
-        rule = vjp[each.opcode]
+        rule = context.rules[each.opcode]
     except MissingRule:
         no_rule(each)
 
