@@ -1,6 +1,7 @@
 """At length: every function of the suite against jax.vjp in f64, then the cases of the rules on real XLA, and twice.
 
-`python -m tests.vjp.campaign`, with `--only WORD ...` for those whose names have one of these words.
+`python -m tests.vjp.campaign`, with `--only WORD ...` for those whose names have one of these words, and `--second`
+for the second derivatives of the suite.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 
 from . import on_xla
 from .jax_suite.child import verdicts
-from .jax_suite.reasons import DIFFERENT, REFUSED, settled
+from .jax_suite.reasons import REFUSED, TWICE, settled
 from .jax_suite.table import ENTRIES, group_of
 from .numeric import check
 from .rules.test_twice import CASES
@@ -20,15 +21,17 @@ from .rules.test_twice import CASES
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[""], metavar="WORD")
-    words = parser.parse_args(arguments).only
+    parser.add_argument("--second", action="store_true")
+    chosen = parser.parse_args(arguments)
+    words, times = chosen.only, 1 + chosen.second
     counts: dict[str, Counter[str]] = {}
     met: set[str] = set()
-    for name, verdict, opcodes in verdicts([name for name in ENTRIES if any(word in name for word in words)]):
-        kind = settled(name, verdict)
+    for name, verdict, opcodes in verdicts([name for name in ENTRIES if any(word in name for word in words)], times):
+        kind = settled(name, verdict, times)
         counts.setdefault(group_of(name), Counter())[kind] += 1
         met |= set(opcodes)
         if kind != "equal":
-            print(f"{kind}  {name}: {(DIFFERENT | REFUSED).get(name, '')}\n    {verdict}", flush=True)
+            print(f"{kind}  {name}: {(TWICE | REFUSED).get(name, '')}\n    {verdict}", flush=True)
     for group, row in counts.items():
         print(f"{group:16} {row.total():5}  {dict(row)}")
     total = sum(counts.values(), Counter[str]())
