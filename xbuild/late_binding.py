@@ -13,6 +13,7 @@ from .core import graph, showable
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .traces import data
+from .vjp import ops as ops
 
 forms.namespace = xbuild
 
