@@ -120,7 +120,7 @@ class _Fewer:
 
     def _rewired(self, each: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
         if each.opcode == "parameter":
-            record = OPS["parameter"].record({"number": 0, "shape": self.shape})
+            record = OPS["parameter"].read({"number": 0, "shape": self.shape})
             return evolve(each, shape=self.shape, attributes=record)
         made = rewired(each, now)
         if each.opcode == "get_tuple_element" and each.operands[0].opcode == "parameter":
@@ -130,7 +130,7 @@ class _Fewer:
     def element(self, each: Instruction) -> Instruction:
         """An element under its new number."""
         index = self.kept.index(each.attributes.index)
-        return evolve(each, attributes=OPS["get_tuple_element"].record({"index": index}))
+        return evolve(each, attributes=OPS["get_tuple_element"].read({"index": index}))
 
 
 def rewired(each: Instruction, now: dict[Instruction, Instruction]) -> Instruction:
@@ -178,7 +178,7 @@ def _state(init: Instruction, smaller: _Fewer, found: list[Instruction]) -> Inst
     else:
         operands = []
         for n in smaller.kept:
-            record = OPS["get_tuple_element"].record({"index": n})
+            record = OPS["get_tuple_element"].read({"index": n})
             shape = init.shape.elements[n]  # type: ignore[union-attr]
             operands.append(Instruction("get_tuple_element", f"{init.name}.{n}", shape, (init,), None, record))
         found += operands

@@ -53,7 +53,7 @@ class Recorder(Builder):
             if key is not None:
                 self._known.setdefault(key, each)
 
-    def reserve(self, computation: Computation) -> None:
+    def reserve_names_of(self, computation: Computation) -> None:
         """Give nothing a name that a computation or its instructions have."""
         self._computation_names.taken.setdefault(computation.name, 0)
         for each in computation.instructions:

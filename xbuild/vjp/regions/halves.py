@@ -249,7 +249,7 @@ class _Cut:
     def _element(self, value: Instruction, index: int) -> Instruction:
         """An element of a tuple of the forward half, which is taken out there."""
         shape: Any = value.shape
-        record = OPS["get_tuple_element"].record({"index": index})
+        record = OPS["get_tuple_element"].read({"index": index})
         made = Instruction("get_tuple_element", f"{value.name}.{index}", shape.elements[index], (value,), None, record)
         self.halves.forward.append(made)
         return made

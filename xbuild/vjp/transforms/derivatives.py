@@ -30,7 +30,7 @@ def recorder_of(computation: Computation, suffix: str, adopts: bool = True) -> R
     """A recorder that holds the instructions of a computation, and gives nothing a name that these have."""
     recorder = Recorder(nearest(f"{computation.name}_{suffix}"))
     for called in computation.reachable():
-        recorder.reserve(called)
+        recorder.reserve_names_of(called)
         share_reducer(recorder, called)
     if adopts:
         recorder.adopt(ordered(computation))
