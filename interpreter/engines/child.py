@@ -43,7 +43,7 @@ def bound_memory(most: str | None) -> None:
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = held + OWN + int(most)
+    limit = min(held + OWN + int(most), 2**63 - 1)
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -265,6 +266,19 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert found.code == LIMIT
     assert found.megabytes < 200
     assert "the command would take more than 41,943,040 bytes of memory" in found.said
+
+
+@pytest.mark.parametrize("options", [["--max-bytes", "9" * 25], ["--max-bytes", "0"], ["--max-seconds", "0"]])
+def test_limits_at_their_ends_are_told_in_a_sentence(options: list[str]) -> None:
+    """More bytes than the system counts, none at all, and no time: none is a traceback, and no timer is left."""
+    for _ in range(20):
+        found = CliRunner().invoke(main, ["explain", "dot", *options])
+        assert found.exit_code in (0, LIMIT)
+        assert found.exception is None or isinstance(found.exception, SystemExit)
+        assert "Traceback" not in found.output
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+        assert all(each.finished.is_set() for each in timers)
 
 
 @pytest.mark.parametrize(

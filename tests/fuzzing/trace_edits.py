@@ -165,11 +165,12 @@ def _one(tamperer: Tamperer, columns: dict[str, Any], key: str) -> None:
     if array.size and array.dtype.kind in "iuf":
         array = columns[key] = array.copy()
         place = tamperer.random.randrange(array.size)
-        near = int(array.flat[place])
+        near = int(array.flat[place]) if np.isfinite(array.flat[place]) else 0
         wanted = tamperer.random.choice(
             [near + 1, near - 1, -near, 0, -1, 1, 2, 127, 255, 2**31 - 1, -(2**31), 2**62, -(2**63)]
         )
-        array.flat[place] = np.array(wanted).astype(array.dtype)
+        with np.errstate(all="ignore"):
+            array.flat[place] = np.array(wanted).astype(array.dtype)
     elif array.dtype.kind == "U":
         _kinds(tamperer, columns, key)
 

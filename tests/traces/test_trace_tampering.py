@@ -17,7 +17,7 @@ import xbuild as xb
 from interpreter.tracing import traced
 from tests.fuzzing.trace_edits import CHANGES, Tamperer
 from tests.fuzzing.trace_seeds import Files, seeds, written
-from tests.fuzzing.traces import main, tampered, verdict
+from tests.fuzzing.traces import main, tampered, verdict, wrong
 from tests.ops.test_cases import CASES
 from xbuild.traces import Trace, TraceError, forms
 from xbuild.traces.compare import compare_traces
@@ -200,6 +200,11 @@ def test_elements_have_bytes_of_their_type(tmp_path: Path) -> None:
 def _with(letters: bytes, part: bytes) -> Any:
     place = letters.index(part)
     return np.frombuffer(letters[:place] + b"\x57" + letters[place + 1 :], np.uint8)
+
+
+def test_a_program_that_no_device_runs_is_told(tmp_path: Path) -> None:
+    """Of a group whose devices were given one program of two."""
+    assert wrong(5000438, tmp_path / "t") == ("refused", "")
 
 
 def test_values_that_events_share_are_one(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ class Limited(click.Command):
                 return super().invoke(context)
         except XbuildError as error:
             raise stop(str(error)) from None
-        except TimeIsOver:
-            said = context.obj.sentence()
+        except TimeIsOver as over:
+            said = str(over)
         except MemoryError:
             said = _no_memory(most, self.runs)
         except RecursionError:

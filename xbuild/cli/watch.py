@@ -28,6 +28,7 @@ LIMIT = 3
 """The exit code where a limit of the command was reached."""
 
 _LONGEST = 1e9  # seconds, some thirty years; no timer takes many times as much
+_MOST = 2**63 - 1  # bytes; the system counts no further
 _AGAIN = 1.0  # seconds after which the alarm comes once more, where what it raised was swallowed
 _ROOT = Path(__file__).resolve().parents[2]
 _DOING = (
@@ -41,7 +42,7 @@ _DOING = (
 
 
 class TimeIsOver(BaseException):
-    """Raised by the alarm; no `except Exception` keeps it."""
+    """Raised by the alarm, with the sentence for the user; no `except Exception` keeps it."""
 
 
 @define(eq=False)
@@ -52,21 +53,27 @@ class Watch:
     slack: float
     told: bool = field(default=False, init=False)
     where: str = field(default="", init=False)
+    _is_over: bool = field(default=False, init=False)
     _before: Any = field(default=None, init=False)
     _thread: threading.Timer | None = field(default=None, init=False)
 
     def start(self) -> None:
         if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
             return
+        self._before = signal.getsignal(signal.SIGALRM)
         first = max(self.seconds + self.slack, 0.001)
-        self._before = signal.signal(signal.SIGALRM, self._ring)
-        signal.setitimer(signal.ITIMER_REAL, first, _AGAIN)
         self._thread = threading.Timer(first * 1.25 + 2 + self.slack, self._end)
         self._thread.daemon = True
         self._thread.start()
+        # The alarm comes last: what it raises must find all that `stop` has to undo.
+        signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, first, _AGAIN)
 
     def stop(self) -> None:
         """The command has ended, or waits for its user."""
+        with suppress(TimeIsOver):
+            self._is_over = True
+        self._is_over = True
         if self._thread is not None:
             self._thread.cancel()
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -76,12 +83,14 @@ class Watch:
     def _ring(self, number: int, frame: FrameType | None) -> None:
         """A run ends with the report of where it stands; anything else at once."""
         run = sys.modules.get("interpreter.rules.limits")
+        if self._is_over:
+            return
         if not self.told and run is not None and not run.unlimited():
             self.told = True
             signal.setitimer(signal.ITIMER_REAL, max(self.slack, _AGAIN), _AGAIN)
             raise run.LimitReached("limit_seconds", f"the limit of {self.seconds:g} seconds is over")
         self.where = self.where or _doing(frame)
-        raise TimeIsOver
+        raise TimeIsOver(self.sentence())
 
     def _end(self) -> None:
         """The second stage, on a thread of its own: the main thread is inside one step that does not return."""
@@ -121,12 +130,24 @@ def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Itera
     """Inside, the limits hold: TimeIsOver, or MemoryError, where one is reached."""
     watch = None if seconds is None or seconds > _LONGEST else Watch(seconds, slack)
     with ExitStack() as stack:
+        if watch is not None:
+            stack.enter_context(_quiet_finalizers())
+            stack.callback(watch.stop)
+            watch.start()  # before the bytes are bounded: a thread takes some
         if bytes is not None:
             stack.enter_context(_bounded(bytes))
-        if watch is not None:
-            stack.callback(watch.stop)
-            watch.start()
         yield watch
+
+
+@contextmanager
+def _quiet_finalizers() -> Iterator[None]:
+    """Inside, an alarm that falls into a finalizer, where Python can only print it, is dropped: it comes again."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda told: None if isinstance(told.exc_value, TimeIsOver) else before(told)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager
@@ -139,7 +160,7 @@ def _bounded(bytes: int) -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [held + bytes, *(each for each in (soft, hard) if each != resource.RLIM_INFINITY)]
+    limits = [min(held + bytes, _MOST), *(each for each in (soft, hard) if each != resource.RLIM_INFINITY)]
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield

@@ -33,7 +33,7 @@ def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Mod
         return
     modules = list(dict.fromkeys(program.modules.values()))
     owner = {i: number for number, m in enumerate(modules) for c in m.computations for i in c.instructions}
-    of_spot = np.array([owner[each.instruction] for each in spots], np.int64)
+    of_spot = np.array([owner.get(each.instruction, -1) for each in spots], np.int64)
     of_device = np.array([modules.index(program.modules[n]) for n in range(program.num_devices)], np.int64)
     wrong = np.flatnonzero(of_spot[spot] != of_device[device])
     if wrong.size:
