@@ -706,3 +706,8 @@ def test_random_bits_are_unsigned_whatever_is_written(dtype: str, root: str, lin
 def test_random_bits_are_no_floats(dtype: str, root: str, line: str) -> None:
     with pytest.raises(xb.XbuildError):
         xb.parse_hlo(BITS.format(dtype=dtype, root=root, line=line))
+
+
+def test_a_number_of_thousands_of_digits_in_a_table_of_frames_is_passed_over() -> None:
+    text = f"HloModule m\n\nFileLocations\n1 {{file_name_id=1 line={'1' * 5000}}}\n\nENTRY e {{ ROOT x = f32[] parameter(0) }}\n"
+    assert xb.parse_hlo(text, origins=True).entry.root.name == "x"

@@ -12,9 +12,9 @@ from ...core.graph import MetadataSource
 from ..codecs.header import TABLES
 
 _TABLE = re.compile(rf"^({'|'.join(TABLES)})$", re.MULTILINE)
-_STRING = re.compile(r'^(\d+) "((?:[^"\\\n]|\\.)*)"$', re.MULTILINE)
-_RECORD = re.compile(r"^(\d+) \{([^}\n]*)\}$", re.MULTILINE)
-_FIELD = re.compile(r"(\w+)=(\d+)")
+_STRING = re.compile(r'^(\d{1,18}) "((?:[^"\\\n]|\\.)*)"$', re.MULTILINE)
+_RECORD = re.compile(r"^(\d{1,18}) \{([^}\n]*)\}$", re.MULTILINE)
+_FIELD = re.compile(r"(\w+)=(\d{1,18})(?!\d)")  # a longer number is none of a line or a table
 
 Frames = Mapping[int, MetadataSource]
 
