@@ -709,5 +709,6 @@ def test_random_bits_are_no_floats(dtype: str, root: str, line: str) -> None:
 
 
 def test_a_number_of_thousands_of_digits_in_a_table_of_frames_is_passed_over() -> None:
-    text = f"HloModule m\n\nFileLocations\n1 {{file_name_id=1 line={'1' * 5000}}}\n\nENTRY e {{ ROOT x = f32[] parameter(0) }}\n"
+    table = f"FileLocations\n1 {{file_name_id=1 line={'1' * 5000}}}"
+    text = f"HloModule m\n\n{table}\n\nENTRY e {{ ROOT x = f32[] parameter(0) }}\n"
     assert xb.parse_hlo(text, origins=True).entry.root.name == "x"
