@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from shape_inference import AnyShape, Shape
+from xbuild.core.elided import ElidedArray
 from xbuild.core.graph import Instruction
 
 from ..kernels.elementwise import BINARY, UNARY
@@ -60,7 +61,9 @@ def _has_no_zero(instruction: Instruction) -> bool:
     """Whether it is a constant, perhaps broadcast, without a zero."""
     while instruction.opcode == "broadcast":
         instruction = instruction.operands[0]
-    return instruction.opcode == "constant" and bool(np.all(instruction.attributes.literal != 0))
+    if instruction.opcode != "constant" or isinstance(instruction.attributes.literal, ElidedArray):
+        return False
+    return bool(np.all(instruction.attributes.literal != 0))
 
 
 def _compared(attributes: Any, kind: str, operands: Sequence[str]) -> str | None:

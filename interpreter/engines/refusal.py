@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shape_inference import Shape, TokenShape, XbuildError, leaves
+from xbuild.core.elided import HINT, ElidedArray
 from xbuild.core.graph import Instruction, Module, ModuleGroup
 
 from .untaken import calls_python, uncertain
@@ -64,6 +65,8 @@ def _reason(instruction: Instruction, platform: str | None) -> str | None:
     """Why XLA cannot run an instruction, or None."""
     if instruction.opcode == "custom_call" and calls_python(instruction):
         return "it calls back into the process of Python that lowered it, which XLA would look for where it runs"
+    if instruction.opcode == "constant" and isinstance(instruction.attributes.literal, ElidedArray):
+        return f"its elements are left out of the text, and XLA would make some up; {HINT}"
     return NOT_ON_CPU.get(instruction.opcode) if platform == "cpu" else None
 
 

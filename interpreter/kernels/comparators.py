@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from xbuild.core.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.memos import remembered
 
@@ -99,13 +100,18 @@ def _alike(a: Instruction, b: Instruction, step: int) -> bool:
     return True
 
 
+def _same_bytes(a: Instruction, b: Instruction) -> bool:
+    pair = a.attributes.literal, b.attributes.literal
+    return not any(isinstance(each, ElidedArray) for each in pair) and bool(pair[0].tobytes() == pair[1].tobytes())
+
+
 def _alike_alone(a: Instruction, b: Instruction, step: int) -> bool:
     if a.opcode != b.opcode or len(a.operands) != len(b.operands) or a.shape != b.shape:
         return False
     if a.opcode == "parameter":
         return bool(a.attributes.number + step == b.attributes.number)
     if a.opcode == "constant":
-        return bool(a.attributes.literal.tobytes() == b.attributes.literal.tobytes())
+        return a.attributes.literal is b.attributes.literal or _same_bytes(a, b)
     return bool(a.attributes == b.attributes)
 
 

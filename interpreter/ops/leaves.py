@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_inference import Shape
+from xbuild.core.elided import ElidedArray, refuse_elided
 from xbuild.core.graph import Instruction
 
 from ..kernels.folds import Array
@@ -38,6 +39,8 @@ def parameter(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
 @planned
 def constant(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     literal = instruction.attributes.literal
+    if isinstance(literal, ElidedArray):
+        refuse_elided(literal, instruction.name, instruction.source)
     return emitter.bind("c", literal if literal.ndim else literal[()])
 
 

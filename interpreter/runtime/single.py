@@ -10,6 +10,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import Shape
+from xbuild.core.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS, opcodes
 from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
@@ -41,6 +42,8 @@ def rule_of(instruction: Instruction, *, sequential: bool = False) -> Rule | Non
     """The function from operands to value; None where only a run can tell, or the sizes are not fixed."""
     if instruction.opcode == "constant":
         literal = instruction.attributes.literal
+        if isinstance(literal, ElidedArray):
+            return None
         return lambda who, operands: literal if literal.ndim else literal[()]
     if instruction.opcode in ("replica_id", "partition_id"):
         return lambda who, operands: getattr(who, instruction.opcode)

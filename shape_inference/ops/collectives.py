@@ -147,7 +147,14 @@ def ragged_all_to_all(
         "recv_sizes": recv_sizes,
     }
     updates = _updates({name: array(name, shape) for name, shape in numbers.items()})
-    check_groups(replica_groups, channel_id, False, "dimension 0 of input_offsets", updates.dims[0])
+    check_groups(replica_groups, channel_id, False)
+    for number, group in enumerate(replica_groups):
+        if updates.dims[0] % max(len(group), 1):
+            refuse(
+                "invalid_group",
+                f"replica_groups {[list(each) for each in replica_groups]}: group {number} has {len(group)} members, "
+                f"dimension 0 of input_offsets={updates.dims[0]}: each member has as many updates as the others",
+            )
     return target
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import xbuild as xb
 from interpreter import evaluate
-from shape_inference import KINDS, PRIMITIVES, compatible
+from shape_inference import KINDS, PRIMITIVES, XbuildError, compatible
 from shape_inference.kinds import TEXT_KINDS
 from xbuild.cli import main
 from xbuild.core.op import OPS
@@ -368,7 +368,7 @@ def test_the_payload_of_a_nan_is_kept() -> None:
 @pytest.mark.parametrize(
     ("shape", "text", "kind", "place"),
     [
-        ("f32[100]", "{...}", "elided_constant", "..."),
+        ("f32[100]", "{1, ...}", "syntax", "..."),
         ("s8[1]", "{200}", "invalid_literal", "200"),
         ("u32[]", "-1", "invalid_literal", "-1"),
         ("f32[1]", "{1e39}", "invalid_literal", "1e39"),
@@ -376,7 +376,6 @@ def test_the_payload_of_a_nan_is_kept() -> None:
         ("f32[]", ".5", "invalid_literal", ".5"),
         ("f32[]", "1_0", "invalid_literal", "1_0"),
         ("f32[]", "{1}", "shape_mismatch", "{1}"),
-        ("f32[2]", "1", "shape_mismatch", "1"),
         ("f32[2]", "{1, 2, 3}", "shape_mismatch", "3"),
         ("f32[2]", "{1}", "shape_mismatch", "}"),
         ("f32[2]", "{1 2}", "syntax", "2}"),
@@ -396,8 +395,32 @@ def test_constants_that_are_none(shape: str, text: str, kind: str, place: str) -
         assert error.faults[0].column == len(begin) + text.index(place) + 1, error
 
 
-def test_an_elided_constant_tells_what_helps() -> None:
-    assert "--xla_dump_large_constants" in str(fault("ENTRY e { x = f32[100] constant({...}) }"))
+ELIDED = "ENTRY e { x = f32[100] constant({...}) y = f32[100] constant({...}) ROOT z = add(x, y) }"
+
+
+def test_an_elided_constant_is_read_checked_drawn_and_printed() -> None:
+    module = xb.parse_hlo(ELIDED)
+    assert xb.check(module).kind == "ok"
+    assert "{...}" in str(module)
+    assert xb.parse_hlo(str(module)).to_hlo() == str(module)
+    assert "z" in str(xb.viz(module))
+    assert xb.diff(module, xb.parse_hlo(ELIDED)).same
+
+
+def test_whoever_needs_the_elements_of_an_elided_constant_is_refused_by_name() -> None:
+    with pytest.raises(XbuildError, match=r"elements of %x .*f32\[100\].*--xla_dump_large_constants"):
+        evaluate(xb.parse_hlo(ELIDED).entry)
+    with pytest.raises(XbuildError, match="left out of the text"):
+        np.asarray(xb.parse_hlo(ELIDED).entry.instructions[0].attributes.literal)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "first"), [("f32[2,3]", "1.5", 1.5), ("c64[2]", "(1, 2)", 1 + 2j), ("pred[3]", "true", True)]
+)
+def test_one_number_is_the_first_element_as_in_xla(shape: str, text: str, first: Any) -> None:
+    (found,) = xb.parse_hlo(f"ENTRY e {{ x = {shape} constant({text}) }}").entry.instructions
+    assert found.attributes.literal.reshape(-1).tolist() == [first, *[0] * (found.attributes.literal.size - 1)]
+    assert found.attributes.literal.dtype == found.shape.dtype.dtype
 
 
 @pytest.mark.parametrize("dtype", [t for t in PRIMITIVES.values() if t.is_float and t.bits <= 16], ids=str)

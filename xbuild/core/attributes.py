@@ -14,6 +14,7 @@ from shape_inference import AnyShape, Dims, PrimitiveType, Shape, TokenShape, Tu
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import Window, read_window
 
+from .elided import ElidedArray
 from .graph import Computation
 
 ReplicaGroups: TypeAlias = tuple[tuple[int, ...], ...]
@@ -177,6 +178,8 @@ def _array_shape(value: Any) -> Shape:
 
 
 def _literal(value: Any) -> Array:
+    if isinstance(value, ElidedArray):
+        return value  # type: ignore[return-value]
     array = np.array(value)
     array = array.view(primitive_type(array.dtype).dtype)  # one that was unpickled has a dtype that is only equal
     array.flags.writeable = False

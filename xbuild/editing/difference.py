@@ -12,6 +12,7 @@ from attrs import frozen
 from shape_inference import compatible
 
 from ..core.diagnostics import describe, operand_labels
+from ..core.elided import ElidedArray
 from ..core.graph import Computation, Instruction, Module
 from ..core.op import OPS
 from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure
@@ -226,6 +227,8 @@ class _Comparison:
         if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
             alike = (first.dtype, first.shape) == (second.dtype, second.shape)
             return alike and first.tobytes() == second.tobytes()
+        if isinstance(first, ElidedArray) and isinstance(second, ElidedArray):
+            return (first.element_type, first.shape) == (second.element_type, second.shape)
         if isinstance(first, tuple) and isinstance(second, tuple):
             return len(first) == len(second) and all(map(self._equal, first, second))
         return type(first) is type(second) and bool(first == second)

@@ -11,7 +11,7 @@ from ..core.source_lines import line_of
 from ..pictures.model.drawing import short_shape
 from ..pictures.model.kinds import kind_of
 from ..text.codecs.table import spellings
-from ..text.spelling.literals import literal_text
+from ..text.spelling.literals import excerpt_text
 from ..text.spelling.writer import Writer
 from ..traces import Spot
 
@@ -58,7 +58,7 @@ def rules(opcode: str) -> list[list[str]]:
 def _attributes(instruction: Instruction) -> list[list[str]]:
     """Names and texts, as HLO spells them."""
     if instruction.opcode == "constant":
-        return [["literal", _cut(literal_text(instruction.attributes.literal.reshape(-1)[:64]))]]
+        return [["literal", _cut(excerpt_text(instruction.attributes.literal, 64))]]
     if instruction.attributes is None:
         return []
     texts = (spelling.text(Writer(), instruction).removeprefix(", ") for spelling in spellings(instruction.opcode))

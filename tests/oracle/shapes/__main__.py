@@ -93,7 +93,11 @@ def printable(slip: Program, before: Program) -> Program:
 
 def asked(programs: Sequence[Program], *, is_read_only: bool = False) -> list[Answer]:
     """What real XLA says of each."""
-    rows = [(each.text(), each.num_replicas, each.num_partitions, is_read_only) for each in programs]
+    return answered([(each.text(), each.num_replicas, each.num_partitions, is_read_only) for each in programs])
+
+
+def answered(rows: Sequence[tuple[str, int, int, bool]]) -> list[Answer]:
+    """What real XLA says of each text with its counts of replicas and partitions; the last: whether it is only read."""
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     command = [sys.executable, "-m", "tests.oracle.shapes.xla"]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from shape_inference import Shape
 
+from ...core.elided import ElidedArray
 from ...core.graph import Instruction
 from ...properties.effects import Step, collective_in
 from ...properties.sites import Site
@@ -80,7 +81,8 @@ def expression_text(instruction: Instruction, depth: int = 0) -> str:
     if opcode in _BY_DEVICE:
         return _BY_DEVICE[opcode]
     if opcode == "constant" and isinstance(instruction.shape, Shape) and not instruction.shape.dims:
-        return str(instruction.attributes.literal[()])
+        literal = instruction.attributes.literal
+        return instruction.name if isinstance(literal, ElidedArray) else str(literal[()])
     if depth == DEEPEST:
         return instruction.name
     if opcode in _THROUGH:

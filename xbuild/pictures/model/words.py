@@ -13,7 +13,7 @@ from ...core.graph import Instruction
 from ...core.op import OPS
 from ...text.codecs.sugar import spelled_opcode, sugared
 from ...text.codecs.table import spellings
-from ...text.spelling.literals import literal_text
+from ...text.spelling.literals import excerpt_text
 from ...text.spelling.writer import Writer
 from .folding import Folding, simple_reducer
 from .picture import Words
@@ -53,7 +53,7 @@ def _details(instruction: Instruction, folding: Folding) -> Iterator[str]:
         if instruction.opcode in ("send", "recv") and instruction.attributes.source_target_pairs:
             yield from _cut("pairs " + ", ".join(f"{s}→{t}" for s, t in instruction.attributes.source_target_pairs))
     if instruction.opcode == "constant":
-        yield from _cut(literal_text(instruction.attributes.literal.reshape(-1)[:8]))
+        yield from _cut(excerpt_text(instruction.attributes.literal, 8))
     yield from (f"by {word}" for _, region in shown.regions() if (word := simple_reducer(region)))
     labels = operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)
     for label, operand in zip(labels, instruction.operands, strict=True):

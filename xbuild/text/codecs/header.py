@@ -48,6 +48,7 @@ def read_header(scanner: Scanner) -> Header:
     if not scanner.take_word("HloModule"):
         return header
     header.name = scanner.name("the name of the module")
+    scanner.take(":")  # XLA's own texts have it in one place or another
     seen: set[str] = set()
     while scanner.take(","):
         _attribute(scanner, header, seen)

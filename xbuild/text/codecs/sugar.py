@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 THREAD = "async_execution_thread"
 IN_SUGAR = {THREAD: STRING.read}
+IN_HALVES = {THREAD: STRING.read, "calls": REGION.read}
+HALVES = ("async_update", "async_done")
 ASYNC = ("async_start", "async_update", "async_done")
 _ENDS = {"-start": "async_start", "-update": "async_update", "-done": "async_done"}
 _SPELLED = {schema.spelling: schema for schema in OPS.values() if schema.opcode not in ("constant", "parameter")}
@@ -40,6 +42,8 @@ def sugared(half: Instruction) -> Instruction | None:
     start = half if half.opcode == "async_start" else origin(half)
     wrapped = wrapped_in(start) if start is not None and start.opcode == "async_start" else None
     if wrapped is None or start is None or wrapped.opcode == "constant" or _is_own(wrapped.opcode):
+        return None
+    if "output_to_operand_aliasing" in start.annotations:  # in the form of the op it would be the op's own
         return None
     in_order = wrapped.operands == start.attributes.calls.parameters
     return wrapped if in_order and expansion(wrapped) == (wrapped,) else None
@@ -137,6 +141,20 @@ def settled(body: Body, schema: Schema, wrapped: Schema | None, parsed: ParsedIn
             "done_kind_mismatch", f"{start.name!r} started {name}, and {wrapped.spelling} is named here", place=place
         )
     return schema
+
+
+def check_repeated(body: Body, parsed: ParsedInstruction, place: int) -> None:
+    """What an update or a done says again of its start, as texts of older versions do, is what the start says."""
+    start = parsed.operands[0]
+    while start.opcode == "async_update":
+        start = start.operands[0]
+    for key in IN_HALVES.keys() & parsed.written.keys():
+        first, again = getattr(start.attributes, key), parsed.written.pop(key)
+        if first is not again and first != again:
+            told = [getattr(each, "name", each) for each in (again, first)]
+            body.reader.fail(
+                "invalid_attribute", f"{key}={told[0]} is written, and {start.name!r} has {told[1]}", place=place
+            )
 
 
 def unfolded(

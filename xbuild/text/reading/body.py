@@ -13,7 +13,17 @@ from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
 from ..codecs.attribute_reader import by_operands, read_attributes, record_of
 from ..codecs.counted import check_ids
-from ..codecs.sugar import ASYNC, IN_SUGAR, check_alone, named_op, settled, unfolded
+from ..codecs.sugar import (
+    ASYNC,
+    HALVES,
+    IN_HALVES,
+    IN_SUGAR,
+    check_alone,
+    check_repeated,
+    named_op,
+    settled,
+    unfolded,
+)
 from ..spelling.faults import Fault, Poisoned
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import SpelledLiteral
@@ -96,8 +106,9 @@ class Body:
         """The name before ` = `, which must be new."""
         reader = self.reader
         place = reader.skip()
+        is_marked = reader.sees("%")
         name = reader.name("the name of an instruction")
-        if reader.text.startswith("=", reader.place):
+        if reader.text.startswith("=", reader.place) and not is_marked:
             reader.fail(
                 "syntax",
                 f"a blank is wanted between {name!r} and '='; {name}= is the name of an attribute",
@@ -144,7 +155,10 @@ class Body:
         schema = settled(self, schema, wrapped, parsed, place)
         starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
-            read_attributes(reader, starts or schema, parsed, self.named, IN_SUGAR if starts else NOTHING)
+            also = IN_SUGAR if starts else IN_HALVES if schema.opcode in HALVES else NOTHING
+            read_attributes(reader, starts or schema, parsed, self.named, also)
+        if schema.opcode in HALVES:
+            check_repeated(self, parsed, place)
         if starts is not None:
             parsed = unfolded(self, starts, parsed, shape, place)
         return self._finish(name, schema, parsed, shape, place, literal)
@@ -182,7 +196,7 @@ class Body:
         shape = self._shape()
         place = reader.skip()
         match = NAME.match(reader.text, place)
-        if match and match[0] not in self.names and OPENS.match(reader.text, match.end()):
+        if match and OPENS.match(reader.text, match.end()):
             with reader.deeper():
                 return self._instruction(None, shape)
         found = self.named()

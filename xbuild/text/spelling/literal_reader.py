@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NoReturn
 
@@ -10,6 +11,7 @@ import numpy as np
 from shape_inference import COMPONENT, AnyShape, Dims, PrimitiveType, Shape
 
 from ...core.attributes import Array
+from ...core.elided import ElidedArray
 from .literals import MANTISSA, nan_of
 from .scanner import Scanner
 
@@ -21,6 +23,7 @@ _USUAL = re.compile(r"[^()/]*+(?:\([^()/]*+\)[^()/]*+)*+(?=\))")
 _BRACKET = re.compile(rf"(?>{_COMMENT.pattern})|[()]")
 _SPACE = re.compile(r"[ \t\r\n]++")
 _WORD = re.compile(r"-?nan\(0x[0-9a-fA-F]++\)|[^ \t\r\n{},()]++")
+_ONE_PAIR = re.compile(rf"\([ \t]*+(?:{_WORD.pattern})[ \t]*+,[ \t]*+(?:{_WORD.pattern})[ \t]*+\)")
 _MARK = re.compile(r"[{},()]|" + _WORD.pattern)
 _TRAILING = re.compile(r",(?=\})")
 
@@ -29,10 +32,11 @@ _FLOAT = re.compile(r"(?:-?[0-9]++(?:\.[0-9]*+)?|-\.[0-9]++)(?:[eE][+-]?[0-9]{1,
 _FLOATS = re.compile(rf"(?:(?:{_FLOAT.pattern})(?: |$))*+")
 _INTEGERS = re.compile(rf"(?:{_INTEGER.pattern}(?: |$))*+")
 
+LARGEST_FILLED = 1 << 26
+"""Elements of a constant that is written as one number."""
+
 _LEAST = 2.0**-127
 """Of f8e8m0fnu, which has no 0 to round to."""
-
-_ELISION = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
 
 
 def read_literal(scanner: Scanner, shape: AnyShape | None) -> tuple[Array, str]:
@@ -74,14 +78,19 @@ class _Literal:
 
     def array(self) -> Array:
         if "..." in self.text:
-            self.fail(
-                "elided_constant", f"the elements of {self.shape} are left out", _ELISION, at=self.text.index("...")
-            )
-        words = self._words()
+            return self._elided()
         dtype = self.shape.dtype
+        if self.shape.dims and (_ONE_PAIR if dtype.kind == "complex" else _WORD).fullmatch(self.text.strip()):
+            return self._first_alone()
+        words = self._words()
         if dtype.kind == "complex":
             return self._shaped(self._numbers(words, COMPONENT[dtype]).view(dtype.dtype))
         return self._shaped(self._numbers(words, dtype))
+
+    def _elided(self) -> Array:
+        if self.text.strip() != "{...}":
+            self.fail("syntax", "all elements are left out, as {...}, or none", at=self.text.index("..."))
+        return ElidedArray(self.shape.dtype, self.shape.dims)  # type: ignore[return-value]
 
     def _shaped(self, values: Array) -> Array:
         try:
@@ -95,6 +104,17 @@ class _Literal:
         if not self._fits() or found != _structure(self.shape):
             self._misfit()
         return _WORD.findall(self.text)
+
+    def _first_alone(self) -> Array:
+        """A number without braces is the first element, and the others are 0: so XLA reads it."""
+        size = math.prod(self.shape.dims)
+        if size > LARGEST_FILLED:
+            self.fail("overflow", f"one number is written for the {size:,} elements of {self.shape}")
+        dtype = self.shape.dtype
+        array = np.zeros(size, dtype.dtype)
+        first = self._numbers(_WORD.findall(self.text), COMPONENT.get(dtype, dtype)).view(dtype.dtype)
+        array[:1] = first[: array.size]
+        return array.reshape(self.shape.dims)
 
     def _fits(self) -> bool:
         """Whether so short a text can hold so many elements, which is asked before any are laid out."""

@@ -13,6 +13,7 @@ from attrs import frozen
 from shape_inference import PrimitiveType, primitive_type
 
 from ...core.attributes import Array
+from ...core.elided import ElidedArray
 from ...core.graph import Instruction
 
 # 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
@@ -31,10 +32,17 @@ def literal_text(array: Array) -> str:
     >>> literal_text(np.array([[1, 2], [3, 4]], np.int8)), literal_text(np.array([0.1, -0.0, 1e30], np.float32))
     ('{ { 1, 2 }, { 3, 4 } }', '{0.1, -0.0, 1e+30}')
     """
+    if isinstance(array, ElidedArray):
+        return "{...}"
     dtype = primitive_type(array.dtype)
     if array.ndim == 0 and dtype.kind == "pred":
         return "true" if array else "false"
     return _braced(_listed(array, dtype), array.ndim)
+
+
+def excerpt_text(array: Array, most: int) -> str:
+    """The first elements of an array, in row-major order, as the text of a flat literal."""
+    return literal_text(array if isinstance(array, ElidedArray) else array.reshape(-1)[:most])
 
 
 def spelled_literal(instruction: Instruction) -> str:

@@ -1,0 +1,53 @@
+"""The elements of a constant that HLO text leaves out as `{...}`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+from attrs import frozen
+
+from shape_inference import Dims, PrimitiveType, refuse
+
+HINT = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
+
+
+@frozen(eq=False)
+class ElidedArray:
+    """Element type and extents of an array whose elements a text leaves out; whoever needs the elements is refused.
+
+    Two of them are equal only where they are one object, since their elements are unknown.
+    """
+
+    element_type: PrimitiveType
+    shape: Dims
+
+    @property
+    def dtype(self) -> Any:
+        return self.element_type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return "{...}"
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        refuse_elided(self)
+
+
+def refuse_elided(array: ElidedArray, name: str = "", source: object = None) -> NoReturn:
+    """Refuse to give elements that the text left out, with the constant's name and line where they are known."""
+    of = f" of %{name}" + (f" at {source}" if source else "") if name else ""
+    extents = ",".join(map(str, array.shape))
+    what = f"{array.element_type}[{extents}]"
+    refuse(
+        "elided_constant",
+        f"the elements{of} ({what}) are left out of the text, as {{...}}; {HINT} [elided_constant]",
+        HINT,
+    )
