@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from shape_inference import AnyShape, Shape
-from xbuild.core.elided import ElidedArray
+from shape_inference.elided import ElidedArray
 from xbuild.core.graph import Instruction
 
 from ..kernels.elementwise import BINARY, UNARY

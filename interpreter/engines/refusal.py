@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shape_inference import Shape, TokenShape, XbuildError, leaves
-from xbuild.core.elided import HINT, ElidedArray
+from shape_inference.elided import HINT, ElidedArray
 from xbuild.core.graph import Instruction, Module, ModuleGroup
 
 from .untaken import calls_python, uncertain

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from xbuild.core.elided import ElidedArray
+from shape_inference.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.memos import remembered
 

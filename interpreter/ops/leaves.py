@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_inference import Shape
-from xbuild.core.elided import ElidedArray, refuse_elided
+from shape_inference.elided import ElidedArray, refuse_elided
 from xbuild.core.graph import Instruction
 
 from ..kernels.folds import Array

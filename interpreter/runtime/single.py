@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import Shape
-from xbuild.core.elided import ElidedArray
+from shape_inference.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS, opcodes
 from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE

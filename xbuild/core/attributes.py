@@ -12,9 +12,9 @@ from attrs import frozen
 
 from shape_inference import AnyShape, Dims, PrimitiveType, Shape, TokenShape, TupleShape, primitive_type, refuse
 from shape_inference.convolutions import ConvolutionDimensionNumbers
+from shape_inference.elided import ElidedArray
 from shape_inference.windows import Window, read_window
 
-from .elided import ElidedArray
 from .graph import Computation
 
 ReplicaGroups: TypeAlias = tuple[tuple[int, ...], ...]

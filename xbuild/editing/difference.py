@@ -10,9 +10,9 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import compatible
+from shape_inference.elided import ElidedArray
 
 from ..core.diagnostics import describe, operand_labels
-from ..core.elided import ElidedArray
 from ..core.graph import Computation, Instruction, Module
 from ..core.op import OPS
 from ..properties.structure import UNSEEN, UNSEEN_IN_HEADER, Structure

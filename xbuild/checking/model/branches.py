@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shape_inference import Shape
+from shape_inference.elided import ElidedArray
 
-from ...core.elided import ElidedArray
 from ...core.graph import Instruction
 from ...properties.effects import Step, collective_in
 from ...properties.sites import Site

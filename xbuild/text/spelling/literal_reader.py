@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from shape_inference import COMPONENT, AnyShape, Dims, PrimitiveType, Shape
+from shape_inference.elided import ElidedArray
 
 from ...core.attributes import Array
-from ...core.elided import ElidedArray
 from .literals import MANTISSA, nan_of
 from .scanner import Scanner
 

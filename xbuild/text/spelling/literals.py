@@ -11,9 +11,9 @@ import numpy as np
 from attrs import frozen
 
 from shape_inference import PrimitiveType, primitive_type
+from shape_inference.elided import ElidedArray
 
 from ...core.attributes import Array
-from ...core.elided import ElidedArray
 from ...core.graph import Instruction
 
 # 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.

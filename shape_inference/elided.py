@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 from attrs import frozen
 
-from shape_inference import Dims, PrimitiveType, refuse
+from .rules import refuse
+from .types import Dims, PrimitiveType
 
 HINT = "print in full: --xla_dump_large_constants, or print_large_constants=True of HloPrintOptions"
 
