@@ -22,7 +22,8 @@ from ..model.program import Program
 from ..model.scans import parted, results_of, slices_of, whole
 from ..structure.meetings import Identities, identities
 from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .replication import SHARED, asks, varies
+from .replication import asks, varies
+from .shared_results import SHARED
 from .value_numbering import Carried, Kind, Numbers
 
 MOST_WORK = 40_000  # instructions of all devices together
