@@ -30,9 +30,7 @@ def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
     return frozenset(
         site_of(instruction, [step.instruction for step in path])
         for key, (path, instruction) in walk.ways.items()
-        if instruction.opcode != "parameter"
-        and key in found
-        and all(labels is walk.partitions.everywhere for labels in found[key])
+        if instruction.opcode != "parameter" and key in found and all(each is everywhere for each in found[key])
     )
 
 

@@ -43,6 +43,10 @@ class Ledger:
         index = spotted.index if _is_of_result(stack, spotted.index) else None
         self._keep(device.number, evolve(spotted, index=index), _standing(stack))
 
+    def given(self, device: int, spotted: Spotted, standing: Standing) -> None:
+        """What is wrong with what a device is given."""
+        self._keep(device, spotted, standing)
+
     def meeting(self, request: Request, brought: Mapping[int, Any], results: Mapping[int, Any], device: Device) -> None:
         """Check a collective as a whole; `device` came last and stands for all."""
         collective, standing = request.collective, device.stands()

@@ -89,6 +89,19 @@ class Replication:
                 together.setdefault(key, set()).add(n)
         return all(len(found) == 1 for found in together.values())
 
+    def counts(self) -> dict[Instruction, int]:
+        """Into how many groups of equal values the devices fall, for each value: data to lay over a picture.
+
+        >>> import xbuild as xb
+        >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
+        >>> module = xb.Module("total", total, num_replicas=4)
+        >>> counts = xb.replication(module).counts()
+        >>> print(xb.viz(module, "txt", data=counts, data_name="groups of equal devices"), end="")
+        groups of equal devices: 1 to 4
+        total: 4 replicas, 1 partition
+        """
+        return {each: len(self.groups(each)) for each in self.values()}
+
     def values(self) -> Iterator[Instruction]:
         """The instructions of which something is known, computation by computation."""
         for part in self.parts:

@@ -34,6 +34,7 @@ from .invariants import carried_unchanged, replaced
 from .shared_results import met
 
 varies = RuleTable("varies")
+MOST_BY_VALUE = 20_000  # instructions; what is called later is told apart by who agrees on its arguments alone
 
 
 @define(eq=False)
@@ -84,9 +85,11 @@ class Uniformity(Analysis):
         if not path:
             return self._run(computation, parameters, path)
         given = flat((*parameters,))
-        first: dict[int, int] = {}
-        forms = [(id(g.labels), id(g.formula), first.setdefault(id(g), n)) for n, g in enumerate(given)]
-        form = computation, self.where(computation, path), id(self.context), tuple(forms)
+        if self.work > MOST_BY_VALUE and any(each.formula for each in given):
+            plain = {id(each): Agreement(each.labels) for each in given}
+            result = self.run(computation, [self.mapped(p, lambda leaf: plain[id(leaf)]) for p in parameters], path)
+            return replaced(result, [plain[id(each)] for each in given], given)
+        form = computation, self.where(computation, path), id(self.context), _form(given)
         if form in self._found:
             before, result = self._found[form]
             return replaced(result, before, given)
@@ -195,6 +198,12 @@ class Uniformity(Analysis):
         if all(each is chosen[0] for each in chosen):
             return chosen[0]
         return Agreement(self.partitions.by((id(each), each.labels[n]) for n, each in enumerate(chosen)))
+
+
+def _form(given: Sequence[Agreement]) -> Hashable:
+    """What is known of arguments: who agrees, how they follow from ids, and which of them are one value."""
+    first: dict[int, int] = {}
+    return tuple([(id(g.labels), id(g.formula), first.setdefault(id(g), n)) for n, g in enumerate(given)])
 
 
 def _is_as_much(state: Reading, following: Reading) -> bool:
