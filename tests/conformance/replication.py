@@ -5,11 +5,14 @@ What is proved beyond XLA has to be so in runs on data of which only that is equ
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from attrs import evolve
 
 import xbuild as xb
 from tests.replication.runs import breaches, random_inputs
@@ -27,14 +30,11 @@ def failure(case: Case) -> str | None:
         return f"{type(error).__name__} came: {next(iter(str(error).splitlines()), '')}"
 
 
-def modules(case: Case) -> Iterator[xb.Module]:
+def modules(case: Case) -> list[xb.Module]:
     """The program, on as many replicas and partitions as the case says; on several where it says any."""
-    counts = {key: [case[key]] if case[key] else COUNTS for key in ("replicas", "partitions")}
-    for replicas in counts["replicas"]:
-        for partitions in counts["partitions"]:
-            header, rest = case["text"].lstrip().split("\n", 1)
-            counted = f"{header}, replica_count={replicas}, num_partitions={partitions}"
-            yield xb.parse_hlo(f"{counted}\n{rest}", case["id"])
+    read = xb.parse_hlo(case["text"], case["id"])
+    counts = [[case[key]] if case[key] else COUNTS for key in ("replicas", "partitions")]
+    return [evolve(read, num_replicas=r, num_partitions=p) for r, p in itertools.product(*counts)]
 
 
 def _judged(case: Case, module: xb.Module) -> str | None:
