@@ -81,7 +81,7 @@ def _to_all(drawing: Drawing, pool: Pool) -> None:
     words = _named(drawing, (1, 2, 4), False)
     size = len(words["replica_groups"][0])
     if drawing.rng.random() < 0.5:
-        split = {"split_dimension": 0, "concat_dimension": 0, "split_count": size}
+        split: dict[str, Any] = {"split_dimension": 0, "concat_dimension": 0, "split_count": size}
         pool.add(xb.ops.all_to_all([pool.pick(drawing, "v")], **split, **words))
     else:
         result = xb.ops.all_to_all([pool.pick(drawing, "v") for _ in range(size)], **words)
@@ -96,7 +96,7 @@ def _permute(drawing: Drawing, pool: Pool) -> None:
     drawing.rng.shuffle(targets)
     kept = drawing.rng.randrange(count + 1)
     pairs = [*zip(sources, targets, strict=True)][kept if drawing.rng.random() < 0.4 else 0 :]
-    words = {"channel_id": drawing.channel()} if with_channel else {}
+    words: dict[str, Any] = {"channel_id": drawing.channel()} if with_channel else {}
     v = pool.pick(drawing, "v")
     if drawing.rng.random() < 0.25:
         started = xb.ops.collective_permute_start(v, source_target_pairs=pairs, **words)

@@ -64,7 +64,7 @@ def _total(drawing: Drawing, pool: Pool) -> xb.Value:
 
 @entered
 def _compared(drawing: Drawing, pool: Pool) -> xb.Value:
-    direction = drawing.local.choice(("LT", "EQ", "GE", "NE"))
+    direction: Any = drawing.local.choice(("LT", "EQ", "GE", "NE"))
     return xb.ops.compare(pool.pick(drawing, "i"), pool.pick(drawing, "i"), direction=direction)
 
 

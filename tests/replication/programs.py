@@ -10,12 +10,13 @@ import numpy as np
 from attrs import field, frozen
 
 import xbuild as xb
+from shape_inference import AnyShape
 from tests.replication.collectives import COLLECTIVES
 from tests.replication.drawing import Drawing, Pool, given, packed, unpacked
 from tests.replication.local_ops import LOCAL
 
 GRIDS = ((2, 1), (3, 1), (4, 1), (1, 2), (1, 3), (1, 4), (2, 2), (2, 2), (2, 3), (3, 2), (4, 2), (6, 1))
-PARAMETERS = (xb.s32[()], xb.s32[4], xb.f32[4], xb.TupleShape((xb.s32[()], xb.s32[4])))
+PARAMETERS: tuple[AnyShape, ...] = (xb.s32[()], xb.s32[4], xb.f32[4], xb.TupleShape((xb.s32[()], xb.s32[4])))
 
 
 @frozen
@@ -34,7 +35,7 @@ def random_program(seed: int) -> Program:
     if not is_one:
         replicas, partitions = replicas * partitions, 1
     flags = {0: rng.random() < 0.5, 1: rng.random() < 0.5, 2: rng.random() < 0.5}
-    replicated = {**flags, 3: [rng.random() < 0.5, rng.random() < 0.5]}
+    replicated: dict[int, bool | list[bool]] = {**flags, 3: [rng.random() < 0.5, rng.random() < 0.5]}
     modules = [_module(seed, number, replicas, partitions, is_one) for number in range(1 if is_one else 2)]
     if is_one:
         return Program(modules[0], replicated)

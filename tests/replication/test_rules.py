@@ -38,7 +38,7 @@ class Case:
         return xb.parse_hlo(text)
 
 
-GRID = {"replicas": 2, "partitions": 2}
+GRID: dict[str, Any] = {"replicas": 2, "partitions": 2}
 ID = "r = u32[] replica-id() i = s32[] convert(r)"
 LOOP = """
 under { s = (s32[], s32[], s32[4]) parameter(0) i = s32[] get-tuple-element(s), index=0

@@ -23,7 +23,7 @@ Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tupl
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 
-_SAME = ("copy", "opt_barrier", "add_dependency")
+SAME = ("copy", "opt_barrier", "add_dependency")
 
 
 class TooMuchError(Exception):
@@ -85,7 +85,7 @@ class Analysis(ABC):
             return _FOLLOWED[opcode](self, instruction, operands, path)
         if opcode in self.rules:
             return self.rules[opcode](self, instruction, *operands)
-        if opcode in _SAME:
+        if opcode in SAME:
             return operands[0]
         return self.spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
 

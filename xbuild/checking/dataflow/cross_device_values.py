@@ -21,7 +21,7 @@ from ..model.flattening import UNITS
 from ..model.program import Program
 from ..model.scans import parted, results_of, slices_of, whole
 from ..structure.meetings import Identities, identities
-from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
+from .analysis import SAME, Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
 from .replication import asks, varies
 from .shared_results import SHARED
 from .value_numbering import Carried, Kind, Numbers
@@ -30,7 +30,6 @@ MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
 MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
 FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
-SAME = ("copy", "opt_barrier", "add_dependency")
 OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
 
 

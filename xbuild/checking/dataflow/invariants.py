@@ -7,9 +7,8 @@ from typing import Any
 
 from ...core.graph import Computation, Instruction
 from ...properties.effects import remembered
-from .analysis import Leaf, Reading
+from .analysis import SAME, Leaf, Reading
 
-_SAME = ("copy", "opt_barrier", "add_dependency")
 _MOST_NESTED = 64
 
 Unchanged = bool | tuple[Any, ...]  # of a leaf whether it is handed on; of a tuple that of its elements
@@ -40,7 +39,7 @@ def _kept(value: Instruction, at: tuple[int, ...], depth: int) -> Unchanged:
 
 
 def _behind(value: Instruction) -> Instruction:
-    while value.opcode in _SAME:
+    while value.opcode in SAME:
         value = value.operands[0]
     return value
 

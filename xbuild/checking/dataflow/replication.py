@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
 
@@ -34,6 +34,7 @@ from .invariants import carried_unchanged, replaced
 from .shared_results import met
 
 varies = RuleTable("varies")
+Walk = TypeVar("Walk", bound="Uniformity")
 MOST_BY_VALUE = 20_000  # instructions; what is called later is told apart by who agrees on its arguments alone
 
 
@@ -220,7 +221,7 @@ def uniformity(
     return walked(Uniformity(varies, devices, num_replicas, num_partitions, is_own), computation)
 
 
-def walked(walk: Uniformity, computation: Computation) -> Uniformity:
+def walked(walk: Walk, computation: Computation) -> Walk:
     """Where that is too much, nobody is known to agree on anything."""
     try:
         walk.run(computation, [walk.spread(walk.nowhere, p.shape) for p in computation.parameters])
