@@ -43,7 +43,7 @@ class Ledger:
         index = spotted.index if _is_of_result(stack, spotted.index) else None
         self._keep(device.number, evolve(spotted, index=index), _standing(stack))
 
-    def given(self, device: int, spotted: Spotted, standing: Standing) -> None:
+    def keep(self, device: int, spotted: Spotted, standing: Standing) -> None:
         """What is wrong with what a device is given."""
         self._keep(device, spotted, standing)
 

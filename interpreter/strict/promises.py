@@ -49,7 +49,7 @@ def _compare(
             what = f"{notes}: equal to that of device {devices[other]}, and it is not"
             values = ((f"on device {devices[place]}", column[place]), (f"on device {devices[other]}", column[other]))
             spotted = Spotted("promise_broken", what, values=values, part=leaf)
-            ledger.given(devices[place], spotted, Standing((Place(parameter),), (None,)))
+            ledger.keep(devices[place], spotted, Standing((Place(parameter),), (None,)))
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -161,3 +161,62 @@ def test_the_runner_counts(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "1 passed, 1 failed")
     assert run_cases([str(file)]) == 1
+
+
+LOOP = """HloModule l, replica_count=4
+add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT s = s32[] add(a, b) }
+under { s = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] get-tuple-element(s), index=1
+        ROOT l = pred[] compare(i, n), direction=LT }
+body { s = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] get-tuple-element(s), index=1
+       one = s32[] constant(1) j = s32[] add(i, one) ROOT t = (s32[], s32[]) tuple(j, n) }
+pass { ROOT p = s32[] parameter(0) }
+twice { p = s32[] parameter(0) ROOT d = s32[] add(p, p) }
+ENTRY main {
+  x = s32[] parameter(0)  zero = s32[] constant(0)
+  t = s32[] all-reduce(x), to_apply=add, replica_groups={{0,1},{2,3}}
+  s = (s32[], s32[]) tuple(zero, t)
+  w = (s32[], s32[]) while(s), condition=under, body=body
+  c = s32[] conditional(t, zero, zero), branch_computations={pass, twice}
+  k = s32[] call(t), to_apply=twice
+  q = s32[] collective-permute(x), source_target_pairs={{0,1},{1,0}}
+  r = u64[2] rng-get-and-update-state(), delta=1
+  ROOT z = (s32[], s32[], s32[], s32[], s32[], u64[2]) tuple(zero, t, c, k, q, r)
+}
+"""
+
+WAYS = [
+    ("zero", (), ["zero is equal on all devices, in every run"]),
+    ("x", (), ["x may differ between devices 0 and 1", "x", "each device is given its own"]),
+    ("main/t", (), ["t may differ between devices 0 and 2", "t", "x", "each device is given its own"]),
+    ("w", (0,), ["w{0} may differ between devices 0 and 2", "w{0}", "l", "n", "s{1}", "t", "x"]),
+    ("c", (), ["c may differ", "c", "t", "x"]),
+    ("twice/d", (), ["d may differ", "d", "p", "t", "x"]),
+    ("k", (), ["k may differ", "k", "d", "p", "t", "x"]),
+    ("q", (), ["q may differ between devices 0 and 1", "q", "x", "each device is given its own"]),
+    ("r", (), ["r may differ", "r", "each device has its own state"]),
+    ("z", (), ["z may differ between devices 0 and 1", "z{4}", "q", "x"]),
+]
+
+
+@pytest.mark.parametrize(("name", "leaf", "words"), WAYS, ids=lambda given: given if isinstance(given, str) else "")
+def test_the_way_back_to_what_differs(name: str, leaf: tuple[int, ...], words: list[str]) -> None:
+    text = xb.replication(xb.parse_hlo(LOOP)).why(name, leaf)
+    place = 0
+    for word in words:
+        assert word in text[place:]
+        place = text.index(word, place) + len(word)
+
+
+def test_a_name_of_several_is_told_apart() -> None:
+    values = xb.replication(xb.parse_hlo(LOOP))
+    with pytest.raises(KeyError, match="several have this name: main/s, body/s, under/s"):
+        values.groups("s")
+    assert values.groups("body/s", (0,)) == ((0, 1), (2, 3))
+
+
+def test_the_way_back_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "l.hlo"
+    file.write_text(LOOP)
+    result = CliRunner().invoke(main, ["show", str(file), "--replication", "--why", "k"])
+    assert result.output.splitlines()[0] == "k may differ between devices 0 and 2"
+    assert CliRunner().invoke(main, ["show", str(file), "--replication", "--why", "s"]).exit_code == 2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference import AnyShape, TupleShape, refuse
 
@@ -13,7 +13,7 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..process.recursion_limit import room
 from ..properties.sites import reached
-from .dataflow.agreement import Agreement, Labels, grouped
+from .dataflow.agreement import Agreement, Labels, Partitions, grouped
 from .dataflow.analysis import Reading
 from .dataflow.promises import has_known_trips, promised
 from .dataflow.recording import Labelled, Recording, recorded, recording
@@ -32,6 +32,20 @@ class _Part:
     devices: tuple[int, ...]
     grid: Extent
     found: Labelled
+    _known: dict[tuple[int, ...], Groups] = field(factory=dict, init=False)
+
+    def values(self) -> Iterator[tuple[Computation, Instruction]]:
+        """The instructions of which something is known, with their computations, the entry first."""
+        for computation in reversed(reached(self.module.entry)):
+            yield from ((computation, each) for each in computation.instructions if each in self.found)
+
+    def groups(self, rows: Sequence[Labels]) -> Groups:
+        """The devices that agree on all of some leaves; found once for leaves that are alike."""
+        key = tuple(map(id, rows))
+        if key not in self._known:
+            marks = [*zip(*rows, strict=True)] or [()] * len(self.devices)
+            self._known[key] = grouped(Partitions(len(self.devices)).by(marks), self.devices)
+        return self._known[key]
 
 
 @frozen(eq=False, repr=False)
@@ -49,6 +63,7 @@ class Replication:
 
         `leaf` is the way into the tuple, as XLA's ShapeIndex; of all that is below it where that is a tuple. Each
         device that runs the program stands in one group.
+        A value may be named (`body/add.3` where several have the name).
         Raises KeyError for an instruction that is none of the program, or whose value no device has by itself (one
         that a reduction applies), IndexError for a leaf that is not there.
 
@@ -61,11 +76,9 @@ class Replication:
         begin, shape = 0, instruction.shape
         for number in leaf:
             begin, shape = _below(instruction, shape, leaf, number, begin)
-        found: list[tuple[int, ...]] = []
-        for part in self._parts(instruction):
-            marks = [*zip(*part.found[instruction][begin : begin + leaves_of(shape)], strict=True)]
-            found += _grouped(marks or [()] * len(part.devices), part.devices)
-        return tuple(found)
+        parts = self._parts(instruction)
+        found = [part.groups(part.found[instruction][begin : begin + leaves_of(shape)]) for part in parts]
+        return found[0] if len(found) == 1 else tuple(group for groups in found for group in groups)
 
     def is_replicated(
         self, value: Instruction | Value | str, leaf: Sequence[int] = (), *, across: str = "devices"
@@ -89,6 +102,22 @@ class Replication:
                 together.setdefault(key, set()).add(n)
         return all(len(found) == 1 for found in together.values())
 
+    def why(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> str:
+        """Whether a value is equal on all devices; where it may differ, the way back to what each has of its own.
+
+        Raises as `groups` does.
+
+        >>> import xbuild as xb
+        >>> scaled = xb.computation(xb.f32[2])(lambda x: xb.cross_replica_sum(x) * x)
+        >>> print(xb.replication(xb.Module("scaled", scaled, num_replicas=2)).why(scaled.root))
+        multiply.6 may differ between devices 0 and 1
+          multiply.6   multiply(all-reduce.5, parameter.1)
+          parameter.1  parameter(0): each device is given its own
+        """
+        from .replication_reasons import reason_text
+
+        return reason_text(self, self._instruction(value), tuple(leaf))
+
     def counts(self) -> dict[Instruction, int]:
         """Into how many groups of equal values the devices fall, for each value: data to lay over a picture.
 
@@ -98,25 +127,29 @@ class Replication:
         >>> counts = xb.replication(module).counts()
         >>> print(xb.viz(module, "txt", data=counts, data_name="groups of equal devices"), end="")
         groups of equal devices: 1 to 4
-        total: 4 replicas, 1 partition
+        total
+        ├─ P parameter.1   parameter 0  f32[2]  [4]
+        └─ C all-reduce.5  all-reduce(parameter.1)  by add  f32[2]  [1]  ◂ ROOT
         """
         return {each: len(self.groups(each)) for each in self.values()}
 
     def values(self) -> Iterator[Instruction]:
         """The instructions of which something is known, computation by computation."""
         for part in self.parts:
-            for computation in reversed(reached(part.module.entry)):
-                yield from (each for each in computation.instructions if each in part.found)
+            for _, each in part.values():
+                yield each
 
     def _instruction(self, value: Instruction | Value | str) -> Instruction:
         if isinstance(value, Value):
             return value.instruction
         if isinstance(value, Instruction):
             return value
-        found = [each for each in self.values() if each.name == value]
+        places = [pair for part in self.parts for pair in part.values()]
+        found = {each for home, each in places if value in (each.name, f"{home.name}/{each.name}")}
         if len(found) == 1:
-            return found[0]
-        what = f"{len(found)} instructions have this name; give the instruction itself" if found else _ABSENT
+            return found.pop()
+        several = [f"{home.name}/{each.name}" for home, each in places if each in found]
+        what = f"several have this name: {', '.join(several[:8])}" if found else _ABSENT
         raise KeyError(f"replication: {value!r}: {what}")
 
     def _parts(self, instruction: Instruction) -> list[_Part]:
@@ -147,11 +180,6 @@ def _below(
         place = f"{{{','.join(map(str, leaf))}}}"
         raise IndexError(f"replication: {instruction.name} is {instruction.shape}, which has no leaf {place}")
     return begin + sum(map(leaves_of, shape.elements[:number])), shape.elements[number]
-
-
-def _grouped(marks: Sequence[Any], devices: Sequence[int]) -> Groups:
-    numbers: dict[Any, int] = {}
-    return grouped(tuple(numbers.setdefault(mark, len(numbers)) for mark in marks), devices)
 
 
 def replication(

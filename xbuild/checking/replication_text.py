@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,8 @@ from .model.program import devices_text
 if TYPE_CHECKING:
     from .replicated_values import Replication
 
-MOST_GROUPS = 8
-Groups = Sequence[tuple[int, ...]]
+MOST_GROUPS = 8  # that are written out
+Groups = tuple[tuple[int, ...], ...]
 
 
 def replication_text(values: Replication) -> str:
@@ -58,6 +59,7 @@ def _leaves(shape: object, at: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]
             yield from _leaves(each, (*at, n))
 
 
+@functools.lru_cache(maxsize=256)
 def groups_text(groups: Groups) -> str:
     """`equal on all`, `equal within {0,1} {2,3}`, `may differ`."""
     if len(groups) == 1:
