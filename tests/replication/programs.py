@@ -49,7 +49,7 @@ def _module(seed: int, number: int, replicas: int, partitions: int, is_one: bool
     parameters = [xb.parameter(builder, number=n, shape=shape) for n, shape in enumerate(PARAMETERS)]
     pool = given(builder, [*parameters[:3], xb.ops.get_tuple_element(parameters[3], index=0)])
     pool.add(xb.ops.get_tuple_element(parameters[3], index=1))
-    fill(drawing, pool, drawing.rng.randrange(3, 15))
+    fill(drawing, pool, drawing.rng.choice((2, 3, 4, 5, 6, 8, 11)))
     root = packed(pool)
     return xb.Module(f"m{number}", builder.build(root), num_replicas=replicas, num_partitions=partitions)
 

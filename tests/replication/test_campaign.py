@@ -40,19 +40,19 @@ def _after(walk: Uniformity, before: Any, state: Any, after: Any, decides: Any) 
     return before if state is after else Agreement(state.labels)
 
 
-FAULTS: dict[str, tuple[Any, str, Any, tuple[int, ...]]] = {
-    "all devices come to a branch": (Uniformity, "inside", _everywhere, (11,)),
-    "a loop leaves what its trips agree on": (Uniformity, "_left", _after, (11, 12, 18)),
-    "a loop is read once": (rules, "_is_as_much", lambda state, following: True, (8,)),
-    "a permutation gives all the same": (_MARKS, "collective_permute", _MARKS["all_gather"], (23,)),
-    "an exchange gives all the same": (_MARKS, "all_to_all", _MARKS["all_gather"], (18,)),
-    "random numbers are equal": (varies, "rng", rules._of_operands, (7,)),
+FAULTS: dict[str, tuple[Any, str, Any, int]] = {
+    "all devices come to a branch": (Uniformity, "inside", _everywhere, 13),
+    "a loop leaves what its trips agree on": (Uniformity, "_left", _after, 13),
+    "a loop is read once": (rules, "_is_as_much", lambda state, following: True, 8),
+    "a permutation gives all the same": (_MARKS, "collective_permute", _MARKS["all_gather"], 23),
+    "an exchange gives all the same": (_MARKS, "all_to_all", _MARKS["all_gather"], 18),
+    "random numbers are equal": (varies, "rng", rules._of_operands, 24),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_of_the_analysis_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    where, what, wrong, seeds = FAULTS[name]
+    where, what, wrong, seed = FAULTS[name]
     change: Callable[..., None] = monkeypatch.setitem if isinstance(where, dict) else monkeypatch.setattr
     change(where, what, wrong)
-    assert any(judge(range(seed, seed + 12))[1] for seed in seeds)
+    assert judge([seed])[1]
