@@ -45,6 +45,12 @@ STRICT_KINDS = frozenset({
 
 SIZE_KINDS = frozenset({"tuple_too_large"})
 
+VARIANCE_KINDS = frozenset({
+    "already_varying", "bilinear_on_unreduced", "branch_type_mismatch", "carry_type_mismatch", "divergent_collective",
+    "mixed_axis_state", "nonlinear_on_unreduced", "nonzero_pad_on_unreduced", "out_spec_not_replicated",
+    "state_mismatch", "unbound_axis", "unsupported_cast", "variance_broken",
+})  # fmt: skip
+
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 
 KINDS = (
@@ -52,6 +58,7 @@ KINDS = (
     | SIZE_KINDS
     | BUILD_KINDS
     | EDIT_KINDS
+    | VARIANCE_KINDS
     | SCHEDULE_KINDS
     | RUN_KINDS
     | ENGINE_KINDS

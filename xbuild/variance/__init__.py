@@ -1,0 +1,5 @@
+"""Types on a mesh: along which axes a value may differ between devices, collectives by axis name, regions of a mesh."""
+
+from .sharded import Program as Program
+from .sharded import shard_map as shard_map
+from .specs import P as P

@@ -1,0 +1,47 @@
+"""Which collective by axis name an instruction stands for, as a note on the instruction."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from shape_inference import refuse
+
+from ..core.graph import Instruction
+
+COLLECTIVE = "xbuild.collective"
+CAST = "xbuild.cast"
+
+_MARK = re.compile(r"(\w+)\(([\w,]*)\)(?:: (.*))?", re.DOTALL)
+
+
+@frozen
+class Mark:
+    """A collective by axis name: its name and its axes, in the order in which they were given.
+
+    `reason` tells why a cast was inserted; a cast of the program itself has none.
+    """
+
+    op: str
+    axes: tuple[str, ...]
+    reason: str = ""
+
+    def text(self) -> str:
+        return f"{self.op}({','.join(self.axes)})" + (f": {self.reason}" if self.reason else "")
+
+
+def mark_of(instruction: Instruction, key: str = COLLECTIVE) -> Mark | None:
+    """What an instruction is marked as; invalid_attribute for a mark that reads as none."""
+    notes = instruction.annotations.get("frontend_attributes")
+    if not notes or key not in notes:
+        return None
+    found = _MARK.fullmatch(str(notes[key]))
+    if found is None:
+        refuse("invalid_attribute", f"{key}={notes[key]!r} on %{instruction.name} does not read as psum(i,j)")
+    return Mark(found[1], tuple(filter(None, found[2].split(","))), found[3] or "")
+
+
+def cast_of(instruction: Instruction) -> Mark | None:
+    """The cast that an instruction stands for, or None."""
+    return mark_of(instruction, CAST)
