@@ -51,11 +51,14 @@ VARIANCE_KINDS = frozenset({
     "state_mismatch", "unbound_axis", "unsupported_cast", "variance_broken",
 })  # fmt: skip
 
+DERIVATIVE_KINDS = frozenset({"not_differentiable"})
+
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 
 KINDS = (
     SHAPE_KINDS
     | SIZE_KINDS
+    | DERIVATIVE_KINDS
     | BUILD_KINDS
     | EDIT_KINDS
     | VARIANCE_KINDS

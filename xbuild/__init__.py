@@ -51,4 +51,7 @@ from .pictures import viz as viz
 from . import mesh as mesh
 from .variance import P as P
 from .variance import shard_map as shard_map
+from .vjp.programs import grad as grad
+from .vjp.programs import value_and_grad as value_and_grad
+from .vjp.programs import vjp as vjp
 from . import late_binding as late_binding

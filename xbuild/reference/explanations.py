@@ -37,12 +37,14 @@ EXPLANATIONS = {
     "divergent_collective": "A collective along an axis stands under a decision that varies along that axis.",
     "mixed_axis_state": "A collective along several axes takes a value that is in several states along them.",
     "nonlinear_on_unreduced": "An op that is not linear takes a value that waits for its sum; `xb.mesh.psum` sums it.",
-    "nonzero_pad_on_unreduced": "What pads a value that waits for its sum is not zero, so that every device adds it.",
+    "nonzero_pad_on_unreduced": "What pads a value that waits for its sum is not zero, and each device adds it.",
     "out_spec_not_replicated": "A result may differ along an axis of the mesh that its out_spec does not mention.",
-    "state_mismatch": "A value is not in the state along an axis of the mesh (varying, unreduced, reduced) that is wanted.",
+    "state_mismatch": "Along an axis of the mesh a value is in another state (varying, unreduced, …) than wanted.",
     "unbound_axis": "An axis is named that the mesh does not have, or there is no mesh.",
     "unsupported_cast": "There is no cast between these two states of an axis of the mesh.",
     "variance_broken": "Devices hold different values of what is declared to be one value along an axis of the mesh.",
+    # derivatives
+    "not_differentiable": "A derivative is asked for that an op does not have, or of or by something that has none.",
     # building
     "builder_finished": "A builder that was built records no more ops, and is not built again.",
     "duplicate_parameter": "Two parameters of one computation have the same number.",

@@ -24,8 +24,8 @@ class Style:
 STYLES = {
     "short": Style(),
     "percent": Style(percent=True),
-    "typed": Style(types=True),
     "full": Style(percent=True, layouts=True, metadata=True, entry_layout=True),
+    "typed": Style(types=True),
 }
 
 
