@@ -111,7 +111,8 @@ def _cast_from(site: Site, number: int, state: str, mark: Mark) -> str:
     rule = COLLECTIVES[mark.op]
     if mark.op == UNKNOWN and state in ("invarying", "mixed"):
         return "varying"
-    if state == "invarying" and not rule.is_strict and site.walk.casts != "none":
+    is_free = not rule.is_strict or (site.walk.frees_constants and "varying" in rule.takes)
+    if state == "invarying" and is_free and site.walk.casts != "none":
         return "varying"
     return _refuse_state(site, number, state, mark)
 
@@ -186,6 +187,9 @@ def cast(site: Site) -> Judgement:
     assert mark is not None
     (leaf,) = leaves_of(site.operands)
     state = state_of(site, 0, leaf, mark)
+    if mark.op == "to_unreduced" and state == "invarying" and site.walk.frees_constants:
+        varying = leaf.moved(mark.axes, "varying")
+        return Judgement((varying,), leaf.moved(mark.axes, "unreduced"), reasons={0: "a cotangent that is one value"})
     if state not in CASTS[mark.op]:
         to = mark.op.removeprefix("to_") if mark.op != "pvary" else "varying"
         kind = "already_varying" if state == to == "varying" else "unsupported_cast"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import NoReturn
 
 from shape_inference import AnyShape, Shape, refuse
@@ -12,14 +14,18 @@ from .site import told
 from .specs import P, Specs, mapped
 
 
-def checked(mesh: Mesh, specs: Specs, shape: AnyShape, given: Type) -> Type:
-    """The types that results are cast to; refuses a result that is not what its spec promises."""
-    types = iter(_leaves(given))
+def checked(mesh: Mesh, specs: Specs, shape: AnyShape, given: Type, free: Sequence[bool] = ()) -> Type:
+    """The types that results are cast to; refuses a result that is not what its spec promises.
+
+    `free` tells of each leaf whether it is a cotangent that is zero, which is of any type.
+    """
+    types = itertools.zip_longest(_leaves(given), free)
 
     def leaf(spec: P, part: Shape, path: str) -> Variance:
         spec.check(mesh, path)
         spec.whole(mesh, part, path)
-        return _checked(mesh, spec, path, next(types))
+        found, is_free = next(types)
+        return spec.variance if is_free else _checked(mesh, spec, path, found)
 
     return mapped(leaf, specs, shape, "out_specs")
 

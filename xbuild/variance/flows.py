@@ -33,7 +33,7 @@ def while_(site: Site) -> Judgement:
     Source: XLA, HloReplicationAnalysis (while); JAX's loops want equal types and leave the condition out.
     """
     regions = dict(site.instruction.regions())
-    carry, zeros = site.operands[0], _zeros(site.instruction.operands[0])
+    carry, zeros = site.operands[0], zeros_in(site.instruction.operands[0])
     while True:
         condition = site.walk.computation(regions["condition"], (carry,))
         decision = _decision(site, condition.root, regions.values())
@@ -123,10 +123,10 @@ def meetings(computation: Computation, mesh: Mesh) -> Iterable[tuple[Instruction
                 yield instruction, mark.axes if mark else mesh.axes
 
 
-def _zeros(instruction: Instruction) -> list[bool]:
+def zeros_in(instruction: Instruction) -> list[bool]:
     """For each leaf of a value, whether it is known to be zero."""
     if instruction.opcode == "tuple":
-        return [found for operand in instruction.operands for found in _zeros(operand)]
+        return [found for operand in instruction.operands for found in zeros_in(operand)]
     if isinstance(spread(Variance(), instruction.shape), tuple):
         return [False] * len(flat(spread(Variance(), instruction.shape)))
     return [is_zero(instruction)]

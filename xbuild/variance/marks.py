@@ -45,3 +45,9 @@ def mark_of(instruction: Instruction, key: str = COLLECTIVE) -> Mark | None:
 def cast_of(instruction: Instruction) -> Mark | None:
     """The cast that an instruction stands for, or None."""
     return mark_of(instruction, CAST)
+
+
+def marks_of(instruction: Instruction) -> tuple[str, ...]:
+    """What tells two instructions apart that compute the same: the collective or the cast that each stands for."""
+    notes = instruction.annotations.get("frontend_attributes")
+    return tuple(str(notes[key]).partition(":")[0] for key in (COLLECTIVE, CAST) if key in notes) if notes else ()

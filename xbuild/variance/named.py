@@ -11,7 +11,7 @@ from shape_inference import Shape, pred, refuse, s32
 from shape_inference.dims import array
 
 from .. import derived, ops
-from ..core.builder import Value
+from ..core.builder import Builder, Value
 from ..core.context import marked
 from .marks import CAST, COLLECTIVE, Mark
 from .region import Region, current
@@ -96,7 +96,7 @@ def own_slice(operand: Value, region: Region, axes: tuple[str, ...], scatter: in
     scatter = cut_dimension("scatter_dimension", operand, region, axes, scatter, tiled)
     dims = list(shape_of(operand).dims)
     dims[scatter] //= region.mesh.size(axes)
-    place = coordinate(region, axes)
+    place = coordinate(region, axes, operand.builder)
     start = place if dims[scatter] == 1 else place * dims[scatter]
     zero = derived.constant(operand.builder, np.int32(0))
     starts = [start if number == scatter else zero for number in range(len(dims))]
@@ -143,9 +143,9 @@ def exchanged(operand: Value, region: Region, axes: tuple[str, ...], split: int,
     return found if others == sorted(others) else derived.transpose(found, others)
 
 
-def coordinate(region: Region, axes: tuple[str, ...]) -> Value:
+def coordinate(region: Region, axes: tuple[str, ...], builder: Builder | None = None) -> Value:
     """The place of this device along the axes, row by row in their order, as s32[]."""
-    builder, mesh = region.builder, region.mesh
+    builder, mesh = builder or region.builder, region.mesh
     own = ops.partition_id(builder) if region.uses_partitions else ops.replica_id(builder)
     if axes == mesh.axes:
         found = own

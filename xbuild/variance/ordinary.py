@@ -24,8 +24,13 @@ class _Leaf:
 
     @property
     def is_aside(self) -> bool:
-        """Whether it is a constant that the op begins or fills with, which needs no cast to stand beside any data."""
-        return self.role in ("init_values", "padding_value") and constant_of(self.instruction) is not None
+        """Whether it is a constant that the op begins or fills with."""
+        return self.role in ("init_values", "padding_value") and self.is_constant
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is known when the program is built: it has no cotangent, and needs no cast beside what varies."""
+        return constant_of(self.instruction) is not None
 
     def needs(self, axis: str, state: str) -> None:
         self.wanted = self.wanted.moved((axis,), state)
@@ -34,7 +39,7 @@ class _Leaf:
 def ordinary(site: Site) -> Judgement:
     """Operands are cast until they agree, and the result is as they are.
 
-    Along an axis: varying beside varying, invarying or reduced gives varying; invarying alone gives invarying; reduced
+    A constant stands beside what varies as it is. Along an axis: varying beside varying, invarying or reduced gives varying; invarying alone gives invarying; reduced
     alone gives reduced; unreduced goes through what is linear in it.
     Source: JAX, jax._src.core.standard_vma_rule; the rules of unreduced are stricter there and laxer here where sound.
     """
@@ -71,7 +76,7 @@ def _agreed(site: Site, leaves: list[_Leaf], axis: str, states: set[str]) -> str
 
 def _varying(site: Site, leaves: list[_Leaf], axis: str) -> str:
     for leaf in leaves:
-        if leaf.given.state(axis) != "varying" and not leaf.is_aside:
+        if leaf.given.state(axis) != "varying" and not leaf.is_constant:
             if site.walk.casts == "none":
                 _refuse_pair(site, leaf, next(each for each in leaves if each.given.state(axis) == "varying"), axis)
             leaf.needs(axis, "varying")
@@ -79,10 +84,8 @@ def _varying(site: Site, leaves: list[_Leaf], axis: str) -> str:
 
 
 def _freed(site: Site, leaves: list[_Leaf], leaf: _Leaf, axis: str) -> None:
-    """An invarying value beside a reduced one: a constant may be cast where the program is a derivative."""
-    if site.walk.frees_constants and constant_of(leaf.instruction) is not None:
-        leaf.needs(axis, "reduced")
-    else:
+    """An invarying value beside a reduced one: a constant may stand there where the program is a derivative."""
+    if not (site.walk.frees_constants and leaf.is_constant):
         _refuse_pair(site, leaf, next(each for each in leaves if each.given.state(axis) == "reduced"), axis)
 
 
@@ -156,8 +159,6 @@ def _check_data(site: Site, leaf: _Leaf, first: _Leaf, axis: str) -> None:
     if state == "unreduced":
         return
     if state == "invarying" and is_zero(leaf.instruction):
-        if not leaf.is_aside:
-            leaf.needs(axis, "unreduced")
         return
     if leaf.role == "padding_value":
         site.refuse(
@@ -172,9 +173,8 @@ def _check_data(site: Site, leaf: _Leaf, first: _Leaf, axis: str) -> None:
 def _check_factor(site: Site, leaf: _Leaf, first: _Leaf, axis: str) -> None:
     """One value on all devices whose cotangent is unreduced, too."""
     state = leaf.given.state(axis)
-    if state == "invarying" and site.walk.frees_constants and constant_of(leaf.instruction) is not None:
-        leaf.needs(axis, "reduced")
-    elif state != "reduced":
+    is_free = state == "invarying" and site.walk.frees_constants and leaf.is_constant
+    if state != "reduced" and not is_free:
         _refuse_pair(site, leaf, first, axis)
 
 

@@ -15,10 +15,11 @@ from ..core.graph import Computation, Module
 from ..properties.mesh import Mesh
 from ..properties.variances import MESH
 from .exits import checked
+from .flows import zeros_in
 from .region import Region
 from .site import shown
-from .specs import P, Specs, per_leaf
-from .walk import Typed
+from .specs import P, Specs, per_leaf, types_of
+from .walk import Typed, Walk
 from .writing import Cast, Writer, casts_in, lowered, names_in
 
 
@@ -49,6 +50,14 @@ class Program:
     def result(self) -> str:
         """The shape of the result on a device, with its type."""
         return shown(self.typed.entry.root.shape, self.types.root, self.mesh)
+
+    def region(self) -> Region:
+        """A region for programs that are made of this one: its channels come after those of this one."""
+        walk = Walk(self.mesh, self.typed.num_replicas, self.typed.num_partitions, frees_constants=True)
+        computations = self.typed.entry.reachable()
+        used = [getattr(i.attributes, "channel_id", None) or 0 for c in computations for i in c.instructions]
+        is_partitioned = self.typed.num_partitions == self.mesh.num_devices
+        return Region(self.mesh, walk, uses_partitions=is_partitioned, channels=max(used, default=0))
 
     def arguments(self, *arrays: Any) -> list[list[Any]]:
         """The parts of global arrays for each device; along an unreduced axis the first has all, the others zeros.
@@ -137,6 +146,20 @@ def made(region: Region, computation: Computation, in_specs: tuple[Specs, ...], 
     typed = region.walk.computation(computation, region.parameters)
     specs = per_leaf(out_specs, computation.root.shape, "out_specs")
     types = evolve(typed, root=checked(region.mesh, specs, computation.root.shape, typed.root))
+    return Program(computation.name, region.mesh, in_specs, specs, module_of(region, types), types)
+
+
+def retyped(program: Program, computation: Computation, in_specs: tuple[Specs, ...], out_specs: Specs) -> Program:
+    """A computation that was made of a program, a derivative of it say, as a program on the same mesh.
+
+    Constants and zeros in it are of whatever type is wanted of them.
+    """
+    region = program.region()
+    region.parameters = tuple(map(types_of, in_specs))
+    typed = region.walk.computation(computation, region.parameters)
+    specs = per_leaf(out_specs, computation.root.shape, "out_specs")
+    root = checked(region.mesh, specs, computation.root.shape, typed.root, zeros_in(computation.root))
+    types = evolve(typed, root=root)
     return Program(computation.name, region.mesh, in_specs, specs, module_of(region, types), types)
 
 

@@ -36,7 +36,8 @@ class Walk:
     """Types by the rules of every op, on one mesh; a called computation is typed once for each types of its arguments.
 
     `casts` says what may be cast unasked: operands of ops ("operands"), also what enters loops and branches ("all"),
-    or nothing ("none"). `frees_constants`: a constant beside a reduced value is cast to reduced.
+    or nothing ("none"). `frees_constants`, for derivatives: a constant beside a reduced value is cast to reduced, and a
+    cotangent that is one value on all devices is cast where one that varies is taken.
     """
 
     mesh: Mesh

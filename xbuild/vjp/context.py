@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from ..core.graph import Computation, Instruction
+from ..variance.region import Region
 from .activity import Activity
 
 
@@ -19,6 +20,7 @@ class Context:
     `checkpoint` is True, or holds the names of the loops and calls, whose values are computed again on the way back.
     `max_trips` bounds the trips of loops whose number of trips is not known. `channels` gives each channel of the
     program the one on which cotangents go back, `calls` tells at how many places each computation is called.
+    With a `region` collectives are transposed by the types that values have on its mesh, else replica by replica.
     """
 
     activity: Activity = field(factory=Activity)
@@ -26,6 +28,7 @@ class Context:
     max_trips: int | None = None
     channels: dict[int, int] = field(factory=dict)
     calls: Counter[Computation] = field(factory=Counter)
+    region: Region | None = None
     known: dict[Any, Any] = field(factory=dict, init=False)
 
     def recomputes(self, instruction: Instruction) -> bool:

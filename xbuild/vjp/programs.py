@@ -15,7 +15,10 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module
 from ..core.regions import computation as traced
 from ..editing.header import kept_annotations
+from ..variance import Program, ShardedFunction
+from ..variance.region import Region
 from . import trees
+from .by_types import of_program, specs_of_grad, specs_of_vjp
 from .context import Context, back_channels
 from .derivatives import finished, leaves_of, pulled_back, recorder_of, scalar_seed, seeds
 from .expansion import call_counts, expanded
@@ -96,8 +99,20 @@ def _as_parameter(recorder: Recorder, parameter: Instruction, cotangent: Any) ->
     return found
 
 
-def applied(transform: Callable[[Computation, Context], Computation], program: Any, options: dict[str, Any]) -> Any:
-    """A transform of computations on a computation, a function, a module, or a group of modules."""
+def applied(
+    transform: Callable[[Computation, Context], Computation],
+    program: Any,
+    options: dict[str, Any],
+    specs: Callable[[Program], Any] = specs_of_vjp,
+) -> Any:
+    """A transform of computations on a computation, a function, a module, a group of modules, a program on a mesh.
+
+    `specs` gives, for a program on a mesh, the specs of the parameters and of the result.
+    """
+    if isinstance(program, ShardedFunction):
+        return lambda *shapes: applied(transform, program.program(*shapes), options, specs)
+    if isinstance(program, Program):
+        return of_program(program, lambda entry, region: _transformed(transform, entry, options, region), specs)
     if isinstance(program, Computation):
         return _transformed(transform, program, options)
     if isinstance(program, Module):
@@ -110,11 +125,14 @@ def applied(transform: Callable[[Computation, Context], Computation], program: A
 
 
 def _transformed(
-    transform: Callable[[Computation, Context], Computation], entry: Computation, options: dict[str, Any]
+    transform: Callable[[Computation, Context], Computation],
+    entry: Computation,
+    options: dict[str, Any],
+    region: Region | None = None,
 ) -> Computation:
     """The transform of a program by its entry, with small calls written out."""
     calls = call_counts(entry)
-    context = Context(channels=back_channels([entry]), calls=calls, **options)
+    context = Context(channels=back_channels([entry]), calls=calls, region=region, **options)
     return transform(expanded(entry, calls, context.known), context)
 
 
@@ -129,6 +147,7 @@ def grad(
         lambda computation, context: grad_of(computation, context, argnums, False),
         program,
         {"checkpoint": checkpoint, "max_trips": max_trips},
+        lambda given: specs_of_grad(given, argnums, False),
     )
 
 
@@ -139,4 +158,5 @@ def value_and_grad(
         lambda computation, context: grad_of(computation, context, argnums, True),
         program,
         {"checkpoint": checkpoint, "max_trips": max_trips},
+        lambda given: specs_of_grad(given, argnums, True),
     )

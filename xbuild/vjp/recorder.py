@@ -14,9 +14,11 @@ from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS, Schema
 from ..properties.effects import has_effect
+from ..variance.marks import marks_of
 from .simplification import simplified
 
 SUFFIX = ".vjp"
+_MARKS = "frontend_attributes"
 _LARGE = 64  # bytes of a literal up to which equal constants are found
 _set = object.__setattr__
 
@@ -132,7 +134,10 @@ class Recorder(Builder):
         _set(made, "where", origin.where)
         if origin not in self._notes:
             self._notes[origin] = _notes_of(origin)
-        _set(made, "annotations", self._notes[origin])
+        notes = self._notes[origin]
+        if _MARKS in made.annotations:
+            notes = MappingProxyType({**notes, _MARKS: made.annotations[_MARKS]})
+        _set(made, "annotations", notes)
 
     def append(self, instruction: Instruction) -> Value:
         """Add an instruction as it is, or give the one that computes the same already."""
@@ -213,7 +218,7 @@ def _key(instruction: Instruction) -> Any:
     if instruction.control:
         return None
     attributes = tuple([_frozen(each) for each in instruction.attribute_values().values()])
-    return instruction.opcode, instruction.operands, instruction.segments, attributes
+    return instruction.opcode, instruction.operands, instruction.segments, attributes, marks_of(instruction)
 
 
 def _frozen(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import define, field
@@ -15,6 +15,7 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
 from ..properties.order import ordered
+from ..variance.transposes import transpose_of
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
@@ -67,6 +68,9 @@ class Walk:
             self.context,
             self._memory,
         )
+        typed = transpose_of(each) if self.context.region is not None else None
+        if typed is not None:
+            return self._typed(typed, back, each)
         try:
             rule = vjp[each.opcode]
         except MissingRule:
@@ -78,6 +82,14 @@ class Walk:
             raise dressed(error, each) from None
         assert len(found) == len(each.operands), (each, found)
         return found  # type: ignore[no-any-return]
+
+    def _typed(self, rule: Callable[..., Any], back: Pullback, each: Instruction) -> Iterable[Any]:
+        """What the transpose of a collective by axis name gives, or that of a cast."""
+        try:
+            found: list[Any] = rule(self.context.region, back)
+        except XbuildError as error:
+            raise dressed(error, each) from None
+        return [*found, *[None] * (len(each.operands) - len(found))]
 
     def _enter(self, element: Instruction, cotangent: Any) -> None:
         (operand,), index = element.operands, element.attributes.index

@@ -40,8 +40,12 @@ def failure(case: Case) -> str | None:
 def outcome(case: Case) -> Outputs:
     """The outputs of a case by name, and the types of what it names, which have to be as it says."""
     steps = case["attrs"].get("program_steps")
+    if steps is not None and steps.get("wrt"):
+        return _gradient(case, steps)
     if steps is not None:
         return _program(case, steps)
+    if case["op"].startswith("transpose_"):
+        return _transpose(case)
     return _one_op(case)
 
 
@@ -90,6 +94,31 @@ def _program(case: Case, steps: Mapping[str, Any]) -> Outputs:
     name = next(iter(case["expect"].get("outputs", {})), steps["out"])
     _check_type(case, name, made.types.root)
     return {name: results}
+
+
+def _gradient(case: Case, steps: Mapping[str, Any]) -> Outputs:
+    """The gradient of a program by one of its inputs."""
+    names = list(steps["in"])
+    made = xb.grad(sharded(case, steps), names.index(steps["wrt"]))
+    (result,) = case["expect"]["outputs"]
+    _check_type(case, result, made.types.root)
+    return {result: _results(made.module, *[[np.asarray(v, _dtype(case)) for v in case["inputs"][n]] for n in names])}
+
+
+def _transpose(case: Case) -> Outputs:
+    """The cotangent of the operand of a collective, for a cotangent of its result."""
+    mesh = xb.Mesh(case["attrs"]["mesh"])
+    (result,) = case["expect"]["outputs"]
+    (name,) = case["inputs"]
+    types = case["expect"]["types"]
+    given, wanted = spec_of(types[name]).transposed, spec_of(types[result]).transposed
+    shape = wanted.whole(mesh, Shape(getattr(xb, case["dtype"]), tuple(case["attrs"]["x_shape"])), "x")
+    apply = function_of(case["op"].removeprefix("transpose_"), case["attrs"])
+    made = xb.vjp(xb.shard_map(apply, mesh, (wanted,), given).program(shape))
+    _check_type(case, result, made.types.root[0])
+    seeds = [np.asarray(each, _dtype(case)) for each in case["inputs"][name]]
+    zeros = [np.zeros(case["attrs"]["x_shape"], _dtype(case))] * mesh.num_devices
+    return {result: [each for (each,) in _results(made.module, zeros, seeds)]}
 
 
 def sharded(case: Case, steps: Mapping[str, Any]) -> Any:
