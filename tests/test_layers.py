@@ -24,10 +24,10 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 ORDER = {
     "xbuild": (
         "core", "process", "ops", "properties", "derived.support", "derived", "variance", "special_functions",
-        "decompositions", "text.spelling", "text.codecs",
-        "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
-        "checking.deadlock", "checking.scenarios", "checking", "editing", "vjp", "vjp.forms", "vjp.ops", "traces",
-        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
+        "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
+        "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
+        "checking", "editing", "vjp", "vjp.forms", "vjp.ops", "traces", "pictures.model", "pictures.layout",
+        "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
         "reference", "cli",
     ),
     "interpreter": (

@@ -39,8 +39,8 @@ class _Leaf:
 def ordinary(site: Site) -> Judgement:
     """Operands are cast until they agree, and the result is as they are.
 
-    A constant stands beside what varies as it is. Along an axis: varying beside varying, invarying or reduced gives varying; invarying alone gives invarying; reduced
-    alone gives reduced; unreduced goes through what is linear in it.
+    Along an axis: varying beside varying, invarying or reduced gives varying; invarying alone gives invarying; reduced
+    alone gives reduced; unreduced goes through what is linear in it. A constant stands beside what varies as it is.
     Source: JAX, jax._src.core.standard_vma_rule; the rules of unreduced are stricter there and laxer here where sound.
     """
     leaves = _leaves(site)

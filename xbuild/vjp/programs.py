@@ -16,9 +16,9 @@ from ..core.graph import Computation, Instruction, Module
 from ..core.regions import computation as traced
 from ..editing.header import kept_annotations
 from ..variance import Program, ShardedFunction
+from ..variance.derivatives import of_program, specs_of_grad, specs_of_vjp
 from ..variance.region import Region
 from . import trees
-from .by_types import of_program, specs_of_grad, specs_of_vjp
 from .context import Context, back_channels
 from .derivatives import finished, leaves_of, pulled_back, recorder_of, scalar_seed, seeds
 from .expansion import call_counts, expanded

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from shape_inference import AnyShape, TupleShape
+from shape_inference import AnyShape, Shape, TupleShape
 
 from ..core.graph import Computation
-from ..variance import P, Program
-from ..variance.program import retyped
-from ..variance.region import Region, entered
-from . import trees
+from .program import Program, retyped
+from .region import Region, entered
+from .specs import P
 
 Transform = Callable[[Computation, Region], Computation]
 Specs = Any
@@ -47,12 +46,19 @@ def cotangents(specs: Specs, shape: AnyShape) -> list[P]:
     """The specs of the cotangents of the float and complex leaves of a value."""
     if isinstance(shape, TupleShape):
         return [leaf for pair in zip(specs, shape.elements, strict=True) for leaf in cotangents(*pair)]
-    return [specs.transposed] if trees.is_differentiable(shape) else []
+    return [specs.transposed] if _has_cotangent(shape) else []
+
+
+def _has_cotangent(shape: AnyShape) -> bool:
+    """Whether floats or complex numbers are in it."""
+    if isinstance(shape, TupleShape):
+        return any(map(_has_cotangent, shape.elements))
+    return isinstance(shape, Shape) and shape.dtype.kind in ("float", "complex")
 
 
 def _as_parameter(specs: Specs, shape: AnyShape) -> Specs:
     """The specs of the gradient by a parameter; of a tuple the elements that have one."""
     if isinstance(shape, TupleShape):
         parts = zip(specs, shape.elements, strict=True)
-        return tuple(_as_parameter(*pair) for pair in parts if trees.any_of(trees.differentiable(pair[1])))
+        return tuple(_as_parameter(*pair) for pair in parts if _has_cotangent(pair[1]))
     return specs.transposed
