@@ -13,6 +13,7 @@ from attrs import frozen
 
 from shape_inference import refuse
 
+from ..core.graph import Module
 from .device_groups import Groups, Pairs
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -181,3 +182,13 @@ def _groups(mesh: Mesh, axes: tuple[str, ...]) -> Groups:
         tuple(mesh.device(**dict(zip(others, setting, strict=True)), **place) for place in inside)
         for setting in settings
     )
+
+
+MESH = "xbuild.mesh"
+_NOTED = re.compile(rf'{re.escape(MESH)}="([^"]*)"')
+
+
+def mesh_of(module: Module) -> Mesh | None:
+    """The mesh that a module carries in its header, or None; invalid_attribute where that reads as none."""
+    found = _NOTED.search(str(module.annotations.get("frontend_attributes", "")))
+    return Mesh.read(found[1]) if found else None

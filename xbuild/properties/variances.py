@@ -18,7 +18,6 @@ Axes: TypeAlias = frozenset[str]
 NONE: Axes = frozenset()
 
 VARIANCE = "xbuild.variance"
-MESH = "xbuild.mesh"
 STATES = ("varying", "unreduced", "reduced")
 _LETTERS = dict(zip("VUR", STATES, strict=True))
 

@@ -10,7 +10,7 @@ from shape_inference import AnyShape, Shape, refuse
 
 from ..properties.mesh import Mesh
 from ..properties.variances import Type, Variance
-from .site import told
+from .rules.site import told
 from .specs import P, Specs, mapped
 
 

@@ -13,8 +13,8 @@ from shape_inference.dims import array
 from .. import derived, ops
 from ..core.builder import Builder, Value
 from ..core.context import marked
-from .marks import CAST, COLLECTIVE, Mark
 from .region import Region, current
+from .rules.marks import CAST, COLLECTIVE, Mark
 
 AxisNames: TypeAlias = "str | Sequence[str]"
 

@@ -12,14 +12,13 @@ from attrs import evolve, frozen
 from shape_inference import AnyShape, Shape, TupleShape, refuse
 
 from ..core.graph import Computation, Module
-from ..properties.mesh import Mesh
-from ..properties.variances import MESH
+from ..properties.mesh import MESH, Mesh
 from .exits import checked
-from .flows import zeros_in
 from .region import Region
-from .site import shown
+from .rules.flows import zeros_in
+from .rules.site import shown
+from .rules.walk import Typed, Walk
 from .specs import P, Specs, per_leaf, types_of
-from .walk import Typed, Walk
 from .writing import Cast, Writer, casts_in, lowered, names_in
 
 

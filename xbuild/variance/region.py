@@ -15,9 +15,8 @@ from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction
 from ..properties.mesh import Mesh
 from ..properties.variances import Type
-from . import rules as rules
-from .site import Judgement
-from .walk import Walk
+from .rules.site import Judgement
+from .rules.walk import Walk
 
 
 @define(eq=False)

@@ -21,8 +21,8 @@ from ..properties.variances import Type
 from .program import Program as Program
 from .program import made
 from .region import Region, RegionBuilder, entered
+from .rules.walk import Casts, Walk
 from .specs import P, Specs, mapped, per_leaf, types_of
-from .walk import Casts, Walk
 
 
 @frozen(eq=False)

@@ -18,7 +18,6 @@ from .. import derived, ops
 from ..core.builder import Value
 from ..core.graph import Instruction
 from ..properties.variances import Variance, type_of
-from .marks import Mark, cast_of, mark_of
 from .named import (
     cast,
     coordinate,
@@ -30,6 +29,7 @@ from .named import (
     scattered_sum,
 )
 from .region import Region
+from .rules.marks import Mark, cast_of, mark_of
 
 transposes = RuleTable("transpose")
 """name of a collective or cast -> rule(back): the cotangents of its operands that are arrays of the mesh."""
@@ -173,4 +173,5 @@ def pbroadcast(back: Back) -> Value:
 def _first(back: Back) -> int:
     """The source of the first group of the mesh."""
     group = back.region.mesh.groups(back.axes)[0]
-    return next(ids[0] for ids in back.attributes.replica_groups if ids[0] in group)
+    found: int = next(ids[0] for ids in back.attributes.replica_groups if ids[0] in group)
+    return found

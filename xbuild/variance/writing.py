@@ -16,9 +16,9 @@ from ..core.graph import NOTHING, Computation, Instruction, Source
 from ..core.op import OPS
 from ..properties.mesh import Mesh
 from ..properties.variances import VARIANCE, Type, Variance, spelled
-from .collective_rules import CASTS
-from .marks import CAST, Mark, cast_of
-from .walk import Typed
+from .rules.collective_rules import CASTS
+from .rules.marks import CAST, Mark, cast_of
+from .rules.walk import Typed
 
 
 @frozen

@@ -14,7 +14,7 @@ from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS, Schema
 from ..properties.effects import has_effect
-from ..variance.marks import marks_of
+from ..variance.rules.marks import marks_of
 from .simplification import simplified
 
 SUFFIX = ".vjp"

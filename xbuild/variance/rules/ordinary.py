@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import define
 
-from ..core.graph import Instruction
-from ..properties.variances import INVARYING, Variance, spread
+from ...core.graph import Instruction
+from ...properties.variances import INVARYING, Variance, spread
 from .linearity import LINEAR, Linear, constant_of, is_zero
 from .site import Judgement, Site, leaves_of, relike
 

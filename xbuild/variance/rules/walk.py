@@ -9,10 +9,10 @@ from attrs import define, field, frozen
 
 from shape_inference import XbuildError
 
-from ..core.graph import Computation, Instruction
-from ..properties.mesh import Mesh
-from ..properties.order import ordered
-from ..properties.variances import Type
+from ...core.graph import Computation, Instruction
+from ...properties.mesh import Mesh
+from ...properties.order import ordered
+from ...properties.variances import Type
 from .site import Judgement, Site, dressed, variance
 
 Casts: TypeAlias = Literal["all", "operands", "none"]

@@ -10,11 +10,11 @@ from attrs import field, frozen
 
 from shape_inference import RuleTable, ShapeError, XbuildError
 
-from ..core.diagnostics import explain, operand_labels
-from ..core.graph import Computation, Instruction
-from ..core.op import OPS
-from ..properties.mesh import Mesh
-from ..properties.variances import Type, Variance, flat, like, spelled
+from ...core.diagnostics import explain, operand_labels
+from ...core.graph import Computation, Instruction
+from ...core.op import OPS
+from ...properties.mesh import Mesh
+from ...properties.variances import Type, Variance, flat, like, spelled
 from .marks import Mark, cast_of, mark_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from attrs import frozen
 
-from ..core.graph import Instruction
-from ..properties.device_groups import groups_of
-from ..properties.variances import INVARYING, Type, Variance, spread
+from ...core.graph import Instruction
+from ...properties.device_groups import groups_of
+from ...properties.variances import INVARYING, Type, Variance, spread
 from .linearity import is_sum
 from .marks import Mark
 from .site import Judgement, Site, leaves_of, relike

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.op import OPS
-from ..properties.effects import COLLECTIVES
-from ..properties.variances import INVARYING, Variance, flat, spread
+from ...core.op import OPS
+from ...properties.effects import COLLECTIVES
+from ...properties.variances import INVARYING, Variance, flat, spread
 from .collective_rules import axis_index, cast, collective
 from .flows import called
 from .linearity import LINEAR

@@ -7,10 +7,10 @@ from typing import NoReturn
 
 from attrs import evolve
 
-from ..core.graph import Computation, Instruction
-from ..properties.effects import MEETS, TRANSFERS
-from ..properties.mesh import Mesh
-from ..properties.variances import Axes, Type, Variance, flat, like, spread
+from ...core.graph import Computation, Instruction
+from ...properties.effects import MEETS, TRANSFERS
+from ...properties.mesh import Mesh
+from ...properties.variances import Axes, Type, Variance, flat, like, spread
 from .linearity import is_zero
 from .marks import mark_of
 from .site import Judgement, Site, told, variance

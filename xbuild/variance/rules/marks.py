@@ -8,7 +8,7 @@ from attrs import frozen
 
 from shape_inference import refuse
 
-from ..core.graph import Instruction
+from ...core.graph import Instruction
 
 COLLECTIVE = "xbuild.collective"
 CAST = "xbuild.cast"

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from shape_inference import PrimitiveType, Shape
 
-from ..core.graph import Computation, Instruction
+from ...core.graph import Computation, Instruction
 
 
 def always(instruction: Instruction) -> str | None:
