@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 import xbuild as xb
 from interpreter import execute
@@ -39,8 +39,7 @@ class Made:
     @property
     def lowered(self) -> xb.Module:
         module = self.module
-        counts = {"num_replicas": module.num_replicas, "num_partitions": module.num_partitions}
-        return xb.Module(module.name, lowered(module.entry), annotations=module.annotations, **counts)
+        return evolve(module, entry=lowered(module.entry), computations=())
 
     def run(self, *columns: Sequence[Any]) -> list[Any]:
         """The result of each device, for the values of each parameter on each device; strictly, and both ways."""

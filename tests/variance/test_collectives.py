@@ -52,6 +52,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Parts], Parts], str,
     "axis_index": (lambda x, a: m.axis_index(a), lambda p: [np.int32(n) for n in range(len(p))], "invarying", "varying",
                    ""),
 }  # fmt: skip
+NOWHERE: Any = "invarying"
 SQUARE = xb.Mesh(i=2, j=2)
 MESHES = [(xb.Mesh(i=2), "i"), (xb.Mesh(i=4), ["i"]), (SQUARE, "i"), (SQUARE, "j"), (SQUARE, ("i", "j")),
           (SQUARE, ("j", "i")), (xb.Mesh(i=3, j=1, k=2), ("k", "i"))]  # fmt: skip
@@ -166,7 +167,7 @@ def test_collectives_without_names(record: Any, wanted: Variance) -> None:
         (lambda x: m.pvary(x, "i"), "unreduced", "unsupported_cast", "unreduced to varying"),
         (lambda x: m.pcast(x, "i", to="reduced"), "varying", "unsupported_cast", "varying to reduced"),
         (lambda x: m.pcast(x, "i", to="unreduced"), "invarying", "unsupported_cast", "invarying to unreduced"),
-        (lambda x: m.pcast(x, "i", to="invarying"), "varying", "invalid_attribute", "varying, reduced, unreduced"),
+        (lambda x: m.pcast(x, "i", to=NOWHERE), "varying", "invalid_attribute", "varying, reduced, unreduced"),
         (lambda x: m.pcast(x, ("i", "j"), to="varying"), "varying", "mixed_axis_state", "i varying, j invarying"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from shape_inference import RuleTable, TupleShape, XbuildError
+from shape_inference import AnyShape, RuleTable, TupleShape, XbuildError
 
 from ..core.graph import Computation, Instruction, Module
 from ..properties.device_groups import groups_of
@@ -38,6 +38,8 @@ class Breach:
     why: str
 
     def __str__(self) -> str:
+        if not self.axes:
+            return f"{self.instruction.name} is stated to be {self.stated}, and {self.why}"
         axes = ", ".join(self.axes)
         return f"{self.instruction.name} is stated to be {self.stated}, one value along {axes}, and {self.why}"
 
@@ -76,7 +78,8 @@ class Check:
         text = declared(instruction)
         if text is None:
             return constant(instruction.shape, self.everywhere)
-        return _differing(read_type(text))
+        found = _differing(read_type(text))
+        return found if _fits(found, instruction.shape) else constant(instruction.shape, self.everywhere)
 
     def computation(self, computation: Computation, parameters: Sequence[Any]) -> Any:
         """How the root may differ, with parameters that may differ like this."""
@@ -107,14 +110,24 @@ class Check:
             return given
         try:
             stated = _differing(read_type(text))
-            lacking = frozenset[str]().union(*(a - b for a, b in zip(leaves(given), leaves(stated), strict=True)))
-        except (XbuildError, ValueError):
+        except XbuildError:
+            stated = None
+        if stated is None or not _fits(stated, instruction.shape):
             self.found.append(Breach(instruction, text, (), "that is no type of its shape"))
             return given
+        lacking = frozenset[str]().union(*(a - b for a, b in zip(leaves(given), leaves(stated), strict=True)))
         if lacking:
             axes = self.mesh.ordered(lacking) or tuple(lacking)
             self.found.append(Breach(instruction, text, axes, "what it is computed from may differ along them"))
         return joined(given, stated)
+
+
+def _fits(given: Any, shape: AnyShape) -> bool:
+    """Whether a type is nested as a shape is."""
+    if not isinstance(shape, TupleShape):
+        return not isinstance(given, tuple)
+    whole = isinstance(given, tuple) and len(given) == len(shape.elements)
+    return whole and all(map(_fits, given, shape.elements))
 
 
 def leaves(given: Any) -> list[Axes]:
