@@ -51,7 +51,9 @@ from .pictures import viz as viz
 from . import mesh as mesh
 from .variance import P as P
 from .variance import shard_map as shard_map
-from .vjp.programs import grad as grad
-from .vjp.programs import value_and_grad as value_and_grad
-from .vjp.programs import vjp as vjp
+from .vjp.custom_rules import custom_vjp as custom_vjp
+from .vjp.transforms.programs import grad as grad
+from .vjp.transforms.programs import value_and_grad as value_and_grad
+from .vjp.transforms.programs import vjp as vjp
+from .vjp.transforms.tangents import jvp as jvp
 from . import late_binding as late_binding

@@ -12,16 +12,16 @@ from .program import Program, retyped
 from .region import Region, entered
 from .specs import P
 
-Transform = Callable[[Computation, Region], Computation]
+Transform = Callable[[Region], Computation]
 Specs = Any
 
 
-def of_program(program: Program, transform: Transform, specs: Callable[[Program], tuple[Specs, Specs]]) -> Program:
-    """The derivative of a typed program; `specs` gives those of its parameters and those of its result."""
+def of_program(program: Program, transform: Transform, specs: tuple[Specs, Specs]) -> Program:
+    """The derivative of a typed program, with the specs of its parameters and those of its result."""
     region = program.region()
     with entered(region):
-        computation = transform(program.typed.entry, region)
-    return retyped(program, computation, *specs(program))
+        computation = transform(region)
+    return retyped(program, computation, *specs)
 
 
 def specs_of_vjp(program: Program) -> tuple[Specs, Specs]:

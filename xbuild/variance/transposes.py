@@ -57,25 +57,25 @@ class Back:
         return given.state(self.axes[0])
 
 
-def transpose_of(instruction: Instruction) -> Callable[[Region, Any], list[Any]] | None:
+def transpose_of(instruction: Instruction, region: Region) -> Callable[..., list[Any]] | None:
     """The transpose of what an instruction stands for, or None where it stands for no collective and no cast."""
     mark = mark_of(instruction) or cast_of(instruction)
     if mark is None or mark.op == "axis_index":
         return None
-    return lambda region, back: _transposed(mark, region, back)
+    return lambda back, *operands, **_: _transposed(mark, region, back, operands)
 
 
-def _transposed(mark: Mark, region: Region, back: Any) -> list[Any]:
+def _transposed(mark: Mark, region: Region, back: Any, arguments: tuple[Any, ...]) -> list[Any]:
     """The cotangents of all operands; an all-reduce of several arrays goes back array by array."""
-    instruction, builder = back.instruction, back.builder
-    operands = tuple(Value(each, builder) for each in instruction.operands)
+    lists = [each if isinstance(each, tuple) else (each,) for each in arguments]
+    operands: tuple[Value, ...] = sum(lists, ())
     cts = back.ct if isinstance(back.ct, (tuple, list)) else [back.ct]
     found = []
     for number, ct in enumerate(cts):
         result = back.result if len(cts) == 1 else derived.get_tuple_element(back.result, number)
-        given = Back(region, mark.axes, ct, result, operands[number:], instruction)
+        given = Back(region, mark.axes, ct, result, operands[number:], back.instruction)
         found.append(None if ct is None else transposes[mark.op](given))
-    return found
+    return [*found, *[None] * (len(operands) - len(found))]
 
 
 @transposes

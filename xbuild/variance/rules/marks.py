@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from attrs import frozen
 
@@ -12,6 +15,7 @@ from ...core.graph import Instruction
 
 COLLECTIVE = "xbuild.collective"
 CAST = "xbuild.cast"
+_ATTRIBUTES = "frontend_attributes"
 
 _MARK = re.compile(r"(\w+)\(([\w,]*)\)(?:: (.*))?", re.DOTALL)
 
@@ -33,7 +37,7 @@ class Mark:
 
 def mark_of(instruction: Instruction, key: str = COLLECTIVE) -> Mark | None:
     """What an instruction is marked as; invalid_attribute for a mark that reads as none."""
-    notes = instruction.annotations.get("frontend_attributes")
+    notes = instruction.annotations.get(_ATTRIBUTES)
     if not notes or key not in notes:
         return None
     found = _MARK.fullmatch(str(notes[key]))
@@ -49,5 +53,11 @@ def cast_of(instruction: Instruction) -> Mark | None:
 
 def marks_of(instruction: Instruction) -> tuple[str, ...]:
     """What tells two instructions apart that compute the same: the collective or the cast that each stands for."""
-    notes = instruction.annotations.get("frontend_attributes")
+    notes = instruction.annotations.get(_ATTRIBUTES)
     return tuple(str(notes[key]).partition(":")[0] for key in (COLLECTIVE, CAST) if key in notes) if notes else ()
+
+
+def with_marks(notes: Mapping[str, Any], instruction: Instruction) -> Mapping[str, Any]:
+    """Notes with those of an instruction that say which collective or cast it stands for."""
+    given = instruction.annotations.get(_ATTRIBUTES)
+    return MappingProxyType({**notes, _ATTRIBUTES: given}) if given else notes

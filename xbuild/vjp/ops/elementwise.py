@@ -50,17 +50,17 @@ def _of_base(back: Pullback, base: Value, exponent: Value) -> Value | None:
         return None
     if number is not None:
         slope = base if number == 2 else ops.power(base, full(back.builder, number - 1, base.shape))
-        return back.ct * (full(back.builder, number, base.shape) * slope)
+        return ops.multiply(back.ct, full(back.builder, number, base.shape) * slope)
     is_zero = is_equal(exponent, back.zeros(exponent))
     one = back.full(1, exponent)
     less = ops.select(is_zero, one, exponent - one)
-    return back.ct * ops.select(is_zero, back.zeros(exponent), exponent * ops.power(base, less))
+    return ops.multiply(back.ct, ops.select(is_zero, back.zeros(exponent), exponent * ops.power(base, less)))
 
 
 def _of_exponent(back: Pullback, base: Value) -> Value:
     """t * log(a) * a^b, and 0 where a is 0."""
     safe = ops.select(is_equal(base, back.zeros(base)), back.full(1, base), base)
-    return back.ct * (ops.log(safe) * back.result)
+    return ops.multiply(back.ct, ops.log(safe) * back.result)
 
 
 @vjp

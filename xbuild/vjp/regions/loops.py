@@ -9,15 +9,15 @@ import numpy as np
 
 from shape_inference import PrimitiveType, Shape, TupleShape, s32
 
-from .. import ops
-from ..core.builder import Value
-from ..core.graph import Instruction
-from . import trees
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Instruction
+from .. import trees
+from ..recorder import Augmented, Recorder
+from ..rules import Pullback, activities, full, refuse_derivative
 from .copying import Copies
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
-from .recorder import Augmented, Recorder
-from .rules import Pullback, activities, full, refuse_derivative
 from .trip_counts import Trips, is_invariant, trips_of
 
 UNKNOWN = "how often it runs is not known before the run, and the way back needs the values of each trip"
@@ -51,7 +51,7 @@ class Loop:
     @property
     def most(self) -> int:
         """For how many trips values are kept."""
-        return self.trips.count if self.trips is not None else self.context.max_trips  # type: ignore[no-any-return]
+        return self.trips.count if self.trips is not None else self.context.max_trips
 
     def is_at_hand(self, leaf: Leaf) -> bool:
         """Whether the way back has a leaf of the state without keeping it: one that never changes, or the counter."""

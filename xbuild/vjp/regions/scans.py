@@ -7,14 +7,14 @@ from typing import Any
 
 from shape_inference import Shape, TupleShape
 
-from .. import ops
-from ..core.builder import Value
-from ..core.graph import Computation
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation
+from ..recorder import Augmented, Recorder
+from ..rules import Pullback, activities, full
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
 from .loops import elements_once
-from .recorder import Augmented, Recorder
-from .rules import Pullback, activities, full
 
 
 class Scan:
@@ -135,7 +135,10 @@ class Scan:
         value = ops.scan(
             (*inputs, *carries),
             **self._attributes(
-                region, num_carries=len(carries), is_reverse=not self.attributes.is_reverse, length=self.length
+                region,
+                num_carries=len(carries),
+                is_reverse=not self.attributes.is_reverse,
+                length=None if inputs else self.length,
             ),
             builder=self.recorder,
         )
