@@ -20,6 +20,7 @@ from .core.graph import Instruction as Instruction
 from .core.graph import Module as Module
 from .core.graph import ModuleGroup as ModuleGroup
 from .core.graph import Source as Source
+from .properties.mesh import Mesh as Mesh
 from .files.jax_functions import from_jax as from_jax
 from .decompositions import *
 from .special_functions import *
@@ -49,4 +50,12 @@ from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
+from . import mesh as mesh
+from .variance import P as P
+from .variance import shard_map as shard_map
+from .vjp.custom_rules import custom_vjp as custom_vjp
+from .vjp.transforms.programs import grad as grad
+from .vjp.transforms.programs import value_and_grad as value_and_grad
+from .vjp.transforms.programs import vjp as vjp
+from .vjp.transforms.tangents import jvp as jvp
 from . import late_binding as late_binding

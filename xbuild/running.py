@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
-from .core.graph import Instruction
+from .core.graph import Instruction, Module
 
 Value: TypeAlias = Any  # an array, or a NumPy scalar for rank 0
 Rule: TypeAlias = Callable[[Any, Sequence[Value]], Value]
@@ -99,6 +99,13 @@ def result_shape(start: Instruction) -> AnyShape:
     from interpreter.runtime.single import result_shape
 
     return result_shape(start)  # type: ignore[no-any-return]
+
+
+def run(module: Module, arguments: Sequence[Sequence[Any]], **options: Any) -> list[Any]:
+    """The results of all devices, as `interpreter.execute` gives them."""
+    from interpreter import execute
+
+    return execute(module, arguments, **options)
 
 
 def as_in_a_run() -> AbstractContextManager[Any]:

@@ -24,6 +24,7 @@ from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict
 from .scenarios.data_dependence import Settlement
 from .scenarios.external_waits import outside
 from .scenarios.summary import is_summarised, summarised, unfinished
+from .structure.declared_types import declared_types
 from .structure.meetings import identities, meetings
 from .structure.structure import structure
 from .structure.transfers import transfers
@@ -81,6 +82,7 @@ def _verdict(asked: Asked) -> Verdict:
     found, faults = transfers(whole)
     identity = identities(whole)
     faults += meetings(whole, identity, Control(whole).runs)
+    faults = faults or declared_types(whole)
     if faults:
         return Verdict("error", "every", tuple(faults))
     world = World(whole, found, identity, asked.send_buffers, asked.infeed)
