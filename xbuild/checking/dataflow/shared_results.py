@@ -44,15 +44,19 @@ class _Coming:
         return self._whole[id(group)]
 
     def by_group(self, labels: Labels, is_ordered: bool) -> list[Hashable]:
-        """For each device what its group brings, as a number; the group itself where that is not known."""
+        """For each device what its group brings, as a number; where that is not known, the group and when it comes."""
         known: dict[int, Hashable] = {}
         numbers: dict[tuple[int, ...], int] = {}
         for group in self.groups:
             if id(group) not in known:
                 brought = [labels[self.places[member]] for member in group] if self.is_whole(group) else []
                 row = tuple(brought if is_ordered else sorted(brought))
-                known[id(group)] = numbers.setdefault(row, len(numbers)) if row else ("group", id(group))
-        return [known[id(group)] for group in self.groups]
+                known[id(group)] = numbers.setdefault(row, 1 + len(numbers)) if row else None
+        return [known[id(group)] or self.alone(place) for place, group in enumerate(self.groups)]
+
+    def alone(self, place: int) -> Hashable:
+        """What a device has in common with members of its group alone: those who come equally often."""
+        return "group", id(self.groups[place]), self.context[place]
 
     def positions(self) -> list[int]:
         """At which place of its group each device stands."""
@@ -85,7 +89,7 @@ def met(
     together = [partitions.of_all(brought)]
     if _is_each(collective, instruction, len(brought)):
         together = [*brought]
-    return [partitions.refined(context, partitions.by(marks(coming, labels))) for labels in together]
+    return [partitions.by(marks(coming, labels)) for labels in together]
 
 
 def _is_each(collective: Instruction, instruction: Instruction, count: int) -> bool:
@@ -112,8 +116,8 @@ def _parts(coming: _Coming, labels: Labels) -> list[Any]:
 def _broadcast(coming: _Coming, labels: Labels) -> list[Any]:
     """What the first member has; zeros on a device that no group names."""
     return [
-        coming.of_device(labels, group[0], group, ("group", id(group))) if device in coming.named else "zeros"
-        for device, group in zip(coming.devices, coming.groups, strict=True)
+        coming.of_device(labels, group[0], group, coming.alone(place)) if device in coming.named else "zeros"
+        for place, (device, group) in enumerate(zip(coming.devices, coming.groups, strict=True))
     ]
 
 
