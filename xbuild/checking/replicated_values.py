@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
@@ -12,6 +13,7 @@ from shape_inference import AnyShape, TupleShape, refuse
 from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..process.recursion_limit import room
+from ..properties.mesh import mesh_of
 from ..properties.sites import reached
 from .dataflow.agreement import Agreement, Labels, Partitions, grouped
 from .dataflow.analysis import Reading
@@ -193,7 +195,8 @@ def replication(
 
     `replicated` says which parameters come equal on all devices: by number, all of it or leaf by leaf. `annotations`
     takes for true what the program promises: `parameter_replication` (of each leaf, between replicas), `sharding` of
-    parameters and infeeds (between partitions), `known_trip_count` of loops. `xb.check` takes no promise for true.
+    parameters and infeeds (between partitions), types of parameters on a mesh, `known_trip_count` of loops. `xb.check`
+    decides about deadlocks by no promise.
     Raises XbuildError (invalid_attribute) where `replicated` names a parameter or leaves that are not there, TypeError
     where the program is none.
 
@@ -225,7 +228,10 @@ def replication(
 
 
 def _found(module: Module, devices: tuple[int, ...], grid: Extent, replicated: Given, annotations: bool) -> Labelled:
-    known = {"has_equal_trips": has_known_trips, "promised": promised} if annotations else {}
+    known: dict[str, Any] = {}
+    if annotations:
+        mesh = mesh_of(module)
+        known = {"has_equal_trips": has_known_trips, "promised": functools.partial(promised, mesh=mesh)}
     walk = recording(devices, grid, **known)
     _check_given(module, replicated)
     parameters = [_parameter(walk, each, replicated) for each in module.entry.parameters]

@@ -18,13 +18,13 @@ from .dataflow.control import Control
 from .deadlock.examine import Examination
 from .deadlock.repair import repair, tries
 from .deadlock.run import World
+from .declared_types import declared_types
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios.data_dependence import Settlement
 from .scenarios.external_waits import outside
 from .scenarios.summary import is_summarised, summarised, unfinished
-from .structure.declared_types import declared_types
 from .structure.meetings import identities, meetings
 from .structure.structure import structure
 from .structure.transfers import transfers

@@ -14,6 +14,8 @@ import numpy as np
 from shape_inference import AnyShape, TupleShape
 
 from ...core.graph import Instruction
+from ...properties.mesh import Mesh
+from ...properties.variances import Type, Variance, flat, type_of
 from .agreement import Agreement, Labels
 from .analysis import Reading
 from .replication import Uniformity
@@ -28,11 +30,16 @@ def has_known_trips(loop: Instruction) -> bool:
     return bool(_COUNTED.search(str(loop.annotations.get("backend_config") or "")))
 
 
-def promised(of: Uniformity, instruction: Instruction) -> Reading | None:
+def promised(of: Uniformity, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
     """Where devices hold equal leaves of a parameter or an infeed; None where nothing is said.
 
-    `sharding` says which partitions of one replica do, `parameter_replication` of which leaves all replicas do.
+    `sharding` says which partitions of one replica do, `parameter_replication` of which leaves all replicas do, and a
+    type on a mesh along which axes.
     """
+    stated = None if mesh is None else type_of(instruction)
+    if mesh is not None and stated is not None and fits(stated, instruction.shape):
+        labels = [_along(of, mesh, leaf) for leaf in flat(stated)]
+        return _shaped(instruction.shape, iter(map(Agreement, labels)).__next__)
     notes = instruction.annotations
     count = _leaves(instruction.shape)
     shardings = _listed(str(notes["sharding"]), count) if "sharding" in notes else None
@@ -44,6 +51,20 @@ def promised(of: Uniformity, instruction: Instruction) -> Reading | None:
         for n in range(count)
     ]
     return _shaped(instruction.shape, iter(map(Agreement, labels)).__next__)
+
+
+def fits(stated: Type, shape: AnyShape) -> bool:
+    """Whether a type is nested as a shape is."""
+    if not isinstance(shape, TupleShape):
+        return not isinstance(stated, tuple)
+    return isinstance(stated, tuple) and len(stated) == len(shape.elements) and all(map(fits, stated, shape.elements))
+
+
+def _along(of: Uniformity, mesh: Mesh, stated: Variance) -> Labels:
+    """Devices agree that differ along invarying or reduced axes alone."""
+    kept = [axis for axis in mesh.axes if axis in stated.varying | stated.unreduced]
+    places = [mesh.coordinates(device) if device < mesh.num_devices else {} for device in of.devices]
+    return of.partitions.by(tuple(place.get(axis, -1 - n) for axis in kept) for n, place in enumerate(places))
 
 
 def _leaves(shape: AnyShape) -> int:

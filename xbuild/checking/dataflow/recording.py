@@ -21,9 +21,11 @@ Labelled: TypeAlias = Mapping[Any, list[Labels]]
 class Recording(Uniformity):
     """The walk, with what it finds of each instruction in all the ways that lead there, leaf by leaf.
 
-    Devices in one part come to it equally often, and hold equal values each time.
+    Devices in one part come to it equally often, and hold equal values each time; where not `is_joined`, those that
+    come there in one trip hold equal values then.
     """
 
+    is_joined: bool = True
     found: dict[Any, list[Labels]] = field(factory=dict, init=False)
 
     def key(self, instruction: Instruction, path: Path) -> Hashable:
@@ -44,7 +46,8 @@ class Recording(Uniformity):
 
     def note(self, instruction: Instruction, reading: Reading, path: Path) -> None:
         refined, key = self.partitions.refined, self.key(instruction, path)
-        labels = [refined(leaf.labels, self.context) for leaf in flat(reading)]
+        context = self.context if self.is_joined else self.partitions.everywhere
+        labels = [refined(leaf.labels, context) for leaf in flat(reading)]
         known = self.found.get(key)
         self.found[key] = labels if known is None else [*map(refined, known, labels)]
 
