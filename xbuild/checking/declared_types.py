@@ -36,12 +36,13 @@ def _of(each: Class, grid: Extent) -> Iterator[Finding]:
     if mesh is None:
         return
     if mesh.num_devices != each.module.num_devices:
-        told = f"the mesh {mesh} has {mesh.num_devices} devices, and the program {each.module.num_devices}"
-        yield _finding(each, each.module.entry.root, told)
+        counts = f"the mesh {mesh} has {mesh.num_devices} devices, and the program {each.module.num_devices}"
+        yield _finding(each, each.module.entry.root, counts)
         return
     walk = recording(each.devices, grid, promised=functools.partial(promised, mesh=mesh), is_joined=False)
+    one = functools.lru_cache(maxsize=None)(functools.partial(_axes_of_one, mesh, each.devices))
     for instruction, labels in _recorded(walk, each).items():
-        if told := _breach(mesh, each.devices, instruction, labels):
+        if told := _breach(mesh, instruction, [one(leaf) for leaf in labels]):
             yield _finding(each, instruction, told)
 
 
@@ -54,8 +55,14 @@ def _recorded(walk: Recording, each: Class) -> dict[Instruction, list[Labels]]:
     return dict(recorded(walk, each.module, given))
 
 
-def _breach(mesh: Mesh, devices: Sequence[int], instruction: Instruction, labels: Sequence[Labels]) -> str | None:
-    """What an instruction states of its value, and need not be so."""
+def _axes_of_one(mesh: Mesh, devices: Sequence[int], labels: Labels) -> frozenset[str]:
+    """The axes along which devices hold one value."""
+    numbers = dict(zip(devices, labels, strict=True))
+    return frozenset(axis for axis in mesh.axes if _is_one(mesh, axis, numbers))
+
+
+def _breach(mesh: Mesh, instruction: Instruction, ones: Sequence[frozenset[str]]) -> str | None:
+    """What an instruction states of its value, and need not be so; of each leaf the axes along which it is one."""
     text = declared(instruction)
     if text is None:
         return None
@@ -68,9 +75,8 @@ def _breach(mesh: Mesh, devices: Sequence[int], instruction: Instruction, labels
         return f"{named}, and that is no type of its shape"
     lacking = {
         axis
-        for leaf, found in zip(flat(stated), labels, strict=True)
-        for axis in mesh.axes
-        if axis not in leaf.varying | leaf.unreduced and not _is_one(mesh, axis, dict(zip(devices, found, strict=True)))
+        for leaf, found in zip(flat(stated), ones, strict=True)
+        for axis in {*mesh.axes} - found - leaf.varying - leaf.unreduced
     }
     unknown = {axis for leaf in flat(stated) for axis in leaf.axes} - {*mesh.axes}
     if unknown:

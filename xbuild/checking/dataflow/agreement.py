@@ -16,11 +16,15 @@ MOST_DEEP = 50  # instructions one behind the other of which a value is computed
 
 @define(eq=False)
 class Formula:
-    """How a value is computed from constants and ids alone; `values` has those that were asked for, by label."""
+    """How a value is computed from constants and ids alone; `values` has those that were asked for, by label.
+
+    `number` is that of all formulas that are alike, once it was asked for.
+    """
 
     instruction: Instruction
     operands: tuple[Agreement, ...]
     values: dict[int, Any] = field(factory=dict)
+    number: int | None = None
     depth: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:

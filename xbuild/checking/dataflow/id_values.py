@@ -10,10 +10,11 @@ from attrs import define, field
 from shape_inference import Shape
 
 from ...core.graph import Instruction
+from ...properties.structure import Structure
 from ...running import Evaluator, as_in_a_run
 from .agreement import MOST_DEEP, Agreement, Formula, Labels, Partitions
 
-MOST_EVALUATED = 20_000  # values of single instructions in one walk
+MOST_EVALUATED = 50_000  # values of single instructions in one walk
 LARGEST = 4096  # elements of a value that is compared between devices
 
 
@@ -25,6 +26,9 @@ class IdValues:
     ids: Sequence[tuple[int, int]]
     left: int = MOST_EVALUATED
     evaluator: Evaluator = field(factory=Evaluator)
+    structure: Structure = field(factory=lambda: Structure({}))
+    _numbers: dict[tuple[Any, ...], int] = field(factory=dict, init=False)
+    _compared: dict[int, tuple[Labels, dict[int, Any]] | None] = field(factory=dict, init=False)
 
     def id_of(self, instruction: Instruction, ids: Sequence[int]) -> Agreement:
         """The replica or partition of each device."""
@@ -44,10 +48,25 @@ class IdValues:
         together = self.partitions.of_all([each.labels for each in operands])
         if together is self.partitions.everywhere:
             return Agreement(together, formula)
-        return self._compared(formula, together)
+        number = self._number(formula)
+        if number not in self._compared:
+            self._compared[number] = self._compare(formula, together)
+        found = self._compared[number]
+        if found is None:
+            return None
+        labels, formula.values = found
+        return Agreement(labels, formula)
 
-    def _compared(self, formula: Formula, together: Labels) -> Agreement | None:
-        """Devices agree where the same comes out."""
+    def _number(self, formula: Formula) -> int:
+        """The number of formulas that compute the same in the same way."""
+        if formula.number is None:
+            operands = [self._number(each.formula) for each in formula.operands if each.formula is not None]
+            key = (self.structure.label(formula.instruction), *operands)
+            formula.number = self._numbers.setdefault(key, len(self._numbers))
+        return formula.number
+
+    def _compare(self, formula: Formula, together: Labels) -> tuple[Labels, dict[int, Any]] | None:
+        """Devices agree where the same comes out: their labels, and the value of each."""
         values: dict[int, Any] = {}
         with as_in_a_run():
             for place, label in enumerate(together):
@@ -56,9 +75,7 @@ class IdValues:
                     if values[label] is None:
                         return None
         labels = self.partitions.by([values[label].tobytes() for label in together])
-        for place, label in enumerate(labels):
-            formula.values.setdefault(label, values[together[place]])
-        return Agreement(labels, formula)
+        return labels, {label: values[together[place]] for place, label in enumerate(labels)}
 
     def _evaluated(self, formula: Formula, place: int) -> Any:
         operands = [self.value(each, place) for each in formula.operands]
