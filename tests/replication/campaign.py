@@ -15,15 +15,28 @@ from xbuild.process.gc_pause import no_collection
 
 from .programs import Program, random_program
 from .runs import compared, random_inputs
+from .typed_programs import random_typed
 
 BATCH = 200
+TYPED_ONE_IN = 10
 MANY = ("equal on all", "equal on some", "may differ")
 Counts = Counter[str]
 
 
 def judged(seed: int) -> tuple[Counts, list[str]]:
-    """What is inferred of the program of a seed, and what a run of it breaches."""
-    program = random_program(seed)
+    """What is inferred of the program of a seed, and what a run of it breaches; every tenth has types on a mesh."""
+    if seed % TYPED_ONE_IN:
+        return _compared(random_program(seed), seed)
+    try:
+        module = random_typed(seed)
+    except xb.XbuildError:
+        return Counts({"refused as it was typed": 1}), []
+    counts, wrong = _compared(Program(module), seed)
+    verdict = xb.check(module)
+    return counts + Counts({"programs with types": 1}), wrong or [str(verdict)] * (verdict.kind == "error")
+
+
+def _compared(program: Program, seed: int) -> tuple[Counts, list[str]]:
     values = xb.replication(program.module, program.replicated)
     rows, items = random_inputs(program.module, values, seed)
     run = compared(program.module, values, rows, items)
