@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 import traceback
@@ -83,8 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     counts, wrong = Counts(), dict[int, str]()
     with ProcessPoolExecutor(chosen.processes, max_tasks_per_child=20) as pool:
         batches = _batches(chosen.seed, chosen.programs)
-        waves = zip(*[batches] * chosen.processes, strict=False)
-        for wave in waves:
+        while wave := [*itertools.islice(batches, chosen.processes)]:
             for more, found in pool.map(judge, wave):
                 counts += more
                 wrong |= found

@@ -54,7 +54,7 @@ def random_typed(seed: int) -> xb.Module:
     shapes = [spec.whole(mesh, xb.f32[8], "x") for spec in specs]
     every = xb.P(mesh.axes)
     made = xb.shard_map(lambda a, b, c: function(a, b, c), mesh, specs, (every, every, every)).program(*shapes)
-    return made.module  # type: ignore[no-any-return]
+    return made.module
 
 
 def _spec(rng: random.Random, mesh: xb.Mesh) -> Any:
