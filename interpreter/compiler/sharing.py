@@ -12,11 +12,11 @@ from xbuild.core.graph import Instruction, Module
 
 from .facts import weight
 
-Site: TypeAlias = tuple[int, ...]
+CallPath: TypeAlias = tuple[int, ...]
 MOST_PLACES = 1_000_000
 
 
-def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
+def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[CallPath]:
     """The places whose values all devices agree on, where the parameters marked uniform are the same on all.
 
     None where there are too many places: each call of a computation has its own.
@@ -34,7 +34,7 @@ def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
     )
 
 
-def site_of(instruction: Instruction, callers: Sequence[Instruction]) -> Site:
+def site_of(instruction: Instruction, callers: Sequence[Instruction]) -> CallPath:
     """A place by the instructions on the way."""
     return (*map(id, callers), id(instruction))
 

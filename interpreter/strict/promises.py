@@ -10,7 +10,7 @@ import numpy as np
 from xbuild.checking.dataflow.agreement import Labels
 from xbuild.checking.dataflow.analysis import flat
 from xbuild.checking.dataflow.promises import promised
-from xbuild.checking.dataflow.replication import Uniformity, varies
+from xbuild.checking.dataflow.replication import Replication, varies
 from xbuild.checking.model.program import grid_of, program_of
 from xbuild.core.graph import Instruction, Module, ModuleGroup
 
@@ -26,7 +26,7 @@ def check_promises(program: Module | ModuleGroup, arguments: Sequence[tuple[Any,
     """Note each parameter whose annotations say that devices are given equal ones, and they are not."""
     for each in program_of(program).freed().classes:
         told = [p for p in each.module.entry.parameters if any(note in p.annotations for note in _NOTES)]
-        walk = Uniformity(varies, each.devices, *grid_of(program)) if told else None
+        walk = Replication(varies, each.devices, *grid_of(program)) if told else None
         for parameter in told:
             assert walk is not None
             reading = promised(walk, parameter)

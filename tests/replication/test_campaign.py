@@ -11,7 +11,7 @@ import pytest
 from tests.replication.campaign import judge, main
 from xbuild.checking.dataflow import replication as rules
 from xbuild.checking.dataflow.agreement import Agreement
-from xbuild.checking.dataflow.replication import Uniformity, varies
+from xbuild.checking.dataflow.replication import Replication, varies
 from xbuild.checking.dataflow.shared_results import _MARKS
 
 
@@ -34,15 +34,15 @@ def _everywhere(walk: Any, decides: Any) -> Iterator[None]:
     yield
 
 
-def _after(walk: Uniformity, before: Any, state: Any, after: Any, decides: Any) -> Any:
+def _after(walk: Replication, before: Any, state: Any, after: Any, decides: Any) -> Any:
     if isinstance(state, tuple):
         return tuple(_after(walk, *each, decides) for each in zip(before, state, after, strict=True))
     return before if state is after else Agreement(state.labels)
 
 
 FAULTS: dict[str, tuple[Any, str, Any, int]] = {
-    "all devices come to a branch": (Uniformity, "inside", _everywhere, 13),
-    "a loop leaves what its trips agree on": (Uniformity, "_left", _after, 13),
+    "all devices come to a branch": (Replication, "inside", _everywhere, 13),
+    "a loop leaves what its trips agree on": (Replication, "_left", _after, 13),
     "a loop is read once": (rules, "_is_as_much", lambda state, following: True, 8),
     "a permutation gives all the same": (_MARKS, "collective_permute", _MARKS["all_gather"], 23),
     "an exchange gives all the same": (_MARKS, "all_to_all", _MARKS["all_gather"], 18),

@@ -18,7 +18,7 @@ from .dataflow.agreement import Labels
 from .dataflow.promises import fits, promised
 from .dataflow.recording import Recording, recorded, recording
 from .model.describe import finding
-from .model.program import Class, Extent, Program
+from .model.program import DeviceClass, Extent, Program
 from .model.verdict import Finding
 
 
@@ -27,7 +27,7 @@ def declared_types(program: Program) -> list[Finding]:
     return [fault for each in program.classes for fault in _of(each, program.grid)]
 
 
-def _of(each: Class, grid: Extent) -> Iterator[Finding]:
+def _of(each: DeviceClass, grid: Extent) -> Iterator[Finding]:
     try:
         mesh = mesh_of(each.module)
     except XbuildError as error:
@@ -46,7 +46,7 @@ def _of(each: Class, grid: Extent) -> Iterator[Finding]:
             yield _finding(each, instruction, told)
 
 
-def _recorded(walk: Recording, each: Class) -> dict[Instruction, list[Labels]]:
+def _recorded(walk: Recording, each: DeviceClass) -> dict[Instruction, list[Labels]]:
     """Where devices agree, when parameters are as they are stated to be."""
     given = [
         walk.spread(walk.nowhere, p.shape) if (found := walk.promised(walk, p)) is None else found
@@ -92,7 +92,7 @@ def _is_one(mesh: Mesh, axis: str, labels: dict[int, int]) -> bool:
     return all(len({labels[device] for device in group if device in labels}) <= 1 for group in mesh.groups(axis))
 
 
-def _finding(each: Class, instruction: Instruction, told: str) -> Finding:
+def _finding(each: DeviceClass, instruction: Instruction, told: str) -> Finding:
     return finding(
         "variance_broken",
         told,

@@ -12,7 +12,7 @@ from shape_inference import AnyShape, TupleShape, refuse
 
 from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
-from ..process.recursion_limit import room
+from ..process.recursion_limit import room_for_calls
 from ..properties.mesh import mesh_of
 from ..properties.sites import reached
 from .dataflow.agreement import Agreement, Labels, Partitions, grouped
@@ -214,7 +214,7 @@ def replication(
     Source: XLA, HloReplicationAnalysis.
     """
     whole = program_of(program).freed()
-    with room({each.module.entry for each in whole.classes}):
+    with room_for_calls({each.module.entry for each in whole.classes}):
         parts = [
             _Part(
                 each.module,

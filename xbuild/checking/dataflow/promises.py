@@ -18,7 +18,7 @@ from ...properties.mesh import Mesh
 from ...properties.variances import Type, Variance, flat, type_of
 from .agreement import Agreement, Labels
 from .analysis import Reading
-from .replication import Uniformity
+from .replication import Replication
 
 _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
 _LAST = re.compile(r"last_tile_dims=\{([\w, ]*)\}")
@@ -30,7 +30,7 @@ def has_known_trips(loop: Instruction) -> bool:
     return bool(_COUNTED.search(str(loop.annotations.get("backend_config") or "")))
 
 
-def promised(of: Uniformity, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
+def promised(of: Replication, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
     """Where devices hold equal leaves of a parameter or an infeed; None where nothing is said.
 
     `sharding` says which partitions of one replica do, `parameter_replication` of which leaves all replicas do, and a
@@ -60,7 +60,7 @@ def fits(stated: Type, shape: AnyShape) -> bool:
     return isinstance(stated, tuple) and len(stated) == len(shape.elements) and all(map(fits, stated, shape.elements))
 
 
-def _along(of: Uniformity, mesh: Mesh, stated: Variance) -> Labels:
+def _along(of: Replication, mesh: Mesh, stated: Variance) -> Labels:
     """Devices agree that differ along invarying or reduced axes alone."""
     kept = [axis for axis in mesh.axes if axis in stated.varying | stated.unreduced]
     places = [mesh.coordinates(device) if device < mesh.num_devices else {} for device in of.devices]
@@ -92,7 +92,7 @@ def _listed(text: str, count: int) -> list[str] | None:
     return found if len(found) == count else None
 
 
-def _labels(of: Uniformity, sharding: str, is_replicated: bool) -> Labels:
+def _labels(of: Replication, sharding: str, is_replicated: bool) -> Labels:
     parts = tiles_of(sharding, of.num_partitions)
     return of.partitions.by((0 if is_replicated else replica, parts[partition]) for replica, partition in of.ids.ids)
 

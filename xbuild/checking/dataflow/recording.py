@@ -12,13 +12,13 @@ from ...properties.effects import Path
 from ..model.program import Extent
 from .agreement import Labels
 from .analysis import Reading, TooMuchError, flat, key_of, way_of
-from .replication import Uniformity, varies
+from .replication import Replication, varies
 
 Labelled: TypeAlias = Mapping[Any, list[Labels]]
 
 
 @define(eq=False)
-class Recording(Uniformity):
+class Recording(Replication):
     """The walk, with what it finds of each instruction in all the ways that lead there, leaf by leaf.
 
     Devices in one part come to it equally often, and hold equal values each time; where not `is_joined`, those that

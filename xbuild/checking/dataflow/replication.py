@@ -34,12 +34,12 @@ from .invariants import carried_unchanged, replaced
 from .shared_results import met
 
 varies = RuleTable("varies")
-Walk = TypeVar("Walk", bound="Uniformity")
+Walk = TypeVar("Walk", bound="Replication")
 MOST_BY_VALUE = 20_000  # instructions; what is called later is told apart by who agrees on its arguments alone
 
 
 @define(eq=False)
-class Uniformity(Analysis):
+class Replication(Analysis):
     """The walk over the program of some devices, in the grid that their replicas and partitions count in.
 
     Two leaves that are one object are one value. `has_equal_trips` says of loops what is known of them from elsewhere.
@@ -50,7 +50,7 @@ class Uniformity(Analysis):
     num_partitions: int
     is_own: bool = False
     has_equal_trips: Callable[[Instruction], bool] = lambda loop: False
-    promised: Callable[[Uniformity, Instruction], Reading | None] = lambda of, instruction: None
+    promised: Callable[[Replication, Instruction], Reading | None] = lambda of, instruction: None
     partitions: Partitions = field(init=False)
     context: Labels = field(init=False)
     ids: IdValues = field(init=False)
@@ -216,9 +216,9 @@ def _is_as_much(state: Reading, following: Reading) -> bool:
 
 def uniformity(
     computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int, is_own: bool = False
-) -> Uniformity:
+) -> Replication:
     """Where the devices that run this program agree; each is fed parameters of its own."""
-    return walked(Uniformity(varies, devices, num_replicas, num_partitions, is_own), computation)
+    return walked(Replication(varies, devices, num_replicas, num_partitions, is_own), computation)
 
 
 def walked(walk: Walk, computation: Computation) -> Walk:
@@ -238,31 +238,31 @@ def asks(computation: Computation) -> bool:
 
 
 @varies
-def replica_id(of: Uniformity, instruction: Instruction) -> Reading:
+def replica_id(of: Replication, instruction: Instruction) -> Reading:
     return of.ids.id_of(instruction, [replica for replica, _ in of.ids.ids])
 
 
 @varies
-def partition_id(of: Uniformity, instruction: Instruction) -> Reading:
+def partition_id(of: Replication, instruction: Instruction) -> Reading:
     return of.ids.id_of(instruction, [partition for _, partition in of.ids.ids])
 
 
-def _own(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _own(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     """Each device has its own."""
     return of.spread(of.nowhere, instruction.shape)
 
 
-def _fed(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _fed(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     """Each device has its own, but for what its annotations promise."""
     promised = of.promised(of, instruction)
     return _own(of, instruction) if promised is None else promised
 
 
-def _of_operands(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _of_operands(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     return of.spread(of.default(instruction, [leaf for each in operands for leaf in flat(each)]), instruction.shape)
 
 
-def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _by_group(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     """What a collective gives; what starts something else depends on its operands."""
     collective = collective_in(instruction)
     if collective is None:
@@ -276,7 +276,7 @@ def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> R
 
 
 @varies
-def custom_call(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def custom_call(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     return (_own if has_side_effect(instruction) else _of_operands)(of, instruction, *operands)
 
 
