@@ -202,7 +202,7 @@ def _evaluated(instruction: Instruction, device: int) -> int | None:
 def _collective(check: Check, instruction: Instruction, *operands: Any) -> Any:
     """What reduces or gathers gives one value in each group; what else meets may differ along the axes of groups."""
     groups = groups_of(instruction, check.module.num_replicas, check.module.num_partitions)
-    axes = check.mesh.axes_of(groups)
+    axes = check.mesh.spanned(groups)
     given = _all(operands)
     if axes is None:
         return constant(instruction.shape, check.everywhere)
@@ -288,10 +288,15 @@ def conditional(check: Check, instruction: Instruction, index: Any, *operands: A
 
 @differences
 def scan(check: Check, instruction: Instruction, *operands: Any) -> Any:
-    return constant(instruction.shape, _all(operands) | _inside(check, instruction, operands))
-
-
-def _inside(check: Check, instruction: Instruction, operands: Sequence[Any]) -> Axes:
-    """The axes along which what is called may differ when all that it is given may differ alike."""
+    """What every trip makes of the carries, and the outputs of a trip that is given these."""
     (callee,) = instruction.called
-    return _all([check.computation(callee, tuple(_all(operands) for _ in callee.parameters))])
+    count = len(operands) - instruction.attributes.num_carries
+    carries = operands[count:]
+    while True:
+        root = check.computation(callee, (*operands[:count], *carries))
+        results = root if isinstance(root, tuple) else (root,)
+        outputs, after = results[: len(results) - len(carries)], results[len(results) - len(carries) :]
+        grown = joined(carries, after)
+        if grown == carries:
+            return (*outputs, *carries) if isinstance(root, tuple) else carries[0]
+        carries = grown
