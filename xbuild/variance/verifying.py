@@ -5,7 +5,7 @@ A program that was written by shard_map holds by construction; one that was edit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -17,7 +17,8 @@ from ..properties.device_groups import groups_of
 from ..properties.effects import COLLECTIVES, STARTS, base_of
 from ..properties.mesh import Mesh, mesh_of
 from ..properties.variances import Axes, Type, declared, read_type
-from .rules.marks import Mark, mark_of
+from .coordinates import is_coordinate
+from .rules.marks import mark_of
 
 differences = RuleTable("difference")
 """opcode -> rule(check, instruction, *operands): along which axes the leaves of the result may differ."""
@@ -157,46 +158,9 @@ def _joined(check: Check, instruction: Instruction, *operands: Any) -> Any:
     mark = mark_of(instruction)
     if instruction.opcode in _OUTSIDE:
         return constant(instruction.shape, check.everywhere)
-    if mark is not None and mark.op == "axis_index" and _is_coordinate(check.mesh, mark, instruction):
+    if mark is not None and mark.op == "axis_index" and is_coordinate(check.mesh, mark.axes, instruction):
         return frozenset(mark.axes)
     return constant(instruction.shape, _all(operands))
-
-
-def _is_coordinate(mesh: Mesh, mark: Mark, instruction: Instruction) -> bool:
-    """Whether a value is the id, divided and cut as the coordinate along the axes is, and nothing else."""
-    numbers = [number_of(mesh, device, mark) for device in range(mesh.num_devices)]
-    return [_evaluated(instruction, device) for device in range(mesh.num_devices)] == numbers
-
-
-def number_of(mesh: Mesh, device: int, mark: Mark) -> int:
-    """The coordinate of a device along the axes, row by row."""
-    place, found = mesh.coordinates(device), 0
-    for axis in mark.axes:
-        found = found * mesh.size(axis) + place[axis]
-    return found
-
-
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a // b if b else -1,
-    "remainder": lambda a, b: a % b if b else -1,
-}
-
-
-def _evaluated(instruction: Instruction, device: int) -> int | None:
-    """What a formula of ids and constants is on a device; None for any other."""
-    if instruction.opcode in ("partition_id", "replica_id"):
-        return device
-    if instruction.opcode == "constant" and instruction.attributes.literal.size == 1:
-        return int(instruction.attributes.literal.reshape(-1)[0])
-    inside = [_evaluated(each, device) for each in instruction.operands]
-    if any(each is None for each in inside):
-        return None
-    if instruction.opcode in ("convert", "copy"):
-        return inside[0]
-    function = _ARITHMETIC.get(instruction.opcode)
-    return function(*inside) if function is not None else None  # type: ignore[arg-type]
 
 
 def _collective(check: Check, instruction: Instruction, *operands: Any) -> Any:
