@@ -169,8 +169,8 @@ def execute(
         ledger = Ledger() if strict else None
         if ledger is not None:
             check_promises(program, arguments, ledger)
-            for number, (module, given) in enumerate(zip(modules, arguments, strict=True)):
-                ledger.given(number, module, given)
+            for number, (module, row) in enumerate(zip(modules, arguments, strict=True)):
+                ledger.given(number, module, row)
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
         options = Options(
             observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,

@@ -68,9 +68,11 @@ def values(mesh: xb.Mesh, axes: Sequence[str], state: str) -> Parts:
     return list(own)
 
 
-@pytest.mark.parametrize(("mesh", "axes"), MESHES, ids=str)
+PLACES = [*((mesh, axes, True) for mesh, axes in MESHES), (SQUARE, ("j", "i"), False)]
+
+
+@pytest.mark.parametrize(("mesh", "axes", "uses_partitions"), PLACES, ids=str)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("uses_partitions", [True, False], ids=["partitions", "replicas"])
 def test_values_and_types(name: str, mesh: xb.Mesh, axes: Any, uses_partitions: bool) -> None:
     function, expected, before, after, opcode = CASES[name]
     named = mesh.named(axes)

@@ -130,6 +130,17 @@ class Mesh:
                     return names
         return None
 
+    def spanned(self, groups: Groups) -> tuple[str, ...] | None:
+        """The axes whose groups have these members, in whatever order; None where there are none.
+
+        >>> import xbuild as xb
+        >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
+        ('i',)
+        """
+        members = tuple(tuple(sorted(group)) for group in groups)
+        found = self.axes_of(members)
+        return None if found is None else self.ordered(found)
+
     def stride(self, axis: str) -> int:
         """By how much device numbers of neighbours along an axis differ."""
         return self._strides()[axis]

@@ -90,6 +90,16 @@ def _named(axes: Iterable[str]) -> str:
 
 INVARYING = Variance()
 
+
+class Unknown(Variance):
+    """The variance of a value of which nothing is known yet, in the rounds that find the types of a loop."""
+
+    def state(self, axis: str) -> str:
+        return "unknown"
+
+
+UNKNOWN = Unknown()
+
 Type: TypeAlias = Any
 """The type of a value: a Variance, or of a tuple a tuple of types."""
 

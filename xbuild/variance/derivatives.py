@@ -11,6 +11,7 @@ from ..core.graph import Computation
 from .program import Program, retyped
 from .region import Region, entered
 from .specs import P
+from .sums import gathered_sums
 
 Transform = Callable[[Region], Computation]
 Specs = Any
@@ -21,7 +22,7 @@ def of_program(program: Program, transform: Transform, specs: tuple[Specs, Specs
     region = program.region()
     with entered(region):
         computation = transform(region)
-    return retyped(program, computation, *specs)
+    return retyped(program, gathered_sums(computation), *specs)
 
 
 def specs_of_vjp(program: Program) -> tuple[Specs, Specs]:

@@ -82,7 +82,7 @@ class Program:
 
     def joined(self, results: Sequence[Any]) -> Any:
         """The global arrays whose parts the devices hold; along an unreduced axis the parts are summed."""
-        return _joined(self.mesh, self.out_specs, results)
+        return joined(self.mesh, self.out_specs, results)
 
     def run(self, *arrays: Any, **options: Any) -> Any:
         """The global results for global arrays; `options` are those of `interpreter.execute`."""
@@ -120,9 +120,9 @@ def _ranges(mesh: Mesh, spec: P, dims: Sequence[int], place: dict[str, int]) -> 
         yield slice(number * extent, (number + 1) * extent)
 
 
-def _joined(mesh: Mesh, specs: Specs, results: Sequence[Any]) -> Any:
+def joined(mesh: Mesh, specs: Specs, results: Sequence[Any]) -> Any:
     if not isinstance(specs, P):
-        return tuple(_joined(mesh, spec, [each[n] for each in results]) for n, spec in enumerate(specs))
+        return tuple(joined(mesh, spec, [each[n] for each in results]) for n, spec in enumerate(specs))
     parts = [np.asarray(each) for each in results]
     first = parts[0]
     shape = [extent * mesh.size(cut) for extent, cut in zip(first.shape, _padded(specs, first.ndim), strict=True)]

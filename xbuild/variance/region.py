@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
-from shape_inference import refuse
+from shape_inference import XbuildError, refuse
 
 from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction
@@ -88,7 +88,11 @@ class RegionBuilder(Builder):
     def record(self, *given: Any) -> Value:
         value = super().record(*given)
         if self.parent is None:
-            self._enter(value.instruction)
+            try:
+                self._enter(value.instruction)
+            except XbuildError:
+                self._instructions.pop()  # who catches the refusal may go on without the op
+                raise
         return value
 
     def _enter(self, instruction: Instruction) -> None:

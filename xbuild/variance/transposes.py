@@ -45,14 +45,15 @@ class Back:
     result: Value
     operands: tuple[Value, ...]
     instruction: Instruction
+    number: int = 0
 
     @property
     def attributes(self) -> Any:
         return self.instruction.attributes
 
-    def state(self, number: int = 0) -> str:
-        """The state of the axes in which an operand goes in."""
-        given = type_of(self.instruction.operands[number])
+    def state(self) -> str:
+        """The state of the axes in which the operand goes in."""
+        given = type_of(self.instruction.operands[self.number])
         assert isinstance(given, Variance)
         return given.state(self.axes[0])
 
@@ -73,7 +74,7 @@ def _transposed(mark: Mark, region: Region, back: Any, arguments: tuple[Any, ...
     found = []
     for number, ct in enumerate(cts):
         result = back.result if len(cts) == 1 else derived.get_tuple_element(back.result, number)
-        given = Back(region, mark.axes, ct, result, operands[number:], back.instruction)
+        given = Back(region, mark.axes, ct, result, operands[number:], back.instruction, number)
         found.append(None if ct is None else transposes[mark.op](given))
     return [*found, *[None] * (len(operands) - len(found))]
 

@@ -29,6 +29,8 @@ KINDS = {
     "shape_mismatch": ("rank_mismatch", "dimension_mismatch"),
     "dtype_mismatch": ("element_type_mismatch",),
     "bad_dtype": ("element_type_unsupported",),
+    # xbuild tells an op that is not linear from one whose other operands do not wait for a sum.
+    "nonlinear_on_unreduced": ("nonlinear_on_unreduced", "state_mismatch"),
 }
 
 
@@ -68,7 +70,7 @@ def _one_op(case: Case) -> Outputs:
 
 def _dtype(case: Case) -> Any:
     """The type of the inputs; where the result alone has the type of the case, that of its numbers."""
-    return np.float32 if case["dtype"] == "s32" and case["op"] == "axis_index" else getattr(xb, case["dtype"]).dtype
+    return np.float32 if case["op"] in ("axis_index", "axis_size") else getattr(xb, case["dtype"]).dtype
 
 
 def _results(module: xb.Module, *given: list[Any]) -> list[Any]:
@@ -109,16 +111,17 @@ def _transpose(case: Case) -> Outputs:
     """The cotangent of the operand of a collective, for a cotangent of its result."""
     mesh = xb.Mesh(case["attrs"]["mesh"])
     (result,) = case["expect"]["outputs"]
-    (name,) = case["inputs"]
+    name = next(name for name in case["inputs"] if name.startswith("ct"))
     types = case["expect"]["types"]
-    given, wanted = spec_of(types[name]).transposed, spec_of(types[result]).transposed
+    result_spec, wanted = spec_of(types[name]).transposed, spec_of(types[result]).transposed
     shape = wanted.whole(mesh, Shape(getattr(xb, case["dtype"]), tuple(case["attrs"]["x_shape"])), "x")
     apply = function_of(case["op"].removeprefix("transpose_"), case["attrs"])
-    made = xb.vjp(xb.shard_map(apply, mesh, (wanted,), given).program(shape))
+    made = xb.vjp(xb.shard_map(apply, mesh, (wanted,), result_spec).program(shape))
     _check_type(case, result, made.types.root[0])
     seeds = [np.asarray(each, _dtype(case)) for each in case["inputs"][name]]
     zeros = [np.zeros(case["attrs"]["x_shape"], _dtype(case))] * mesh.num_devices
-    return {result: [each for (each,) in _results(made.module, zeros, seeds)]}
+    given = [np.asarray(each, _dtype(case)) for each in case["inputs"].get("x", zeros)]
+    return {result: [each for (each,) in _results(made.module, given, seeds)]}
 
 
 def sharded(case: Case, steps: Mapping[str, Any]) -> Any:
@@ -129,8 +132,15 @@ def sharded(case: Case, steps: Mapping[str, Any]) -> Any:
     shapes = [_global_shape(case, mesh, *pair) for pair in zip(entries, specs, strict=True)]
     function: Callable[..., Any] = _function(steps, names)
     out = spec_of({"spec": steps["out_spec"]})
-    casts: Any = "operands" if case["attrs"].get("auto_cast") is False else "all"
+    casts: Any = "operands" if _is_strict(case["attrs"]) else "all"
     return xb.shard_map(function, mesh, specs, out, casts=casts).program(*shapes)
+
+
+def _is_strict(given: Any) -> bool:
+    """Whether a program, or a step of it, is to cast nothing that loops carry or branches give."""
+    if isinstance(given, Mapping):
+        return given.get("auto_cast") is False or any(map(_is_strict, given.values()))
+    return isinstance(given, list) and any(map(_is_strict, given))
 
 
 def _function(steps: Mapping[str, Any], names: list[str]) -> Callable[..., Any]:

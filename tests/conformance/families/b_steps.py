@@ -113,7 +113,7 @@ def _pad(operands: list[Any], attributes: Mapping[str, Any], _: Values) -> Any:
 
 
 def _concatenate(operands: list[Any], attributes: Mapping[str, Any], _: Values) -> Any:
-    return xb.concatenate(operands, attributes.get("dim", attributes.get("dimension", 0)))
+    return xb.concatenate(operands, _first(attributes, ("dim", "dimension", "axis"), 0))
 
 
 def _reduce_precision(operands: list[Any], attributes: Mapping[str, Any], _: Values) -> Any:
@@ -143,10 +143,10 @@ def _fori(operands: list[Any], attributes: Mapping[str, Any], values: Values) ->
 def _while(operands: list[Any], attributes: Mapping[str, Any], values: Values) -> Any:
     """A loop with a condition of steps; what both take from outside is carried along."""
     names = attributes["carry"]
-    condition = attributes.get("condition", attributes.get("cond"))
-    test = (
-        condition if isinstance(condition, Mapping) else {"body": condition, "yield": attributes.get("cond_yield", "p")}
-    )
+    test = _first(attributes, ("cond", "condition", "test"), [])
+    if not isinstance(test, Mapping):
+        result = _first(attributes, ("cond_yield", "pred", "predicate"), test[-1][0])
+        test = {"body": test, "yield": result}
     outside = _outside([attributes["body"], test["body"]], values, names)
 
     def named(state: Any) -> Values:
@@ -189,6 +189,18 @@ def _outside(
     return [name for name in dict.fromkeys([*asked, *yields]) if name in values and name not in made]
 
 
+def _first(attributes: Mapping[str, Any], names: Sequence[str], default: Any) -> Any:
+    """The attribute under the first of these names that it is given by."""
+    return next((attributes[name] for name in names if name in attributes), default)
+
+
+def _select(operands: list[Any], _: Mapping[str, Any], __: Values) -> Any:
+    """A choice by element, or as a whole where the predicate is a scalar."""
+    pred, on_true, on_false = operands
+    dims = on_true.shape.dims
+    return xb.select(xb.broadcast(pred, dims) if dims and not pred.shape.dims else pred, on_true, on_false)
+
+
 def _names(each: Step) -> list[str]:
     return [name for name in each[2] if isinstance(name, str)]
 
@@ -212,6 +224,7 @@ _SPECIAL: dict[str, Callable[[list[Any], Mapping[str, Any], Values], Any]] = {
     "concat": _concatenate,
     "reduce_precision": _reduce_precision,
     "dot": _dot,
+    "select": _select,
     "fori": _fori,
     "while": _while,
     "cond": _cond,

@@ -10,6 +10,7 @@ from attrs import frozen
 from ...core.graph import Instruction
 from ...properties.device_groups import groups_of
 from ...properties.variances import INVARYING, Type, Variance, spread
+from ...properties.variances import UNKNOWN as NOT_YET
 from .linearity import is_sum
 from .marks import Mark
 from .site import Judgement, Site, leaves_of, relike
@@ -65,8 +66,10 @@ def marked_of(site: Site) -> Mark:
 
 
 def _axes(site: Site) -> tuple[str, ...] | None:
-    walk = site.walk
-    return site.mesh.axes_of(groups_of(site.instruction, walk.num_replicas, walk.num_partitions))
+    walk, opcode = site.walk, site.instruction.opcode
+    groups = groups_of(site.instruction, walk.num_replicas, walk.num_partitions)
+    is_in_order = opcode.removesuffix("_start") in ("all_gather", "reduce_scatter", "all_to_all")
+    return site.mesh.axes_of(groups) if is_in_order else site.mesh.spanned(groups)
 
 
 def _of_reducer(all_reduce: Instruction) -> str:
@@ -89,9 +92,14 @@ def collective(site: Site) -> Judgement:
     Source: JAX, jax._src.lax.parallel (psum_invariant, all_gather_invariant, reduced collectives).
     """
     mark = marked_of(site)
-    wanted, results = [], []
+    wanted: list[Variance] = []
+    results: list[Variance] = []
     for number, operand in enumerate(site.operands):
         for leaf in leaves_of([operand]):
+            if leaf is NOT_YET:
+                wanted.append(leaf)
+                results.append(leaf)
+                continue
             taken = _taken(site, number, leaf, mark)
             _check_rest(site, number, leaf, mark)
             wanted.append(leaf.moved(mark.axes, taken))
@@ -186,6 +194,8 @@ def cast(site: Site) -> Judgement:
     mark = site.mark
     assert mark is not None
     (leaf,) = leaves_of(site.operands)
+    if leaf is NOT_YET:
+        return Judgement(site.operands, leaf)
     state = state_of(site, 0, leaf, mark)
     if mark.op == "to_unreduced" and state == "invarying" and site.walk.frees_constants:
         varying = leaf.moved(mark.axes, "varying")

@@ -10,7 +10,7 @@ from attrs import evolve
 from ...core.graph import Computation, Instruction
 from ...properties.effects import MEETS, TRANSFERS
 from ...properties.mesh import Mesh
-from ...properties.variances import Axes, Type, Variance, flat, like, spread
+from ...properties.variances import INVARYING, UNKNOWN, Axes, Type, Variance, flat, like, spread
 from .linearity import is_zero
 from .marks import mark_of
 from .site import Judgement, Site, told, variance
@@ -33,7 +33,8 @@ def while_(site: Site) -> Judgement:
     Source: XLA, HloReplicationAnalysis (while); JAX's loops want equal types and leave the condition out.
     """
     regions = dict(site.instruction.regions())
-    carry, zeros = site.operands[0], zeros_in(site.instruction.operands[0])
+    (init,), zeros = site.operands, zeros_in(site.instruction.operands[0])
+    carry = _begun(site, init, zeros)
     while True:
         condition = site.walk.computation(regions["condition"], (carry,))
         decision = _decision(site, condition.root, regions.values())
@@ -41,11 +42,19 @@ def while_(site: Site) -> Judgement:
         grown = _grown(site, carry, body.root, decision, zeros)
         if grown == carry:
             break
-        _check_carry(site, carry, grown, body.root)
+        _check_carry(site, init, grown, body.root)
         carry = grown
     reason = f"{site.instruction.name} carries it as {told(carry, site.mesh)}"
     typed = {"condition": condition, "body": evolve(body, root=carry)}
     return Judgement((carry,), carry, tuple(typed[role] for role in regions), {0: reason})
+
+
+def _begun(site: Site, init: Type, zeros: Sequence[bool]) -> Type:
+    """The types of the first round: in derivatives that of a sum that begins with zero is found by what is added."""
+    if not site.walk.frees_constants:
+        return init
+    leaves = [UNKNOWN if is_zero_at else leaf for leaf, is_zero_at in zip(flat(init), zeros, strict=True)]
+    return like(leaves, site.instruction.operands[0].shape)
 
 
 def _grown(site: Site, carry: Type, root: Type, decision: Axes, zeros: Sequence[bool]) -> Type:
@@ -71,7 +80,9 @@ def _joined(
     site: Site, kind: str, what: str, pair: Sequence[Variance], decision: Axes, is_zero_before: bool = False
 ) -> Variance:
     """The type that two types are cast to, and that a decision which varies adds to."""
-    first, second = pair
+    first, second = [INVARYING if leaf is UNKNOWN else leaf for leaf in pair]
+    if pair[0] is UNKNOWN:
+        first = second
     found = first
     for axis in site.mesh.axes:
         states = {first.state(axis), second.state(axis)} | ({"varying"} if axis in decision else set())
@@ -179,6 +190,8 @@ def scan(site: Site) -> Judgement:
     count = len(site.operands) - site.instruction.attributes.num_carries
     given, carries = list(site.operands[:count]), list(site.operands[count:])
     zeros = [is_zero(each) for each in site.instruction.operands[count:]]
+    begun, init = zip(carries, zeros, strict=True), tuple(carries)
+    carries = [UNKNOWN if zero and site.walk.frees_constants else leaf for leaf, zero in begun]
     while True:
         typed = site.walk.computation(region, (*given, *carries))
         results = list(typed.root) if isinstance(typed.root, tuple) else [typed.root]
@@ -189,7 +202,7 @@ def scan(site: Site) -> Judgement:
         ]
         if grown == carries:
             break
-        _check_carry(site, tuple(carries), tuple(grown), tuple(after))
+        _check_carry(site, init, tuple(grown), tuple(after))
         carries = grown
     operands = (*given, *carries)
     root = (*outputs, *grown) if isinstance(typed.root, tuple) else grown[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define
 
 from ...core.graph import Instruction
-from ...properties.variances import INVARYING, Variance, spread
+from ...properties.variances import INVARYING, UNKNOWN, Variance, spread
 from .linearity import LINEAR, Linear, constant_of, is_zero
 from .site import Judgement, Site, leaves_of, relike
 
@@ -44,11 +44,13 @@ def ordinary(site: Site) -> Judgement:
     Source: JAX, jax._src.core.standard_vma_rule; the rules of unreduced are stricter there and laxer here where sound.
     """
     leaves = _leaves(site)
-    result = INVARYING
-    for axis in site.mesh.axes:
-        states = {leaf.given.state(axis) for leaf in leaves}
+    known = [leaf for leaf in leaves if leaf.given is not UNKNOWN]
+    is_open = len(known) < len(leaves) and all(leaf.is_constant for leaf in known)
+    result: Variance = UNKNOWN if is_open else INVARYING
+    for axis in () if is_open else site.mesh.axes:
+        states = {leaf.given.state(axis) for leaf in known}
         if states - {"invarying"}:
-            result = result.moved((axis,), _agreed(site, leaves, axis, states))
+            result = result.moved((axis,), _agreed(site, known, axis, states))
     operands = relike([leaf.wanted for leaf in leaves], site.instruction.operands)
     return Judgement(operands, spread(result, site.instruction.shape), reasons=_reasons(site, leaves, result))
 
