@@ -22,7 +22,7 @@ SCHEDULE_KINDS = frozenset({
     "duplicate_channel", "duplicate_done", "group_disagreement", "host_flag_mismatch", "invalid_group",
     "missing_done", "missing_participant", "missing_recv", "missing_send", "missing_start", "nest_mismatch",
     "not_partitioned", "peer_mismatch", "reducer_mismatch", "self_send", "shape_mismatch", "start_misused",
-    "trip_count_mismatch",
+    "trip_count_mismatch", "variance_broken",
 })  # fmt: skip
 
 RUN_KINDS = frozenset({
@@ -41,9 +41,16 @@ TEXT_KINDS = frozenset({
 STRICT_KINDS = frozenset({
     "division_by_zero", "division_overflow", "index_clamped", "inf_born", "nan_born", "nan_converted",
     "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
+    "variance_broken",
 })  # fmt: skip
 
 SIZE_KINDS = frozenset({"tuple_too_large"})
+
+VARIANCE_KINDS = frozenset({
+    "already_varying", "bilinear_on_unreduced", "branch_type_mismatch", "carry_type_mismatch", "divergent_collective",
+    "mixed_axis_state", "nonlinear_on_unreduced", "nonzero_pad_on_unreduced", "out_spec_not_replicated",
+    "state_mismatch", "unbound_axis", "unsupported_cast",
+})  # fmt: skip
 
 DERIVATIVE_KINDS = frozenset({"not_differentiable"})
 
@@ -55,6 +62,7 @@ KINDS = (
     | DERIVATIVE_KINDS
     | BUILD_KINDS
     | EDIT_KINDS
+    | VARIANCE_KINDS
     | SCHEDULE_KINDS
     | RUN_KINDS
     | ENGINE_KINDS

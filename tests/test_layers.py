@@ -27,12 +27,12 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 # Lowest first: a folder imports folders of its own package that stand before it, and none after it.
 ORDER = {
     "xbuild": (
-        "core", "process", "ops", "properties", "derived.support", "derived", "special_functions", "decompositions",
-        "text.spelling", "text.codecs",
-        "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
-        "checking.deadlock", "checking.scenarios", "checking", "editing", "vjp", "vjp.forms", "vjp.regions",
-        "vjp.forward", "vjp.transforms", "vjp.ops", "traces", "pictures.model", "pictures.layout", "pictures.views",
-        "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping", "reference", "cli",
+        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
+        "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
+        "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
+        "checking", "editing", "vjp", "vjp.forms", "vjp.regions", "vjp.forward", "vjp.transforms", "vjp.ops", "traces",
+        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
+        "pictures", "pages", "stepping", "reference", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

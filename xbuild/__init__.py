@@ -23,6 +23,7 @@ from .core.graph import Instruction as Instruction
 from .core.graph import Module as Module
 from .core.graph import ModuleGroup as ModuleGroup
 from .core.graph import Source as Source
+from .properties.mesh import Mesh as Mesh
 from .files.jax_functions import from_jax as from_jax
 from .decompositions import *
 from .special_functions import *
@@ -42,14 +43,19 @@ from .editing import same_structure as same_structure
 from .core.regions import computation as computation
 from .checking import Finding as Finding
 from .checking import Repair as Repair
+from .checking import Replication as Replication
 from .checking import ScheduleError as ScheduleError
 from .checking import Verdict as Verdict
 from .checking import check as check
+from .checking import replication as replication
 from .checking import schedule as schedule
 from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
+from . import mesh as mesh
+from .variance import P as P
+from .variance import shard_map as shard_map
 from .vjp.custom_rules import custom_vjp as custom_vjp
 from .vjp.transforms.origins import why as why
 from .vjp.transforms.programs import grad as grad

@@ -25,7 +25,7 @@ from ..custom_calls import check_targets
 from ..kernels.values import ArgumentError, Given, by_device, read
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
 from ..rules.limits import Limits, unlimited
-from ..strict import Ledger, StrictFailure
+from ..strict import Ledger, StrictFailure, check_promises
 from .driver import drive
 from .estimates import check_time
 from .grid import Grid
@@ -141,8 +141,9 @@ def execute(
     `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
     conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
-    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, and a
-    promise about indices that does not hold. Integers that wrap in + - * are defined, and not told. The computations
+    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, a promise
+    about indices that does not hold, and parameters that `parameter_replication` or `sharding` promise equal, and are
+    not. Integers that wrap in + - * are defined, and not told. The computations
     of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and collectives,
     at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long, divisions and
     shifts of integers up to five times, matrix products a tenth longer.
@@ -165,6 +166,10 @@ def execute(
             check_time(module, limits)
         watch = None if observer is None else watching(observer)
         ledger = Ledger() if strict else None
+        if ledger is not None:
+            check_promises(program, arguments, ledger)
+            for number, (module, row) in enumerate(zip(modules, arguments, strict=True)):
+                ledger.given(number, module, row)
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
         options = Options(
             observed=isinstance(watch, PathObserver), marked=isinstance(watch, MarkObserver), sequential=sequential,

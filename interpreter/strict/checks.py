@@ -13,6 +13,7 @@ from shape_inference.ops.elementwise import BINARY
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 from xbuild.properties.effects import COLLECTIVES, base_of
+from xbuild.properties.variances import declared
 
 from ..compiler import checks, emit
 from . import arithmetic as arithmetic
@@ -45,6 +46,24 @@ class Check:
             device.ledger.note(device, spotted, sys._getframe(1))
 
 
+@frozen(eq=False)
+class Stated:
+    """The check of an instruction that states a type on a mesh, and the check that its op has."""
+
+    instruction: Instruction
+    inner: Check | None
+
+    def guard(self, emitter: emit.Emitter, result: str) -> str:
+        """None: every value is compared."""
+        return ""
+
+    def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
+        device.ledger.compare(device, self.instruction, result, sys._getframe(1))
+        if self.inner is not None:
+            for spotted in self.inner.rule(Evaluation(self.instruction, operands, result, device)):
+                device.ledger.note(device, spotted, sys._getframe(1))
+
+
 def may_have_odd(array: Array) -> bool:
     """Whether there may be a NaN or an infinity: there is none where the sum is finite."""
     total = np.add.reduce(array, axis=None)
@@ -52,8 +71,14 @@ def may_have_odd(array: Array) -> bool:
 
 
 @checks.check_of.supply
-def check_of(instruction: Instruction) -> Check | None:
-    """The check of an instruction, where its op has a rule that may find something in values of this type.
+def check_of(instruction: Instruction) -> Check | Stated | None:
+    """The check of an instruction, where something may be found in its values."""
+    inner = _check_of(instruction)
+    return inner if declared(instruction) is None else Stated(instruction, inner)
+
+
+def _check_of(instruction: Instruction) -> Check | None:
+    """The check of its op, where that has a rule that may find something in values of this type.
 
     A collective is checked where all members are known: when they meet.
     """

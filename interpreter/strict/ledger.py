@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from xbuild.core.graph import Instruction
+from xbuild.core.graph import Instruction, Module
 from xbuild.properties.effects import base_of
 
-from ..rules.lines import PATHS, Path
+from ..rules.lines import PATHS, Path, Place
 from ..rules.standing import Standing
 from .findings import Finding, StrictReport
 from .table import Evaluation, Spotted, strict
+from .variances import Comparison, equal_along
 
 if TYPE_CHECKING:
     from ..compiler.requests import Request
@@ -29,6 +30,7 @@ class Ledger:
 
     _found: dict[Any, Finding] = field(factory=dict)
     _again: dict[Any, int] = field(factory=dict)
+    _comparison: Comparison = field(factory=Comparison)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -42,6 +44,25 @@ class Ledger:
         stack = _stack(frame)
         index = spotted.index if _is_of_result(stack, spotted.index) else None
         self._keep(device.number, evolve(spotted, index=index), _standing(stack))
+
+    def keep(self, device: int, spotted: Spotted, standing: Standing) -> None:
+        """What is wrong with what a device is given."""
+        self._keep(device, spotted, standing)
+
+    def compare(self, device: Device, instruction: Instruction, value: Any, frame: FrameType) -> None:
+        """Note where a value is stated to be that of other devices on a mesh, and is not."""
+        if equal_along(device.module, instruction) is not None:
+            self._compare(device.number, device.module, instruction, value, _standing(_stack(frame)))
+
+    def given(self, device: int, module: Module, arguments: Sequence[Any]) -> None:
+        """Note where an argument is stated to be that of other devices on a mesh, and is not."""
+        for parameter, value in zip(module.entry.parameters, arguments, strict=True):
+            self._compare(device, module, parameter, value, Standing((Place(parameter),), (None,)))
+
+    def _compare(self, device: int, module: Module, instruction: Instruction, value: Any, standing: Standing) -> None:
+        place = tuple((id(each.instruction), each.branch) for each in standing.path), standing.trips
+        for spotted in self._comparison.spotted(place, device, module, instruction, value):
+            self._keep(device, spotted, standing)
 
     def meeting(self, request: Request, brought: Mapping[int, Any], results: Mapping[int, Any], device: Device) -> None:
         """Check a collective as a whole; `device` came last and stands for all."""

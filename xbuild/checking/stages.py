@@ -19,6 +19,7 @@ from .dataflow.decisions import Decisions
 from .deadlock.level_run import Context
 from .deadlock.levels import LevelStage
 from .deadlock.repair import find_repair, most_tries
+from .declared_types import declared_types
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
@@ -81,6 +82,7 @@ def _verdict(asked: Asked) -> Verdict:
     found, faults = match_transfers(whole)
     identity = identities(whole)
     faults += collective_faults(whole, identity, Decisions(whole).runs)
+    faults = faults or declared_types(whole)
     if faults:
         return Verdict("error", "every", tuple(faults))
     context = Context(whole, found, identity, asked.send_buffers, asked.infeed)

@@ -13,8 +13,8 @@ from attrs import define
 from ..core.graph import Computation, Instruction
 from ..properties.effects import TRANSFERS, UNITS, Path, communicates
 from ..properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
-from .dataflow.analysis import Leaf, Reading, TooMuchError, spread
-from .dataflow.replication import Replication, varies
+from .dataflow.analysis import Leaf
+from .dataflow.replication import Replication, varies, walked
 from .deadlock.level_run import Context
 from .model.describe import finding
 from .model.program import Program, devices_text
@@ -64,12 +64,8 @@ def _goes_alike(program: Program) -> bool:
     entry = program.classes[0].module.entry
     if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
         return False
-    walk = _Summary(varies, program.devices, *program.grid)
-    try:
-        walk.run(entry, [spread(walk.nowhere, p.shape) for p in entry.parameters])
-    except TooMuchError:
-        return False
-    return all(walk.is_alike(unit) for unit in _units(entry))
+    walk = walked(_Summary(varies, program.devices, *program.grid), entry)
+    return not walk.gave_up and all(walk.is_alike(unit) for unit in _units(entry))
 
 
 def _units(entry: Computation) -> Iterator[Instruction]:
@@ -84,8 +80,8 @@ def _units(entry: Computation) -> Iterator[Instruction]:
 class _Summary(Replication):
     """Replication analysis that keeps one fact for each loop and conditional, joined over all paths that lead to it."""
 
-    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        return computation, tuple(parameters)
+    def where(self, computation: Computation, path: Path) -> Hashable:
+        return ()
 
     def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
         super().decide(instruction, (), leaf)

@@ -60,8 +60,21 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Ops recorded inside belong to another computation, and get no control predecessors from this one."""
-    with _entered(((), _current.get()[1])):
+    """Ops recorded inside belong to another computation, which nothing around it can order or mark."""
+    annotations = _current.get()[1]
+    if "frontend_attributes" in annotations:
+        annotations = MappingProxyType({key: annotations[key] for key in annotations if key != "frontend_attributes"})
+    with _entered(((), annotations)):
+        yield
+
+
+@contextmanager
+def marked(**attributes: str) -> Iterator[None]:
+    """Ops recorded inside carry these frontend attributes, which mean nothing to other readers of HLO."""
+    before, annotations = _current.get()
+    given = {**annotations.get("frontend_attributes", NOTHING), **attributes}
+    inside = MappingProxyType({**annotations, "frontend_attributes": MappingProxyType(given)})
+    with _entered((before, inside)):
         yield
 
 

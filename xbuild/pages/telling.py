@@ -8,7 +8,7 @@ from typing import Any
 from ..core.graph import Instruction
 from ..core.op import OPS
 from ..core.source_lines import line_of
-from ..pictures.model.drawing import short_shape
+from ..pictures.model.drawing import shape_words
 from ..pictures.model.kinds import kind_of
 from ..text.codecs.table import spellings
 from ..text.spelling.literals import excerpt_text
@@ -25,7 +25,7 @@ def told(spot: Spot, root: Path | None = None) -> dict[str, Any]:
     return {
         "n": instruction.name,
         "o": instruction.opcode.replace("_", "-"),
-        "s": short_shape(instruction.shape),
+        "s": shape_words(instruction),
         "k": kind_of(instruction.opcode).letter,
         "p": list(spot.path),
         "a": _attributes(instruction),

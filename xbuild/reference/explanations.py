@@ -29,6 +29,20 @@ EXPLANATIONS = {
     "signature_mismatch": "A called computation takes or gives other shapes than its caller has.",
     "token_expected": "An operand that orders effects must be a token[], and is none; `xb.after_all` makes one.",
     "tuple_too_large": "A tuple, with the tuples in it, has more arrays than are followed, or is nested too deep.",
+    # types on a mesh
+    "already_varying": "A value is cast to varying along an axis along which it varies already.",
+    "bilinear_on_unreduced": "A product of two values that both wait for their sum along an axis; one is summed first.",
+    "branch_type_mismatch": "Branches of a conditional give values that vary along different axes of the mesh.",
+    "carry_type_mismatch": "What a loop carries comes out of a trip varying along other axes than it went in.",
+    "divergent_collective": "A collective along an axis stands under a decision that varies along that axis.",
+    "mixed_axis_state": "A collective along several axes takes a value that is in several states along them.",
+    "nonlinear_on_unreduced": "An op that is not linear takes a value that waits for its sum; `xb.mesh.psum` sums it.",
+    "nonzero_pad_on_unreduced": "What pads a value that waits for its sum is not zero, and each device adds it.",
+    "out_spec_not_replicated": "A result may differ along an axis of the mesh that its out_spec does not mention.",
+    "state_mismatch": "Along an axis of the mesh a value is in another state (varying, unreduced, …) than wanted.",
+    "unbound_axis": "An axis is named that the mesh does not have, or there is no mesh.",
+    "unsupported_cast": "There is no cast between these two states of an axis of the mesh.",
+    "variance_broken": "Devices hold different values of what is declared to be one value along an axis of the mesh.",
     # derivatives
     "not_differentiable": "A derivative is asked for that an op does not have, or of or by something that has none.",
     # building
@@ -101,7 +115,8 @@ EXPLANATIONS = {
     "inf_born": "An op gave an infinity, and nothing that went into it was one.",
     "nan_born": "An op gave a NaN, and nothing that went into it was one.",
     "nan_converted": "A NaN was converted to an integer, which gives 0.",
-    "promise_broken": "Indices that an attribute says are sorted, or unique, are not; a compiler may count on it.",
+    "promise_broken": "Indices that an attribute says are sorted or unique, or parameters that annotations say are "
+    "equal on several devices, are not; a compiler may count on it.",
     "shift_out_of_range": "An integer was shifted by its width or more, or by a negative number.",
     "undefined_read": "A dynamic dimension was made longer than what it holds; nobody has given those elements.",
     "update_dropped": "An update of a scatter was not wholly inside of the operand, and was left out.",

@@ -14,6 +14,7 @@ from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS, Schema
 from ..properties.effects import has_effect
+from ..variance.rules.marks import marks_of, with_marks
 from .pruning import lean
 from .simplification import simplified
 
@@ -132,7 +133,7 @@ class Recorder(Builder):
         _set(made, "where", origin.where)
         if origin not in self._notes:
             self._notes[origin] = _notes_of(origin, self.mode)
-        _set(made, "annotations", self._notes[origin])
+        _set(made, "annotations", with_marks(self._notes[origin], made))
 
     def append(self, instruction: Instruction) -> Value:
         """Add an instruction as it is, or give the one that computes the same already."""
@@ -193,7 +194,7 @@ def _key(instruction: Instruction) -> Any:
     if instruction.control:
         return None
     attributes = tuple([_frozen(each) for each in instruction.attribute_values().values()])
-    return instruction.opcode, instruction.operands, instruction.segments, attributes
+    return instruction.opcode, instruction.operands, instruction.segments, attributes, marks_of(instruction)
 
 
 def _frozen(value: Any) -> Any:

@@ -15,10 +15,11 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
 from ..properties.order import ordered
+from ..variance.transposes import transpose_of
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
-from .rules import VISITED, Pullback, full
+from .rules import VISITED, Pullback, full, vjp
 
 
 @define(eq=False)
@@ -127,10 +128,7 @@ def pulled(
     now: Callable[[Instruction], Instruction] = lambda each: each,
 ) -> Sequence[Any]:
     """What the rule of an instruction gives for the cotangent of its result; `now` is what instructions have become."""
-    try:
-        rule = context.rules[each.opcode]
-    except MissingRule:
-        no_rule(each)
+    rule = _rule_of(context, each)
 
     def value(instruction: Instruction) -> Value:
         return recorder.value(now(instruction))
@@ -143,3 +141,14 @@ def pulled(
         raise dressed(error, each) from None
     assert len(found) == len(each.operands), (each, found)
     return found
+
+
+def _rule_of(context: Any, instruction: Instruction) -> Callable[..., Any]:
+    """The rule of an op; on a mesh, of a collective or a cast, its transpose by the types of its operands."""
+    typed = transpose_of(instruction, context.region) if context.region is not None else None
+    if typed is not None:
+        return typed
+    try:
+        return vjp[instruction.opcode]
+    except MissingRule:
+        no_rule(instruction)

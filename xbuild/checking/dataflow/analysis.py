@@ -7,7 +7,7 @@ the sharing of values by the interpreter are analyses of this kind; constant pro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 from attrs import define, field
@@ -49,7 +49,6 @@ class Analysis(ABC):
     rules: RuleTable
     decides: dict[Key, Leaf] = field(factory=dict, init=False)
     work: int = field(default=0, init=False)
-    _found: dict[Hashable, Reading] = field(factory=dict, init=False)
 
     @abstractmethod
     def join(self, a: Leaf, b: Leaf) -> Leaf:
@@ -63,22 +62,12 @@ class Analysis(ABC):
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """The fact for the result of an op without a rule, by the facts of its operands."""
 
-    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        """A key by which calls with equal results are read once; None where each call is to be read."""
-        return None
-
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root by the readings of the parameters; calls of one form are read once.
+        """The reading of the root, by that of the parameters.
 
         Raises TooMuchError beyond `most` instructions.
         """
-        form = self.form(computation, parameters, path) if path else None
-        if form is None:
-            return self._run(computation, parameters, path)
-        found = self._found.get(form, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = self._found[form] = self._run(computation, parameters, path)
-        return found
+        return self._run(computation, parameters, path)
 
     def _run(self, computation: Computation, parameters: list[Reading], path: Path) -> Reading:
         self.work += len(computation.instructions)
@@ -99,7 +88,11 @@ class Analysis(ABC):
             return self.rules[opcode](self, instruction, *operands)
         if opcode in IDENTITIES:
             return operands[0]
-        return spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+        return self.spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+
+    def spread(self, leaf: Leaf, shape: AnyShape) -> Reading:
+        """The reading of a result of which all leaves are alike."""
+        return spread(leaf, shape)
 
     def tupled(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         return (*operands,)

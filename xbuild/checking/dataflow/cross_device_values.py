@@ -31,7 +31,8 @@ from ..model.program import Program
 from ..model.scans import parted, results_of, slices_of, whole
 from ..structure.meetings import Identities, identities
 from .analysis import BY_THE_WALK, Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .replication import OWN, SHARED, asks, varies
+from .replication import OWN, asks, varies
+from .shared_results import SHARED
 from .value_numbering import Carried, CarriedNumber, NumberingPass
 
 MOST_WORK = 40_000  # instructions of all devices together

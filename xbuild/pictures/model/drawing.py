@@ -18,6 +18,7 @@ from .folding import Folding, simple_reducer
 from .kinds import OTHER, Kind, kind_of
 from .picture import Box, Cluster, Edge, Picture, Words
 from .words import scope_of, title_of, tooltip, worded, words_of
+from .words import shape_words as shape_words
 from .words import short_shape as short_shape
 
 _DEEPEST = 100  # frames in frames

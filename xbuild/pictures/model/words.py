@@ -11,6 +11,7 @@ from shape_inference.escaping import in_line
 from ...core.diagnostics import operand_labels
 from ...core.graph import Instruction
 from ...core.op import OPS
+from ...properties.variances import declared, typed_text
 from ...text.codecs.sugar import spelled_opcode, sugared
 from ...text.codecs.table import spellings
 from ...text.spelling.literals import excerpt_text
@@ -28,7 +29,7 @@ def words_of(instruction: Instruction, folding: Folding, given: Given = ()) -> W
     """The words of a box; `given` are the operands that callers give a parameter."""
     arguments = tuple(argument(operand, folding) for operand in instruction.operands)
     details = (*_details(instruction, folding), *_origins(given))
-    return Words(short_shape(instruction.shape), details, arguments)
+    return Words(shape_words(instruction), details, arguments)
 
 
 def title_of(instruction: Instruction) -> str:
@@ -99,6 +100,15 @@ def tooltip(instruction: Instruction) -> str:
     first = f"{instruction.name} = {instruction.shape} constant" if large else repr(instruction)
     lines = (first, str(instruction.source or ""), f"scope {scope}" if scope else "")
     return "\n".join(line if len(line) <= 400 else f"{line[:399]}…" for line in lines if line)
+
+
+def shape_words(instruction: Instruction) -> str:
+    """The shape of an instruction in the room that a box has, with its type on a mesh where it states one."""
+    short = short_shape(instruction.shape)
+    if declared(instruction) is None:
+        return short
+    text = typed_text(instruction, lambda leaf: repr(_without_usual_layouts(leaf)))
+    return text if len(text) <= _WIDTH or not isinstance(instruction.shape, TupleShape) else short
 
 
 def short_shape(shape: AnyShape) -> str:

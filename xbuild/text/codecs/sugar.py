@@ -10,7 +10,7 @@ from attrs import evolve
 from shape_inference import AnyShape, TupleShape, XbuildError, compatible, refuse
 
 from ...core.builder import infer_shape
-from ...core.graph import Computation, Instruction
+from ...core.graph import NOTHING, Computation, Instruction
 from ...core.op import OPS, Schema
 from ...properties.async_pairs import origin, wrapped_in
 from ..spelling.expansion import expansion
@@ -141,6 +141,11 @@ def settled(body: Body, schema: Schema, wrapped: Schema | None, parsed: ParsedIn
             "done_kind_mismatch", f"{start.name!r} started {name}, and {wrapped.spelling} is named here", place=place
         )
     return schema
+
+
+def repeated_keys(schema: Schema, starts: Schema | None) -> Mapping[str, Any]:
+    """The attributes that an async op may have beside those of its own form."""
+    return IN_SUGAR if starts else IN_HALVES if schema.opcode in HALVES else NOTHING
 
 
 def check_repeated(body: Body, parsed: ParsedInstruction, place: int) -> None:

@@ -16,11 +16,10 @@ from ..codecs.counted import check_ids
 from ..codecs.sugar import (
     ASYNC,
     HALVES,
-    IN_HALVES,
-    IN_SUGAR,
     check_alone,
     check_repeated,
     named_op,
+    repeated_keys,
     settled,
     unfolded,
 )
@@ -155,8 +154,7 @@ class Body:
         schema = settled(self, schema, wrapped, parsed, place)
         starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
-            also = IN_SUGAR if starts else IN_HALVES if schema.opcode in HALVES else NOTHING
-            read_attributes(reader, starts or schema, parsed, self.named, also)
+            read_attributes(reader, starts or schema, parsed, self.named, repeated_keys(schema, starts))
         if schema.opcode in HALVES:
             check_repeated(self, parsed, place)
         if starts is not None:

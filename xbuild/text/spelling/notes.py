@@ -10,6 +10,7 @@ from shape_inference import refuse
 from shape_inference.escaping import hlo_kept, hlo_string, printable
 
 from ...core.graph import Instruction
+from ...properties.variances import VARIANCE
 from .faults import Fault
 from .scanner import Scanner
 from .shardings import read_sharding
@@ -75,7 +76,7 @@ def notes_text(writer: Writer, instruction: Instruction) -> str:
     parts = [
         *(f"{key}={notes[key]}" for key in kept if key in notes and key not in BY_GROUPS),
         f"sharding={notes['sharding']}" if "sharding" in notes else "",
-        _frontend(instruction),
+        _frontend(writer, instruction),
         f"control-predecessors={{{writer.references(instruction.control)}}}" if instruction.control else "",
         _metadata(writer, instruction) if writer.style.metadata else "",
         _backend(instruction),
@@ -83,8 +84,10 @@ def notes_text(writer: Writer, instruction: Instruction) -> str:
     return "".join(f", {part}" for part in parts if part)
 
 
-def _frontend(instruction: Instruction) -> str:
+def _frontend(writer: Writer, instruction: Instruction) -> str:
     given: Mapping[str, str] = instruction.annotations.get("frontend_attributes", {})
+    if writer.style.types and VARIANCE in given:
+        given = {key: value for key, value in given.items() if key != VARIANCE}
     pairs = instruction.attributes.source_target_pairs if instruction.opcode in PAIRED else ()
     entries = {**({PAIRS: nested(pairs)} if pairs else {}), **given}
     words = (f"{key}={_entry_text(value)}" for key, value in entries.items())

@@ -9,6 +9,7 @@ from attrs import Factory, define
 from shape_inference import AnyShape, Layout, Shape, TokenShape, TupleShape
 
 from ...core.graph import Computation, Instruction, Source, TextSource
+from ...properties.variances import declared, typed_text
 from .style import STYLES, Style
 
 
@@ -35,6 +36,12 @@ class Writer:
 
     def called(self, computation: Computation) -> str:
         return f"{self.sigil}{self.names.get(computation, computation.name)}"
+
+    def shape_of(self, instruction: Instruction) -> str:
+        """The shape of an instruction, with its type on a mesh where the style shows types."""
+        if not self.style.types or declared(instruction) is None:
+            return self.shape(instruction.shape)
+        return typed_text(instruction, self.shape)
 
     def shape(self, shape: AnyShape) -> str:
         """Keyed by identity: an instruction of the text keeps its shape alive, and most shapes are shared."""

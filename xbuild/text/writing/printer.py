@@ -30,7 +30,7 @@ def instruction_text(instruction: Instruction, writer: Writer | None = None) -> 
         operands = str(instruction.attributes.number)
     else:
         operands = writer.references(instruction.operands)
-    head = f"{writer.reference(instruction)} = {writer.shape(instruction.shape)} {spelling}({operands})"
+    head = f"{writer.reference(instruction)} = {writer.shape_of(instruction)} {spelling}({operands})"
     return head + _attributes(writer, instruction)
 
 

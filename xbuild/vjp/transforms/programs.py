@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 from typing import Any
 
 from attrs import evolve, frozen
@@ -12,6 +13,9 @@ from ...core.graph import Computation, Module, ModuleGroup
 from ...core.regions import computation as traced
 from ...editing import repaired
 from ...editing.header import kept_annotations
+from ...variance import Program, ShardedFunction
+from ...variance.derivatives import of_program
+from ...variance.region import Region
 from ..activity import Activity
 from ..context import Channels, Context, reached
 from ..regions.expansion import call_counts, expanded
@@ -150,7 +154,11 @@ def arriving(entries: list[Computation], request: Request, is_group: bool) -> fr
 
 
 def applied(request: Request, program: Any, options: Options) -> Any:
-    """What is asked, of a computation, a function, a module, or a group of modules."""
+    """What is asked, of a computation, a function, a module, a group of modules, or a program on a mesh."""
+    if isinstance(program, ShardedFunction):
+        return lambda *shapes: applied(request, program.program(*shapes), options)
+    if isinstance(program, Program):
+        return of_program(program, partial(_of_region, request, program, options), request.specs(program))
     if isinstance(program, Computation):
         return _Plan(request, options, {0: program}).answers()[0]
     if isinstance(program, Module):
@@ -170,6 +178,13 @@ def applied(request: Request, program: Any, options: Options) -> Any:
     raise TypeError(
         f"a Computation, a Module, a ModuleGroup or a function is wanted, and a {type(program).__name__} is given"
     )
+
+
+def _of_region(request: Request, program: Program, options: Options, region: Region) -> Computation:
+    """What is asked of a program on a mesh, whose collectives are transposed by types."""
+    counts = program.typed.num_replicas, program.typed.num_partitions
+    plan = _Plan(request, {**options, "region": region}, {0: program.typed.entry}, counts)
+    return plan.answers()[0]
 
 
 def _with_entry(module: Module, entry: Computation) -> Module:

@@ -13,6 +13,8 @@ from shape_inference.rules import ShapeError
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Computation, Instruction
+from ...variance import Program
+from ...variance.derivatives import specs_of_grad, specs_of_vjp
 from .. import trees
 from ..context import Context
 from ..recorder import Recorder
@@ -40,6 +42,10 @@ class Cotangents:
             for leaf in leaves_of(recorder, parameter, cotangent)
         ]
         return finished(recorder, ops.tuple_(found, builder=recorder), keeps_collectives=context.is_group)
+
+    def specs(self, program: Program) -> Any:
+        """For a program on a mesh the specs of the parameters and of the result."""
+        return specs_of_vjp(program)
 
 
 @frozen
@@ -76,6 +82,11 @@ class Gradient:
         if self.with_value:
             result = ops.tuple_((recorder.value(computation.root), result))
         return finished(recorder, result, keeps_collectives=context.is_group)
+
+    def specs(self, program: Program) -> Any:
+        """For a program on a mesh the specs of the parameters and of the result."""
+        self._numbers(program.typed.entry)
+        return specs_of_grad(program, self.argnums, self.with_value)
 
     def _is_no_loss(self, computation: Computation) -> bool:
         return self.is_group and not is_real_number(computation.root.shape)

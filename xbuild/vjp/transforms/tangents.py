@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import frozen
 
+from shape_inference import refuse
+
 from ... import ops
 from ...core.builder import Value
 from ...core.context import apart
@@ -26,6 +28,10 @@ class Tangents:
     def wanted(self, computation: Computation) -> tuple[Any, ...]:
         """The trees of the parameters' leaves that have a tangent."""
         return tuple([trees.differentiable(p.shape) for p in computation.parameters])
+
+    def specs(self, program: Any) -> Any:
+        """Refused: forward mode is the same with types and without, device by device."""
+        refuse("not_differentiable", f"jvp: {program.name} is a program on a mesh", "xb.jvp(program.module)")
 
     def answer(self, computation: Computation, context: Context) -> Computation:
         """The computation that gives them."""

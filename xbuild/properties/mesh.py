@@ -1,0 +1,205 @@
+"""A mesh of named axes: the devices of a program in row-major order, and the groups in which its axes cut them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from shape_inference import refuse
+
+from ..core.graph import Module
+from .device_groups import Groups, Pairs
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@frozen(init=False, repr=False)
+class Mesh:
+    """Devices in a grid of named axes; device numbers count row by row, the last axis fastest.
+
+    A device is a partition, or a replica where a program has but one partition. Axes are given by keyword, or as a
+    mapping from name to size. Two meshes of the same names and sizes in the same order are equal.
+    Raises: invalid_attribute for no axis, or a name that is no identifier; non_positive for a size below 1.
+
+    >>> import xbuild as xb
+    >>> mesh = xb.Mesh(i=2, j=4)
+    >>> mesh.num_devices, mesh.coordinates(5), mesh.device(i=1, j=1)
+    (8, {'i': 1, 'j': 1}, 5)
+    >>> mesh.groups("i")
+    ((0, 4), (1, 5), (2, 6), (3, 7))
+    >>> mesh == xb.Mesh({"i": 2, "j": 4})
+    True
+
+    Source: JAX, jax.sharding.Mesh; Shardy, sdy.mesh.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+
+    def __init__(self, axes: Mapping[str, int] | None = None, /, **named: int) -> None:
+        sizes = {**(axes or {}), **named}
+        if not sizes:
+            refuse("invalid_attribute", "Mesh: no axis is named, and at least 1 is wanted", "xb.Mesh(i=2, j=4)")
+        for name, size in sizes.items():
+            _check_axis(name, size)
+        self.__attrs_init__(tuple((name, int(size)) for name, size in sizes.items()))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names, outermost first."""
+        return tuple(name for name, _ in self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, outermost first."""
+        return tuple(size for _, size in self.sizes)
+
+    @property
+    def num_devices(self) -> int:
+        return math.prod(self.shape)
+
+    def size(self, axes: str | Iterable[str]) -> int:
+        """The number of devices along an axis, or along several together."""
+        return math.prod(size for name, size in self.sizes if name in self.named(axes))
+
+    def named(self, axes: str | Iterable[str]) -> tuple[str, ...]:
+        """Axis names as a tuple in the order given; unbound_axis for one that the mesh does not have."""
+        names = (axes,) if isinstance(axes, str) else tuple(axes)
+        for name in names:
+            if name not in self.axes:
+                refuse("unbound_axis", f"no axis is named {name!r}; the mesh is {self}, with {', '.join(self.axes)}")
+        if len(set(names)) < len(names):
+            refuse("duplicate_dimension", f"axes {names} name an axis twice; each counts once")
+        return names
+
+    def ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
+        """Axis names in the order of the mesh."""
+        given = set(axes)
+        return tuple(name for name in self.axes if name in given)
+
+    def coordinates(self, device: int) -> dict[str, int]:
+        """The place of a device along each axis; index_out_of_range for a number that no device has."""
+        if not 0 <= device < self.num_devices:
+            refuse(
+                "index_out_of_range", f"device {device} is none of {self}, whose devices are 0..{self.num_devices - 1}"
+            )
+        return {name: device // stride % self.size(name) for name, stride in self._strides().items()}
+
+    def device(self, **coordinates: int) -> int:
+        """The number of the device at a place; an axis that is not named counts as 0."""
+        self.named(coordinates)
+        for name, place in coordinates.items():
+            if not 0 <= place < self.size(name):
+                refuse("index_out_of_range", f"{name}={place}, and {self} has {self.size(name)} places along {name}")
+        return sum(stride * coordinates.get(name, 0) for name, stride in self._strides().items())
+
+    def groups(self, axes: str | Iterable[str]) -> Groups:
+        """The devices that differ along these axes alone: a group for each place along the others.
+
+        Members stand in row-major order of the axes as they are given, the first name outermost.
+
+        >>> import xbuild as xb
+        >>> mesh = xb.Mesh(i=2, j=2)
+        >>> mesh.groups(("i", "j")), mesh.groups(("j", "i"))
+        (((0, 1, 2, 3),), ((0, 2, 1, 3),))
+
+        Source: JAX, jax._src.interpreters.mlir._replica_groups.
+        """
+        return _groups(self, self.named(axes))
+
+    def pairs(self, axes: str | Iterable[str], pairs: Sequence[tuple[int, int]]) -> Pairs:
+        """Pairs of places along the axes, as pairs of devices in every group."""
+        return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
+
+    def axes_of(self, groups: Groups) -> tuple[str, ...] | None:
+        """The axes, in order, whose groups these are, or None; groups of one device have no axis.
+
+        >>> import xbuild as xb
+        >>> xb.Mesh(i=2, j=2).axes_of(((0, 2, 1, 3),))
+        ('j', 'i')
+        """
+        wanted = sorted(groups) if groups else [tuple(range(self.num_devices))]
+        for count in range(len(self.axes) + 1):
+            for names in itertools.permutations(self.axes, count):
+                if sorted(self.groups(names)) == wanted:
+                    return names
+        return None
+
+    def spanned(self, groups: Groups) -> tuple[str, ...] | None:
+        """The axes whose groups have these members, in whatever order; None where there are none.
+
+        >>> import xbuild as xb
+        >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
+        ('i',)
+        """
+        members = tuple(tuple(sorted(group)) for group in groups)
+        found = self.axes_of(members)
+        return None if found is None else self.ordered(found)
+
+    def stride(self, axis: str) -> int:
+        """By how much device numbers of neighbours along an axis differ."""
+        return self._strides()[axis]
+
+    def _strides(self) -> dict[str, int]:
+        found, stride = {}, self.num_devices
+        for name, size in self.sizes:
+            stride //= size
+            found[name] = stride
+        return found
+
+    def spelled(self) -> str:
+        """The mesh as programs carry it in HLO text.
+
+        >>> import xbuild as xb
+        >>> xb.Mesh(i=2, j=4).spelled()
+        'i=2,j=4'
+        """
+        return ",".join(f"{name}={size}" for name, size in self.sizes)
+
+    @staticmethod
+    def read(text: str) -> Mesh:
+        """The mesh that `spelled` spells; invalid_attribute for other text."""
+        pairs = [each.partition("=") for each in text.split(",")]
+        if not all(name and size.isdecimal() and size.isascii() and len(size) < 10 for name, _, size in pairs):
+            refuse("invalid_attribute", f"{text!r} is no mesh, which reads as i=2,j=4")
+        return Mesh({name: int(size) for name, _, size in pairs})
+
+    def __repr__(self) -> str:
+        return f"Mesh({', '.join(f'{name}={size}' for name, size in self.sizes)})"
+
+
+def _check_axis(name: Any, size: Any) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        refuse("invalid_attribute", f"Mesh: {name!r} is no name of an axis; letters, digits and _ are")
+    try:
+        count = size.__index__()
+    except AttributeError:
+        refuse("invalid_attribute", f"Mesh: axis {name} has size {size!r}, and a whole number is wanted")
+    if count < 1:
+        refuse("non_positive", f"Mesh: axis {name} has size {count}, and at least 1 is wanted")
+
+
+@functools.lru_cache(maxsize=1024)
+def _groups(mesh: Mesh, axes: tuple[str, ...]) -> Groups:
+    others = [name for name in mesh.axes if name not in axes]
+    settings = itertools.product(*(range(mesh.size(name)) for name in others))
+    inside = [dict(zip(axes, place, strict=True)) for place in itertools.product(*(range(mesh.size(n)) for n in axes))]
+    return tuple(
+        tuple(mesh.device(**dict(zip(others, setting, strict=True)), **place) for place in inside)
+        for setting in settings
+    )
+
+
+MESH = "xbuild.mesh"
+_NOTED = re.compile(rf'{re.escape(MESH)}="([^"]*)"')
+
+
+def mesh_of(module: Module) -> Mesh | None:
+    """The mesh that a module carries in its header, or None; invalid_attribute where that reads as none."""
+    found = _NOTED.search(str(module.annotations.get("frontend_attributes", "")))
+    return Mesh.read(found[1]) if found else None

@@ -1,0 +1,144 @@
+"""How global arrays are cut over a mesh: which axis of the mesh cuts which dimension of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from shape_inference import AnyShape, Shape, TupleShape, refuse
+
+from ..properties.mesh import Mesh
+from ..properties.variances import NONE, Axes, Type, Variance
+
+Entry: TypeAlias = "str | tuple[str, ...] | None"
+Specs: TypeAlias = Any
+"""A P for a value and all that is in it, or a tuple of these for a tuple."""
+
+
+def _axes(given: Iterable[str] | str) -> Axes:
+    return frozenset((given,) if isinstance(given, str) else given)
+
+
+def _entries(given: Iterable[Any]) -> tuple[Entry, ...]:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in given)
+
+
+@frozen(init=False, repr=False)
+class P:
+    """For each dimension of an array the axis of a mesh that cuts it, several axes, or None; the rest is whole.
+
+    Along an axis that is not mentioned the value is one on all devices, unless `unreduced` names it: then devices hold
+    parts of a sum. Along one of `reduced` it is one value whose cotangent is unreduced.
+
+    >>> import xbuild as xb
+    >>> xb.P("i", None, ("j", "k")), xb.P(unreduced={"i"})
+    (P('i', None, ('j', 'k')), P(unreduced={'i'}))
+
+    Source: JAX, jax.sharding.PartitionSpec.
+    """
+
+    entries: tuple[Entry, ...] = field(converter=_entries)
+    unreduced: Axes = field(default=NONE, converter=_axes)
+    reduced: Axes = field(default=NONE, converter=_axes)
+
+    def __init__(self, *entries: Entry, unreduced: Iterable[str] = (), reduced: Iterable[str] = ()) -> None:
+        self.__attrs_init__(entries, unreduced, reduced)
+
+    @property
+    def cuts(self) -> tuple[tuple[str, ...], ...]:
+        """The axes that cut each dimension, the outermost first."""
+        return tuple(() if each is None else (each,) if isinstance(each, str) else each for each in self.entries)
+
+    @property
+    def mentioned(self) -> Axes:
+        """The axes that cut a dimension."""
+        return frozenset(axis for cut in self.cuts for axis in cut)
+
+    @property
+    def variance(self) -> Variance:
+        """The type of a value that is cut like this."""
+        return Variance(varying=self.mentioned, unreduced=self.unreduced, reduced=self.reduced)
+
+    @property
+    def transposed(self) -> P:
+        """How the cotangent of a value that is cut like this is cut: unreduced and reduced change places."""
+        return P(*self.entries, unreduced=self.reduced, reduced=self.unreduced)
+
+    def check(self, mesh: Mesh, what: str) -> None:
+        """Refuse names that the mesh does not have (unbound_axis) and axes in two places (duplicate_dimension)."""
+        named = [axis for cut in self.cuts for axis in cut] + [*self.unreduced, *self.reduced]
+        for axis in named:
+            if not isinstance(axis, str) or axis not in mesh.axes:
+                refuse("unbound_axis", f"{what} is {self}, and {mesh} has no axis {axis!r}, but {', '.join(mesh.axes)}")
+            if named.count(axis) > 1:
+                refuse("duplicate_dimension", f"{what} is {self}, which names axis {axis!r} twice; each counts once")
+
+    def local(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
+        """The shape of a device's part of an array; divisibility where an extent is not divided."""
+        self._check_rank(shape, what)
+        dims = list(shape.dims)
+        for dimension, cut in enumerate(self.cuts):
+            parts = mesh.size(cut)
+            if dims[dimension] % parts:
+                axes = " and ".join(map(repr, cut))
+                refuse(
+                    "divisibility",
+                    f"{what} is {self} for {shape}: dimension {dimension} of extent {dims[dimension]} is cut by mesh "
+                    f"axis {axes} of size {parts}, which does not divide it",
+                )
+            dims[dimension] //= parts
+        return Shape(shape.dtype, tuple(dims))
+
+    def whole(self, mesh: Mesh, shape: Shape, what: str) -> Shape:
+        """The shape of an array whose part on a device has this one."""
+        self._check_rank(shape, what)
+        dims = list(shape.dims)
+        for dimension, cut in enumerate(self.cuts):
+            dims[dimension] *= mesh.size(cut)
+        return Shape(shape.dtype, tuple(dims))
+
+    def _check_rank(self, shape: Shape, what: str) -> None:
+        if len(self.entries) > shape.rank:
+            message = f"{what} is {self} for {shape}: {len(self.entries)} dimensions are named, and it has {shape.rank}"
+            refuse("rank_mismatch", message)
+
+    def __repr__(self) -> str:
+        parts = [repr(each) for each in self.entries]
+        for word in ("unreduced", "reduced"):
+            if getattr(self, word):
+                parts.append(f"{word}={{{', '.join(map(repr, sorted(getattr(self, word))))}}}")
+        return f"P({', '.join(parts)})"
+
+
+def per_leaf(specs: Specs, shape: AnyShape, what: str) -> Specs:
+    """A P for each array of a value, nested as the value; structure of another form is refused."""
+    if isinstance(shape, TupleShape):
+        if isinstance(specs, P):
+            return tuple(per_leaf(specs, each, f"{what}[{n}]") for n, each in enumerate(shape.elements))
+        if not isinstance(specs, tuple | list) or len(specs) != len(shape.elements):
+            refuse(
+                "arity_mismatch",
+                f"{what} is {specs!r} for {shape}; one P, or {len(shape.elements)} in a tuple, is wanted",
+            )
+        pairs = enumerate(zip(specs, shape.elements, strict=True))
+        return tuple(per_leaf(spec, each, f"{what}[{n}]") for n, (spec, each) in pairs)
+    if not isinstance(specs, P):
+        refuse("invalid_attribute", f"{what} is {specs!r}, and a P is wanted, such as xb.P('i')")
+    return specs
+
+
+def types_of(specs: Specs) -> Type:
+    """The type of a value by its specs."""
+    return specs.variance if isinstance(specs, P) else tuple(types_of(each) for each in specs)
+
+
+def mapped(function: Any, specs: Specs, shape: Any, what: str) -> Any:
+    """`function(spec, shape, path)` of each leaf, nested as the specs are."""
+    if isinstance(specs, P):
+        return function(specs, shape, what)
+    parts = shape.elements if isinstance(shape, TupleShape) else shape
+    return tuple(
+        mapped(function, spec, each, f"{what}[{n}]") for n, (spec, each) in enumerate(zip(specs, parts, strict=True))
+    )
