@@ -130,3 +130,17 @@ def test_elements_of_a_state_that_the_gradient_does_not_need_are_left_out() -> N
     found = evaluate(gradient, x, np.zeros((5, 3)), x)
     plain = xb.computation(V)(lambda y: squared(xb.sin(xb.sin(xb.sin(xb.sin(xb.sin(y)))))))
     np.testing.assert_allclose(found, evaluate(xb.grad(plain), x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_long_body(again: bool) -> None:
+    def body(s: xb.Value) -> Any:
+        i, x = s
+        for _ in range(1500):
+            x = xb.sin(x)
+        return i + 1, x
+
+    program = xb.computation(V)(lambda x: squared(xb.while_((0, x), lambda s: s[0] < 2, body)[1]))
+    x, step = np.array([0.3, 0.5, 0.7]), np.array([1e-5, 0.0, 0.0])
+    numeric = (evaluate(program, x + step) - evaluate(program, x - step)) / 2e-5
+    np.testing.assert_allclose(evaluate(xb.grad(program, checkpoint=again), x)[0], numeric, rtol=1e-6)
