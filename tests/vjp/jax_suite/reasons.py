@@ -9,12 +9,13 @@ DIFFERENT = {
 }
 
 _FROM_INFINITY = "the fold begins at -inf, where the second derivative of its computation is NaN: known, and not mended"
+_COUNTED = "zeros among the factors are counted, which has no derivative: known, and not mended"
 _NOT_IN_JAX = "JAX has no second derivative of ragged_dot"
 TWICE = {
     **DIFFERENT,
     "max to rows outside, clip": DIFFERENT["min to rows outside, clip"],
     **dict.fromkeys(("cumlogsumexp along 0", "cumlogsumexp along 1"), _FROM_INFINITY),
-    "scatter of products, repeated": "zeros among the factors are counted, which has no derivative: known, and not mended",
+    "scatter of products, repeated": _COUNTED,
     **dict.fromkeys(("ragged_dot", "ragged_dot with a rest", "experts in runs"), _NOT_IN_JAX),
 }
 
