@@ -135,7 +135,9 @@ def selected(region: Region, operand: Array, window: Window) -> Array:
     best, which = np.zeros(counts, operand.dtype), np.full(counts, -1, numbers.dtype)
     have_all = False
     for _, at_places, at_elements in taps(window, operand.shape, counts):
-        places, elements = (*at_places, ...), (*at_elements, ...)  # of rank 0, too, an array and no copy of its element
+        # of rank 0, too, an array and no copy of its element
+        places: Any = (*at_places, ...)
+        elements: Any = (*at_elements, ...)
         now, candidate = best[places], operand[elements]
         if have_all:
             taken = ~applied(region, [now, candidate])[0]
