@@ -134,13 +134,16 @@ def selected(region: Region, operand: Array, window: Window) -> Array:
     numbers = np.arange(operand.size, dtype=np.min_scalar_type(-operand.size - 1)).reshape(operand.shape)
     best, which = np.zeros(counts, operand.dtype), np.full(counts, -1, numbers.dtype)
     have_all = False
-    for _, places, elements in taps(window, operand.shape, counts):
+    for _, at_places, at_elements in taps(window, operand.shape, counts):
+        # of rank 0, too, an array and no copy of its element
+        places: Any = (*at_places, ...)
+        elements: Any = (*at_elements, ...)
         now, candidate = best[places], operand[elements]
         if have_all:
             taken = ~applied(region, [now, candidate])[0]
         else:
             taken = _taken(region, now, candidate, which[places] < 0)
-            have_all = is_whole(places, counts)
+            have_all = is_whole(at_places, counts)
         _replace(now, candidate, taken)
         _replace(which[places], numbers[elements], taken)
     return which
@@ -160,6 +163,6 @@ def _replace(target: Array, source: Array, chosen: Array) -> None:
         np.copyto(target, source, where=chosen)
         return
     bits = np.dtype(f"u{target.dtype.itemsize}")
-    changed, mask = target.view(bits) ^ source.view(bits), chosen.astype(bits)
+    changed, mask = target.view(bits) ^ source.view(bits), np.array(chosen, bits)
     changed &= np.negative(mask, out=mask)
     np.bitwise_xor(target.view(bits), changed, out=target.view(bits))

@@ -1,4 +1,4 @@
-"""At length: every function of the suite against jax.vjp in f64, then the cases of the rules on real XLA, and twice.
+"""At length: functions of JAX against jax.vjp in f64; cases of the rules on real XLA, and twice; ops drawn by chance.
 
 `python -m tests.vjp.campaign`, with `--only WORD ...` for those whose names have one of these words, and `--second`
 for the second derivatives of the suite.
@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections import Counter
 
-from . import on_xla
+from . import on_xla, random_ops
 from .jax_suite.child import verdicts
 from .jax_suite.reasons import REFUSED, TWICE, settled
 from .jax_suite.table import ENTRIES, group_of
@@ -22,6 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[""], metavar="WORD")
     parser.add_argument("--second", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first draw of an op")
+    parser.add_argument("--draws", type=int, default=200, help="how many draws of each op")
     chosen = parser.parse_args(arguments)
     words, times = chosen.only, 1 + chosen.second
     counts: dict[str, Counter[str]] = {}
@@ -37,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     total = sum(counts.values(), Counter[str]())
     print(f"{'all':16} {total.total():5}  {dict(total)}")
     print(f"opcodes in the functions: {', '.join(sorted(met))}")
-    return 1 if total["unexplained"] + _on_xla(words) + _twice(words) else 0
+    return 1 if total["unexplained"] + _on_xla(words) + _twice(words) + _drawn(chosen.seed, chosen.draws) else 0
 
 
 def _on_xla(words: list[str]) -> int:
@@ -63,6 +65,17 @@ def _twice(words: list[str]) -> int:
             print(f"twice   {case}: {error}")
     print(f"{'twice':16} {len(chosen):5}  {{'wrong': {wrong}}}")
     return wrong
+
+
+def _drawn(seed: int, count: int) -> int:
+    """Ops drawn by chance against numeric derivatives: how many are wrong."""
+    counts = Counter[str]()
+    for opcode, verdict, words in random_ops.verdicts(seed, count):
+        counts[verdict.partition(":")[0]] += 1
+        if verdict.startswith("wrong"):
+            print(f"{opcode}: {verdict}\n{words}")
+    print(f"{'draws':16} {counts.total():5}  {dict(counts)}")
+    return counts["wrong"]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from interpreter import evaluate
 
 from .entry import Array, Entry
 
-TOLERANCE = 1e-9  # of the largest element of each cotangent
+TOLERANCE = 1e-9  # of the largest element of each cotangent, or of LEAST
+LEAST = 1e-3
 _QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 jax.config.update("jax_enable_x64", True)
@@ -99,14 +100,14 @@ def compared(ours: list[Array], theirs: list[Array]) -> str:
 
 
 def distance(a: Array, b: Array) -> float:
-    """The largest difference, of the largest finite element; infinite numbers and NaNs are equal to themselves."""
+    """The largest difference, of the largest finite element or LEAST; infinities and NaNs are equal to themselves."""
     if not b.size:
         return 0.0
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    finite = np.abs(b[np.isfinite(b)]).max(initial=0)
+    finite = np.abs(b[np.isfinite(b)]).max(initial=LEAST)
     with np.errstate(invalid="ignore"):
         gap = np.where(same, 0, np.abs(a - b))
-    return float(np.max(gap) / (finite or 1.0)) if np.max(gap) else 0.0
+    return float(np.max(gap) / finite) if np.max(gap) else 0.0
 
 
 def shown(values: Array) -> str:

@@ -10,6 +10,7 @@ from attrs import frozen
 from shape_inference import Dims
 
 from ... import ops
+from ...checking.dataflow.lattice import limits as limits_of_type
 from ...core.builder import Value
 from ..rules import full
 from ..support import broadcast_to
@@ -72,15 +73,15 @@ class Places:
             unique_indices=is_unique,
         )
 
-    def limits(self, operand: Value, sizes: Dims) -> list[int]:
+    def last_starts(self, operand: Value, sizes: Dims) -> list[int]:
         """The greatest start in bounds for each entry of an index vector."""
         return [array_of(operand).dims[dim] - sizes[dim] for dim in self.index_map]
 
     def along_vectors(self, indices: Value, numbers: Sequence[int]) -> Value:
         """A number for each entry of the index vectors, over all of them; a number too large for their type is cut."""
         shape = array_of(indices)
-        most = np.iinfo(shape.dtype.dtype).max
-        row = np.minimum(numbers, most).astype(shape.dtype.dtype)
+        most = limits_of_type(shape)[1]
+        row = np.array([min(number, most) for number in numbers]).astype(shape.dtype.dtype)
         if len(set(row.tolist())) == 1:
             return full(indices.builder, row[0], shape)
         literal = ops.constant(indices.builder, literal=row)

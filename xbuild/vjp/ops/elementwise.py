@@ -57,17 +57,17 @@ def power(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 
 
 def _of_base(back: Pullback, base: Value, exponent: Value) -> Value | None:
-    """t * b * a^(b-1), and 0 where b is 0."""
+    """t * b * a^(b-1), and 0 where b is 0, of a base of 0 as well; it has a derivative by b there, too."""
     number = number_in(exponent.instruction)
     if number is not None and number == 0:
         return None
     if number is not None:
         slope = base if number == 2 else ops.power(base, full(back.builder, number - 1, base.shape))
         return ops.multiply(back.ct, full(back.builder, number, base.shape) * slope)
-    is_zero = is_equal(exponent, back.zeros(exponent))
+    is_zero = ops.and_(is_equal(exponent, back.zeros(exponent)), is_equal(base, back.zeros(base)))
     one = back.full(1, exponent)
-    less = ops.select(is_zero, one, exponent - one)
-    return ops.multiply(back.ct, ops.select(is_zero, back.zeros(exponent), exponent * ops.power(base, less)))
+    safe = ops.select(is_zero, one, base)
+    return ops.multiply(back.ct, exponent * ops.power(safe, exponent - one))
 
 
 def _of_exponent(back: Pullback, base: Value) -> Value:

@@ -37,6 +37,6 @@ def gather(
         start_indices_batching_dims,
         index_vector_dim,
     )
-    starts = places.clamped(start_indices, places.limits(operand, slice_sizes))
+    starts = places.clamped(start_indices, places.last_starts(operand, slice_sizes))
     is_sorted = indices_are_sorted and (starts is start_indices or len(start_index_map) == 1)
     return places.scattered(back.zeros(operand), starts, back.ct, ops.add, is_sorted), None

@@ -115,7 +115,7 @@ class _Scatter:
 
     def kept(self, values: Value) -> Value:
         """The values, zeros where the update was dropped."""
-        limits = self.places.limits(self.operand, self.places.slice_sizes(self.operand, self.update))
+        limits = self.places.last_starts(self.operand, self.places.slice_sizes(self.operand, self.update))
         inside = self.places.inside(self.indices, limits, self.update)
         return values if inside is None else selected(inside, values)
 
