@@ -43,6 +43,12 @@ STRICT_KINDS = frozenset({
     "promise_broken", "shift_out_of_range", "undefined_read", "update_dropped", "value_out_of_range",
 })  # fmt: skip
 
+REPLICA_KINDS = frozenset({
+    "duplicate_replica", "duplicate_source", "duplicate_target", "maximum_too_small", "missing_replica",
+    "nested_replicate", "no_replicas", "ragged_groups", "replica_out_of_range", "split_count_mismatch",
+    "structure_mismatch",
+})  # fmt: skip
+
 SIZE_KINDS = frozenset({"tuple_too_large"})
 
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
@@ -50,6 +56,7 @@ EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 KINDS = (
     SHAPE_KINDS
     | SIZE_KINDS
+    | REPLICA_KINDS
     | BUILD_KINDS
     | EDIT_KINDS
     | SCHEDULE_KINDS

@@ -28,7 +28,7 @@ ORDER = {
         "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
         "checking.deadlock", "checking.scenarios", "checking", "editing", "traces", "pictures.model", "pictures.layout",
         "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
-        "reference", "cli",
+        "reference", "tpu.support", "tpu", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

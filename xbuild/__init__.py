@@ -47,4 +47,5 @@ from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
+from . import tpu as tpu
 from . import late_binding as late_binding

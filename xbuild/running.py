@@ -1,4 +1,4 @@
-"""The one way from xbuild to the interpreter: values of single instructions, by the rules that run programs.
+"""The one way from xbuild to the interpreter: runs of programs, and values of single instructions by the same rules.
 
 The interpreter stands above this package, so it is imported when a value is first asked for, and nowhere else. A value
 is given only where every run gives the same one: not where a number is denormal (a run flushes or keeps these, as it
@@ -106,6 +106,27 @@ def as_in_a_run() -> AbstractContextManager[Any]:
     from interpreter.runtime.single import quietly
 
     return quietly()
+
+
+def execute(program: Any, inputs: Any, **options: Any) -> list[Any]:
+    """The results of a program by device, as `interpreter.execute` gives them."""
+    from interpreter import execute
+
+    return execute(program, inputs, **options)
+
+
+def traced(program: Any, inputs: Any, **options: Any) -> Any:
+    """The trace of a run of a program, as `interpreter.trace` gives it."""
+    from interpreter import trace
+
+    return trace(program, inputs, **options)
+
+
+def refused(verdict: Any) -> Exception:
+    """The exception of a run that the check refuses."""
+    from interpreter import Refused
+
+    return Refused(verdict)
 
 
 def same(a: Value, b: Value) -> bool:

@@ -270,6 +270,12 @@ def _signature(attribute: Any) -> Any:
     return tuple(map(_signature, attribute)) if type(attribute) is tuple else attribute
 
 
+def stands_for(operand: Any) -> Any:
+    """The value that an object of another class stands for (a variable, its value now); any other operand as it is."""
+    give = getattr(type(operand), "__xbuild_value__", None)
+    return operand if give is None else give(operand)
+
+
 def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:
     """The builder that an op records into: its operands', or the one that is named where it has none."""
     for operand in operands:

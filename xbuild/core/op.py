@@ -14,7 +14,7 @@ from attrs import field, frozen
 from shape_inference import refuse
 
 from .attributes import Called, Region, Regions, reader, reader_of
-from .builder import Builder, Value, Values, builder_of
+from .builder import Builder, Value, Values, builder_of, stands_for
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
@@ -125,6 +125,7 @@ def op(declaration: Declared) -> Declared:
         if operands and type(operands[0]) is Value:
             builder = operands[0].builder
         else:
+            operands = tuple(map(stands_for, operands))
             builder = builder_of(schema, operands, builder)
         return builder.record(schema, operands, segments, attributes, name)
 
