@@ -68,10 +68,10 @@ def unregistered(grid: Grid, error: CustomCallError) -> Report:
 
 def _own_frames(error: BaseException) -> list[FrameSummary]:
     """The frames of the function itself, and of what it called."""
-    ours = os.path.dirname(os.path.abspath(__file__))
-    return [
-        frame for frame in extract_tb(error.__traceback__) if os.path.dirname(os.path.abspath(frame.filename)) != ours
-    ]
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    ours = {os.path.join(root, "interpreter", "runtime"), os.path.join(root, "xbuild", "tpu")}
+    frames = extract_tb(error.__traceback__)
+    return [frame for frame in frames if os.path.dirname(os.path.abspath(frame.filename)) not in ours]
 
 
 def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:

@@ -60,7 +60,9 @@ class Host:
     calls: dict[int, deque[HostCall]] = field(factory=lambda: defaultdict(deque))
 
     def send(self, device: Device, request: Request, value: Any) -> Woken:
-        """Take a value; with the last operand of a round the function is called."""
+        """Take a value; with the last operand of a round the function is called, by the first core of a replica."""
+        if device.partition_id:
+            return []
         function, number = function_of(request), device.number
         self.operands[number, request.attributes["channel_id"]].append(value)
         queues = [self.operands[number, channel] for channel in function.sends]
@@ -81,17 +83,22 @@ class Host:
 
     def returned(self, call: HostCall, results: list[Any]) -> Woken:
         """Hand out what a function gave, and begin the next call of this device; the devices that can go on."""
-        number, woken = call.device.number, []
+        number = call.device.number
+        woken: Woken = []
         for channel, value in zip(call.function.receives, results, strict=True):
-            waiting = self.receivers.pop((number, channel), None)
-            if waiting is None:
-                self.results[number, channel].append(value)
-            else:
-                woken.append((waiting, (value, None)))
+            for core in range(number, number + call.device.module.num_partitions):
+                woken += self._given(core, channel, value)
         self.calls[number].popleft()
         if self.calls[number]:
             woken += self._begun(self.calls[number][0])
         return woken
+
+    def _given(self, number: int, channel: int, value: Any) -> Woken:
+        """Give a result to a device that waits for it, or keep it until it comes."""
+        waiting = self.receivers.pop((number, channel), None)
+        if waiting is None:
+            self.results[number, channel].append(value)
+        return [] if waiting is None else [(waiting, (value, None))]
 
     def _begun(self, call: HostCall) -> Woken:
         results = self.callbacks.begin(call)
@@ -101,7 +108,8 @@ class Host:
         """The functions from which a parked device wants a result."""
         waiting = device.waiting
         if waiting is not None and (device.number, waiting.attributes.get("channel_id")) in self.receivers:
-            yield function_of(waiting).label
+            function = host_function_of(waiting.transfer)
+            yield (waiting.rendezvous or "") if function is None else in_line(function.label)
 
 
 def is_with_host(request: Request) -> bool:

@@ -10,6 +10,7 @@ from attrs import frozen
 from shape_inference import pred
 
 from ..core.graph import Computation, Instruction
+from ..core.host import rendezvous_of
 from ..core.op import OPS
 from .async_pairs import origin, wrapped_in
 
@@ -123,6 +124,12 @@ def notable(computation: Computation) -> tuple[Instruction, ...]:
 def communicates(computation: Computation) -> bool:
     """Whether a run of it may need another device or the host."""
     return any(map(talks, notable(computation)))
+
+
+def is_with_host(instruction: Instruction) -> bool:
+    """Whether it is half of a transfer whose other end is a Python function of the host."""
+    start = start_of(instruction) if instruction.opcode in TRANSFERS.values() else instruction
+    return start is not None and start.opcode in TRANSFERS and rendezvous_of(start) is not None
 
 
 def has_side_effect(instruction: Instruction) -> bool:

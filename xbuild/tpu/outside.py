@@ -15,7 +15,7 @@ from ..core.context import annotated
 from ..core.host import HostFunction, register
 from .support import structures
 from .support.arrays import is_shape, shape_of
-from .support.context import Operation, Tracing, current, current_core
+from .support.context import Operation, Tracing, current, current_core, is_on_host, on_host
 from .support.refusals import TpuError, TpuNestingError, refuse
 
 
@@ -38,15 +38,15 @@ def outside_compilation(computation: Callable[..., Any], *args: Any, result_shap
 
     Source: tf.compat.v1.tpu.outside_compilation.
     """
+    if is_on_host():
+        refuse(
+            "nested_replicate",
+            "Cannot nest outside_compilation clusters: the host function of one uses another",
+            error=TpuNestingError,
+        )
     tracing = current()
     if tracing is None:
         return computation(*args, **kwargs)
-    if tracing.is_outside:
-        refuse(
-            "nested_replicate",
-            "Cannot nest outside_compilation clusters: the function of one may not use another",
-            error=TpuNestingError,
-        )
     return _recorded(tracing, computation, (args, kwargs), result_shapes)
 
 
@@ -69,21 +69,22 @@ def _recorded(tracing: Tracing, computation: Callable[..., Any], arguments: Any,
     tagged["frontend_attributes"] |= {"_xla_outside_compilation": str(cluster)}
     if core := current_core():
         tagged["frontend_attributes"] |= {"_xla_host_compute_core": core}
-    with annotated(**tagged):
-        results = _transfers(function, values or [ops.replica_id(builder)])
+    results = _transfers(function, values or [ops.replica_id(builder)], tagged)
     if result_shapes is None:
         return Operation(f"outside_compilation_{cluster}")
     return structures.packed(result_shapes, results)
 
 
-def _transfers(function: HostFunction, values: list[Value]) -> list[Value]:
+def _transfers(function: HostFunction, values: list[Value], tagged: dict[str, Any]) -> list[Value]:
     """The sends of all operands, then the receives, each after the one before."""
     token, results = derived.after_all(builder=values[0].builder), []
     for value, channel in zip(values, function.sends, strict=True):
-        context = derived.send(value, token, channel_id=channel, is_host_transfer=True)
+        with annotated(**tagged):
+            context = derived.send(value, token, channel_id=channel, is_host_transfer=True)
         token = derived.send_done(context, channel_id=channel, is_host_transfer=True)
     for channel, shape in function.receives.items():
-        posted = derived.recv(token, shape, channel_id=channel, is_host_transfer=True)
+        with annotated(**tagged):
+            posted = derived.recv(token, shape, channel_id=channel, is_host_transfer=True)
         value, token = derived.recv_done(posted, channel_id=channel, is_host_transfer=True)
         results.append(value)
     return results
@@ -111,7 +112,8 @@ def _caller(
         given = iter(arrays)
         filled = [next(given) if is_value else leaf for is_value, leaf in zip(places, constants, strict=True)]
         args, kwargs = structures.packed(arguments, filled)
-        return _flattened(label, computation(*args, **kwargs), result_shapes)
+        with on_host():
+            return _flattened(label, computation(*args, **kwargs), result_shapes)
 
     return call
 

@@ -16,7 +16,7 @@ from .padding import PaddingSpec
 from .program import Program
 from .programs import with_program
 from .scopes import STORE
-from .support.context import current
+from .support.context import current, is_on_host
 from .support.refusals import TpuNestingError, refuse
 from .system import placed
 from .traced import Traced, traced
@@ -61,11 +61,11 @@ def _replicated(
         return read(computation, prepare(given), infeed_queue, maximum_shapes, padding_spec)
 
     rows = found(inputs)
-    if current() is not None:
+    if current() is not None or is_on_host():
         refuse(
             "nested_replicate",
             "TPU computations cannot be nested",
-            "call the function itself inside of the computation",
+            "call the function itself inside of the computation, or of its host function",
             error=TpuNestingError,
         )
     where = placed(rows.num_replicas, device_assignment)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from ...core.host import rendezvous_of
 from ...properties.effects import collective_in, start_of
 from ...properties.sites import KINDS, Site
 
@@ -39,6 +40,8 @@ class Joiner:
     wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
+    asked: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
+    answered: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
@@ -107,6 +110,8 @@ class Joiner:
         peer = self.run.world.transfers.peer(item.instruction, device)
         if peer is not None:
             self._wire(item.channel, device, peer).sends.append(self._node(device, number))
+        elif name := rendezvous_of(item.instruction):
+            self.asked.setdefault((device, name), {}).setdefault(item.channel, []).append(self._node(device, number))
 
     def _posted(self, device: int, number: int, item: Site) -> None:
         peer = self.run.world.transfers.peer(item.instruction, device)
@@ -118,6 +123,8 @@ class Joiner:
         peer = None if start is None else self.run.world.transfers.peer(start, device)
         if peer is not None:
             self._wire(item.channel, peer, device).dones.append(self._node(device, number))
+        elif start is not None and (name := rendezvous_of(start)):
+            self.answered.setdefault((device, name), {}).setdefault(item.channel, []).append(self._node(device, number))
 
     def _wire(self, channel: int, source: int, target: int) -> Wire:
         key = channel, source, target
@@ -134,7 +141,16 @@ class Joiner:
             self.run.starved.add(node)
             self.run.pending[node] += 1
 
+    def _host(self, answers: Sequence[int], device: int, name: str) -> None:
+        """Each result of a host function waits for the operands of its round, which the device itself sends."""
+        for operands in self.asked.get((device, name), {}).values():
+            for answer, operand in zip(answers, operands, strict=False):
+                self.run.require(answer, operand)
+
     def _edges(self) -> None:
+        for (device, name), channels in self.answered.items():
+            for answers in channels.values():
+                self._host(answers, device, name)
         for key, node in self.meets.items():
             self._gathered(node, self.groups[node], self.starts.get(key, {}))
         for wire in self.wires.values():

@@ -9,9 +9,20 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from ...core.graph import Computation, Instruction
+from ...core.host import rendezvous_of
 from ...process.deadline import ask
-from ...properties.effects import Path, Step, acts, collective_in, start_of, steps, talks
-from ...properties.sites import Site
+from ...properties.effects import (
+    Path,
+    Step,
+    acts,
+    collective_in,
+    is_with_host,
+    remembered,
+    start_of,
+    steps,
+    talks,
+)  # fmt: skip
+from ...properties.sites import Site, transfers_of
 from ..dataflow.analysis import key_of
 from ..deadlock.run import World
 from ..model.flattening import UNITS
@@ -109,6 +120,17 @@ def order_of(each: Class) -> Walk:
     return walk
 
 
+@remembered
+def operand_channels(entry: Computation) -> Mapping[str, tuple[int, ...]]:
+    """For each host function, by its rendezvous, the channels of its operands."""
+    found: dict[str, tuple[int, ...]] = {}
+    for site in transfers_of(entry):
+        name = rendezvous_of(site.instruction)
+        if name is not None and site.instruction.opcode == "send":
+            found[name] = (*found.get(name, ()), site.channel)
+    return found
+
+
 @define
 class Tracer:
     """The walk of one device through its program; an open place is met again until it is decided."""
@@ -180,6 +202,8 @@ class Tracer:
         role = "send" if opcode == "send" else "recv"
         peer = self.world.transfers.channels[site.channel].peers.get((role, self.device))
         if peer is None:
+            if is_with_host(site.instruction) and opcode != "recv":
+                yield self._hosted(site, opcode)
             return
         ends = (self.device, peer) if role == "send" else (peer, self.device)
         count = self._counted(opcode, site.channel)
@@ -189,6 +213,16 @@ class Tracer:
         elif opcode == "recv_done":
             needs = ((peer, ("send", site.channel, *ends), count),)
         yield Event(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
+
+    def _hosted(self, site: Site, opcode: str) -> Event:
+        """An operand of a host function, or its result, which needs all operands of its round."""
+        count = self._counted("host", opcode, site.channel)
+        if opcode == "send":
+            return Event(site, ("host", site.channel))
+        start = start_of(site.instruction)
+        channels = operand_channels(self.program.module.entry).get(rendezvous_of(start) or "", ()) if start else ()
+        needs = tuple((self.device, ("host", channel), count) for channel in channels)
+        return Event(site, ("host result", site.channel), needs)
 
     def _infeed(self, site: Site) -> Event:
         count, counts = self._counted("infeed"), self.world.infeed

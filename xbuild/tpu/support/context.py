@@ -37,7 +37,6 @@ class Tracing:
     parameters: int = 0
     channels: int = 0
     clusters: int = 0
-    is_outside: bool = False
     reads: dict[Variable, Value] = field(factory=dict)
     numbers: dict[Variable, int] = field(factory=dict)
     assigned: dict[Variable, None] = field(factory=dict)
@@ -68,6 +67,22 @@ def tracing(found: Tracing) -> Iterator[Tracing]:
         yield found
     finally:
         _current.reset(reset)
+
+
+_on_host: ContextVar[bool] = ContextVar("xbuild_tpu_on_host", default=False)
+
+is_on_host = _on_host.get
+"""Whether a host function of outside_compilation is at work."""
+
+
+@contextmanager
+def on_host() -> Iterator[None]:
+    """Inside, a host function is at work, which may use no replicated computation."""
+    reset = _on_host.set(True)
+    try:
+        yield
+    finally:
+        _on_host.reset(reset)
 
 
 def needed(what: str) -> Tracing:
