@@ -51,12 +51,15 @@ REPLICA_KINDS = frozenset({
 
 SIZE_KINDS = frozenset({"tuple_too_large"})
 
+DERIVATIVE_KINDS = frozenset({"not_differentiable"})
+
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 
 KINDS = (
     SHAPE_KINDS
     | SIZE_KINDS
     | REPLICA_KINDS
+    | DERIVATIVE_KINDS
     | BUILD_KINDS
     | EDIT_KINDS
     | SCHEDULE_KINDS

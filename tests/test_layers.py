@@ -26,8 +26,8 @@ ORDER = {
         "core", "process", "ops", "properties", "derived.support", "derived", "special_functions", "decompositions",
         "text.spelling", "text.codecs",
         "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
-        "checking.deadlock", "checking.scenarios", "checking", "editing", "traces", "pictures.model", "pictures.layout",
-        "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
+        "checking.deadlock", "checking.scenarios", "checking", "editing", "vjp", "vjp.forms", "vjp.ops", "traces",
+        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping",
         "reference", "tpu.support", "tpu", "cli",
     ),
     "interpreter": (
@@ -39,6 +39,7 @@ FAMILIES = {
     "xbuild.derived",
     "shape_inference.ops",
     "interpreter.ops",
+    "xbuild.vjp.ops",
     "tests.cases",
     "tests.oracle.draw",
 }

@@ -13,6 +13,7 @@ from .core import graph, showable
 from .core.forms import forms
 from .core.graph import Computation, Instruction
 from .traces import data
+from .vjp import ops as ops
 
 forms.namespace = xbuild
 

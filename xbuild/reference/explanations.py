@@ -29,6 +29,8 @@ EXPLANATIONS = {
     "signature_mismatch": "A called computation takes or gives other shapes than its caller has.",
     "token_expected": "An operand that orders effects must be a token[], and is none; `xb.after_all` makes one.",
     "tuple_too_large": "A tuple, with the tuples in it, has more arrays than are followed, or is nested too deep.",
+    # derivatives
+    "not_differentiable": "A derivative is asked for that an op does not have, or of or by something that has none.",
     # building
     "builder_finished": "A builder that was built records no more ops, and is not built again.",
     "duplicate_parameter": "Two parameters of one computation have the same number.",

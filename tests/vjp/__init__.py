@@ -1,0 +1,1 @@
+"""Derivatives: each rule against numeric derivatives, and programs against those of JAX."""

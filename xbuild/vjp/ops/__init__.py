@@ -1,0 +1,18 @@
+"""The rules of differentiation, one file for each family of ops; importing this enters them all."""
+
+from . import contraction as contraction
+from . import control_flow as control_flow
+from . import conversion as conversion
+from . import elementwise as elementwise
+from . import gather as gather
+from . import leaves as leaves
+from . import linear_algebra as linear_algebra
+from . import normalization as normalization
+from . import ordering as ordering
+from . import random as random
+from . import reduction as reduction
+from . import scatter as scatter
+from . import shaping as shaping
+from . import slicing as slicing
+from . import tuples as tuples
+from . import windows as windows

@@ -1,0 +1,55 @@
+"""Cotangents of ops that put elements in order: each goes to the place that its element came from."""
+
+from __future__ import annotations
+
+from ... import ops
+from ...core.builder import Value, Values
+from ...core.graph import Computation
+from ..forms.arrays import Cotangents, array_of, counting
+from ..forms.indexing import Places
+from ..forms.regions import applied, cotangents, element, overwrite
+from ..rules import Pullback, vjp
+
+
+@vjp
+def sort(back: Pullback, operands: Values, *, to_apply: Computation, dimension: int, is_stable: bool) -> Cotangents:
+    """The numbers of the elements in their new order are found by sorting them along."""
+    if not array_of(operands[0]).size or array_of(operands[0]).dims[dimension] < 2:
+        return cotangents(back, len(operands))
+    cts = cotangents(back, len(operands))
+    sources = _sources(back, operands, to_apply, dimension)
+    return tuple(
+        None if ct is None or not back.wants(number) else put_back(ct, sources, dimension, back.zeros(operand))
+        for number, (operand, ct) in enumerate(zip(operands, cts, strict=True))
+    )
+
+
+def _sources(back: Pullback, operands: Values, to_apply: Computation, dimension: int) -> Value:
+    """From which place along the dimension each element of the result came."""
+    for number, operand in enumerate(operands):
+        made = operand.instruction
+        if made.opcode == "iota" and made.attributes.iota_dimension == dimension and array_of(operand).dtype.is_integer:
+            return element(back, number, len(operands))
+    numbers = counting(back.builder, array_of(operands[0]).dims, dimension)
+
+    def in_order(*elements: Value) -> Value:
+        return applied(to_apply, elements[:-2])
+
+    found = ops.sort((*operands, numbers), to_apply=in_order, dimension=dimension, is_stable=True)
+    return ops.get_tuple_element(found, index=len(operands))
+
+
+def put_back(ct: Value, sources: Value, dimension: int, zeros: Value) -> Value:
+    """Zeros in which each element of the cotangent stands at its source along a dimension."""
+    rank = array_of(ct).rank
+    others = tuple(dim for dim in range(rank) if dim != dimension)
+    places = Places((), (dimension,), (dimension,), others, others, rank)
+    return places.scattered(zeros, sources, ct, overwrite, is_unique=True)
+
+
+@vjp
+def topk(back: Pullback, operand: Value, *, k: int, largest: bool) -> Cotangents:
+    ct, _ = back.ct
+    if ct is None or not array_of(ct).size:
+        return (None,)
+    return (put_back(ct, element(back, 1, 2), array_of(operand).rank - 1, back.zeros(operand)),)

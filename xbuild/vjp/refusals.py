@@ -1,0 +1,43 @@
+"""Refusals of derivatives: the op, its operands, its line in the program, and a way out."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from shape_inference.rules import ShapeError, XbuildError
+
+from ..core.diagnostics import describe, operand_labels
+from ..core.graph import Instruction
+from ..core.op import OPS
+from .rules import REASONS
+
+_WAYS_OUT = (
+    "xb.custom_vjp(target) gives a custom_call a rule of your own",
+    "where the derivative is not wanted, leave the parameters that reach it out of argnums",
+)
+
+
+def dressed(error: XbuildError, instruction: Instruction) -> XbuildError:
+    """The same error with the instruction in its first line and its operands, attributes and line below it."""
+    if error.explained:
+        return error
+    schema = OPS[instruction.opcode]
+    labels = operand_labels(schema, len(instruction.operands), instruction.segments)
+    rows = [(label, f"{o.shape}  %{o.name}") for label, o in zip(labels, instruction.operands, strict=True)]
+    rows += [(key, describe(value)) for key, value in instruction.attribute_values().items() if value not in (None, ())]
+    width = max((len(label) for label, _ in rows), default=0)
+    head = f"derivative of {schema.spelling} %{instruction.name}: {error.message} [{error.kind}]"
+    lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
+    if instruction.source is not None:
+        lines.append(f"  at {instruction.source}")
+    lines += [f"  hint: {hint}" for hint in error.hints]
+    found = ShapeError(error.kind, "\n".join(lines), error.hints)
+    found.message, found.explained = error.message, True
+    return found
+
+
+def no_rule(instruction: Instruction) -> NoReturn:
+    """Refuse an op that has no derivative, with the reason."""
+    spelling = OPS[instruction.opcode].spelling
+    reason = REASONS.get(instruction.opcode, f"{spelling} has no rule for its derivative")
+    raise dressed(ShapeError("not_differentiable", reason, _WAYS_OUT), instruction) from None

@@ -1,0 +1,127 @@
+"""The walk against the order of a computation: each instruction hands the cotangent of its result to its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, field
+
+from shape_inference import Shape, TupleShape, c128, f32, f64
+from shape_inference.rules import MissingRule, XbuildError
+
+from .. import ops
+from ..core.builder import Value
+from ..core.graph import Computation, Instruction
+from ..core.op import OPS
+from ..properties.order import ordered
+from . import trees
+from .recorder import Recorder
+from .refusals import dressed, no_rule
+from .rules import VISITED, Pullback, full, vjp
+
+
+@define(eq=False)
+class Walk:
+    """A computation whose instructions a recorder holds, walked from the cotangents of its root to its parameters'."""
+
+    context: Any
+    recorder: Recorder
+    computation: Computation
+    active: dict[Instruction, Any]
+    _cotangents: dict[Instruction, Any] = field(factory=dict, init=False)
+    _memory: dict[Any, Any] = field(factory=dict, init=False)
+
+    def back(self, seed: Any) -> tuple[Any, ...]:
+        """The cotangents of the parameters, a tree each with None where there is none."""
+        root = self.computation.root
+        self._take(root, seed)
+        for each in reversed(ordered(self.computation)):
+            if each.opcode != "parameter":
+                self._visit(each)
+        return tuple([self._cotangents.get(p) for p in self.computation.parameters])
+
+    def _visit(self, each: Instruction) -> None:
+        cotangent = self._cotangents.pop(each, None)
+        if not trees.any_of(cotangent) and not (each.opcode in VISITED and VISITED[each.opcode](self.context, each)):
+            return
+        operands = [self.active[operand] for operand in each.operands]
+        with self.recorder.deriving(each):
+            found = self._rule(each, cotangent, operands)
+        for operand, varies, part in zip(each.operands, operands, found, strict=True):
+            if part is not None and trees.any_of(varies):
+                self._take(operand, part)
+
+    def _rule(self, each: Instruction, cotangent: Any, operands: list[Any]) -> Iterable[Any]:
+        """What the rule of an instruction gives: a cotangent for each operand."""
+        if each.opcode == "get_tuple_element":  # of a tuple of very many each element is entered alone
+            self._enter(each, cotangent)
+            return (None,)
+        value = self.recorder.value
+        back = Pullback(
+            cotangent,
+            value(each),
+            tuple(map(trees.any_of, operands)),
+            each,
+            operands,
+            self.context,
+            self._memory,
+        )
+        try:
+            rule = vjp[each.opcode]
+        except MissingRule:
+            no_rule(each)
+        arguments = OPS[each.opcode].gather(tuple(map(value, each.operands)), each.segments)
+        try:
+            found = rule(back, *arguments, **each.attribute_values())
+        except XbuildError as error:
+            raise dressed(error, each) from None
+        assert len(found) == len(each.operands), (each, found)
+        return found  # type: ignore[no-any-return]
+
+    def _enter(self, element: Instruction, cotangent: Any) -> None:
+        (operand,), index = element.operands, element.attributes.index
+        if trees.any_of(self.active[operand][index]):
+            with self.recorder.deriving(element):
+                slots = self._cotangents.setdefault(operand, _slots(operand.shape))
+                slots[index] = self._sum(slots[index], cotangent, self.active[operand][index], element.shape)
+
+    def _take(self, instruction: Instruction, cotangent: Any) -> None:
+        """Add a cotangent to those that an instruction has."""
+        before = self._cotangents.get(instruction)
+        with self.recorder.deriving(instruction):
+            total = self._sum(before, cotangent, self.active[instruction], instruction.shape)
+        if total is not None:
+            self._cotangents[instruction] = total
+
+    def _sum(self, before: Any, cotangent: Any, varies: Any, shape: Any) -> Any:
+        """The sum of two trees of cotangents, at the leaves that vary."""
+        if cotangent is None or varies is False:
+            return before
+        if isinstance(shape, TupleShape):
+            slots = _slots(shape) if before is None else before
+            for n, part in enumerate(cotangent):
+                slots[n] = self._sum(slots[n], part, varies[n], shape.elements[n])
+            return slots
+        fitted = self._fitted(cotangent, shape)
+        return fitted if before is None else ops.add(before, fitted)
+
+    def _fitted(self, cotangent: Value, shape: Shape) -> Value:
+        """The cotangent in the element type of what it is the cotangent of; of a real value the real part."""
+        given: Any = cotangent.shape
+        assert given.dims == shape.dims, (cotangent, shape, self.recorder.origin)
+        if given.dtype.kind == "complex" and shape.dtype.kind == "float":
+            cotangent = ops.real(cotangent)
+        elif given.dtype.kind == "float" and shape.dtype.kind == "complex":
+            cotangent = ops.convert(cotangent, new_element_type=f64 if shape.dtype is c128 else f32)
+            cotangent = ops.complex(cotangent, full(self.recorder, 0, cotangent.shape))
+        if cotangent.shape.dtype is not shape.dtype:  # type: ignore[union-attr]
+            cotangent = ops.convert(cotangent, new_element_type=shape.dtype)
+        return cotangent
+
+
+def _slots(shape: Any) -> Any:
+    """A place for each element of a tuple, filled in place."""
+    if isinstance(shape, TupleShape):
+        return [_slots(each) for each in shape.elements]
+    return None
