@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -164,6 +164,19 @@ class Builder(Uncopied):
         value: Any = _Handle(instruction, self)
         value.__class__ = Value
         return value  # type: ignore[no-any-return]
+
+    @property
+    def recorded(self) -> tuple[Instruction, ...]:
+        """The instructions so far, in order."""
+        return tuple(self._instructions)
+
+    def adopt(self, instructions: Iterable[Instruction]) -> None:
+        """Take instructions of another computation as they are; their operands are here already, or among them."""
+        for each in instructions:
+            self._instructions.append(each)
+            self._names.taken.setdefault(each.name, 0)
+            for called in each.called:
+                self._computation_names.taken.setdefault(called.name, 0)
 
     def build(self, root: Value | None = None) -> Computation:
         """The computation of all that was recorded; the root is the last instruction where none is named.

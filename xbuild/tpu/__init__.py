@@ -6,9 +6,16 @@ from .collectives import collective_permute as collective_permute
 from .collectives import cross_replica_concat as cross_replica_concat
 from .collectives import cross_replica_mean as cross_replica_mean
 from .collectives import cross_replica_sum as cross_replica_sum
+from .cross_shard_optimizer import CrossShardOptimizer as CrossShardOptimizer
+from .cross_shard_optimizer import Reduction as Reduction
 from .infeed import InfeedQueue as InfeedQueue
 from .infeed import OutfeedQueue as OutfeedQueue
 from .infeed import outfeed_enqueue as outfeed_enqueue
+from .optimizers import AdamOptimizer as AdamOptimizer
+from .optimizers import AdamWOptimizer as AdamWOptimizer
+from .optimizers import GradientDescentOptimizer as GradientDescentOptimizer
+from .optimizers import MomentumOptimizer as MomentumOptimizer
+from .optimizers import Optimizer as Optimizer
 from .outside import outside_compilation as outside_compilation
 from .padding import PaddedDimension as PaddedDimension
 from .padding import PaddingSpec as PaddingSpec

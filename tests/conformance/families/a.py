@@ -125,6 +125,24 @@ def _infeed(case: Case) -> Outputs:
     return {"per_replica": found}
 
 
+def _step(case: Case) -> Outputs:
+    """One step of gradient descent on the loss w*x of each replica."""
+    attributes, given = case["attrs"], case["inputs"]
+    reduction = {"mean": xb.tpu.Reduction.MEAN, "sum": xb.tpu.Reduction.SUM}
+    w = xb.tpu.Variable(_array(given["w"][0], case["dtype"]), name="w")
+    w.values = [_array(value, case["dtype"]) for value in given["w"]]
+    inner = xb.tpu.GradientDescentOptimizer(attributes["learning_rate"])
+    optimizer = xb.tpu.CrossShardOptimizer(
+        inner,
+        reduction.get(attributes["reduction"], attributes["reduction"]),
+        group_assignment=attributes["group_assignment"],
+    )
+    loss = computation(attributes["loss"])
+    rows = [[_array(x, case["dtype"])] for x in given["x"]]
+    xb.tpu.replicate(lambda x: optimizer.minimize(loss(w, x), var_list=[w]), rows)
+    return {"w": list(w.on(len(rows)))}
+
+
 _RUN: dict[str, Callable[[Case], Outputs]] = {
     "cross_replica_sum": _collective(xb.tpu.cross_replica_sum),
     "all_to_all": _collective(xb.tpu.all_to_all),
@@ -135,4 +153,5 @@ _RUN: dict[str, Callable[[Case], Outputs]] = {
     "shard": _shard,
     "pad_replica_inputs": _pad,
     "infeed_shard": _infeed,
+    "cross_shard_sgd_step": _step,
 }
