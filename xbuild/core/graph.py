@@ -262,6 +262,12 @@ class Module(Showable, Unchanged):
     __str__ = __repr__
 
 
+def module_in(thing: Any) -> Any:
+    """The module of what holds one as its `module`, such as a replicated program; anything else as it is."""
+    found = getattr(thing, "module", None)
+    return found if isinstance(found, Module) else thing
+
+
 def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
     return dict(given)
 

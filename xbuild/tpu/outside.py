@@ -55,7 +55,7 @@ def _recorded(tracing: Tracing, computation: Callable[..., Any], arguments: Any,
     values = [leaf for leaf in leaves if isinstance(leaf, Value)]
     builder = values[0].builder if values else tracing.builder
     shapes = [_shape(leaf) for leaf in structures.flatten(result_shapes)] if result_shapes is not None else []
-    label = getattr(computation, "__qualname__", type(computation).__name__)
+    label = getattr(computation, "__name__", type(computation).__name__)
     cluster, tracing.clusters = tracing.clusters, tracing.clusters + 1
     function = HostFunction(
         rendezvous=f"host_compute_channel_{cluster}_{tracing.builder.name}",

@@ -132,11 +132,8 @@ def _step(case: Case) -> Outputs:
     w = xb.tpu.Variable(_array(given["w"][0], case["dtype"]), name="w")
     w.values = [_array(value, case["dtype"]) for value in given["w"]]
     inner = xb.tpu.GradientDescentOptimizer(attributes["learning_rate"])
-    optimizer = xb.tpu.CrossShardOptimizer(
-        inner,
-        reduction.get(attributes["reduction"], attributes["reduction"]),
-        group_assignment=attributes["group_assignment"],
-    )
+    asked = reduction.get(attributes["reduction"], attributes["reduction"])
+    optimizer = xb.tpu.CrossShardOptimizer(inner, asked, group_assignment=attributes["group_assignment"])
     loss = computation(attributes["loss"])
     rows = [[_array(x, case["dtype"])] for x in given["x"]]
     xb.tpu.replicate(lambda x: optimizer.minimize(loss(w, x), var_list=[w]), rows)
