@@ -53,7 +53,7 @@ def as_array(leaf: Any, what: str = "an input") -> np.ndarray[Any, Any]:
             f"{what} is %{leaf.name}, a value of a computation that is traced: TPU computations cannot be nested",
             "call the function itself, in place of replicate, shard or rewrite",
         )
-    if hasattr(leaf, "__array__") and not isinstance(leaf, np.generic):
+    if hasattr(leaf, "__array__"):  # np.float64(1) is a Python float, too, and keeps its type
         leaf = np.asarray(leaf)
     try:
         found = literal(leaf)
