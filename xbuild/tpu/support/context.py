@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +125,7 @@ _CORE = "device:TPU_REPLICATED_CORE:"
 _device: ContextVar[str] = ContextVar("xbuild_tpu_device", default="")
 
 
-@contextmanager
-def device(name: str) -> Iterator[None]:
+def device(name: str) -> AbstractContextManager[None]:
     """Ops recorded inside are placed on a core of each replica: `with xb.tpu.device(xb.tpu.core(1))`.
 
     The place is a sharding of the instructions; every core of a replica runs the whole program.
@@ -151,6 +150,11 @@ def device(name: str) -> Iterator[None]:
             f"device {name!r}: each replica has {cores} core{'s' * (cores != 1)}, numbered from 0",
             "device_assignment=xb.tpu.device_assignment(topology, computation_shape=...) gives replicas more cores",
         )
+    return _placed(name, number)
+
+
+@contextmanager
+def _placed(name: str, number: str) -> Iterator[None]:
     reset = _device.set(name)
     try:
         with annotated(sharding=f"{{maximal device={number}}}"):
