@@ -26,9 +26,10 @@ ORDER = {
         "core", "process", "ops", "properties", "derived.support", "derived", "special_functions", "decompositions",
         "text.spelling", "text.codecs",
         "text.reading", "text.writing", "files", "checking.model", "checking.structure", "checking.dataflow",
-        "checking.deadlock", "checking.scenarios", "checking", "editing", "vjp", "vjp.forms", "vjp.ops", "traces",
-        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "reference", "tpu.support", "tpu", "cli",
+        "checking.deadlock", "checking.scenarios", "checking", "editing", "vjp", "vjp.forms", "vjp.regions",
+        "vjp.forward", "vjp.transforms", "vjp.ops", "traces", "pictures.model", "pictures.layout", "pictures.views",
+        "pictures.lanes", "pictures.svg", "pictures.formats", "pictures", "pages", "stepping", "reference",
+        "tpu.support", "tpu", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

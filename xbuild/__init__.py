@@ -47,8 +47,10 @@ from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
-from .vjp.programs import grad as grad
-from .vjp.programs import value_and_grad as value_and_grad
-from .vjp.programs import vjp as vjp
+from .vjp.custom_rules import custom_vjp as custom_vjp
+from .vjp.transforms.programs import grad as grad
+from .vjp.transforms.programs import value_and_grad as value_and_grad
+from .vjp.transforms.programs import vjp as vjp
+from .vjp.transforms.tangents import jvp as jvp
 from . import tpu as tpu
 from . import late_binding as late_binding

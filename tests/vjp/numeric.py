@@ -33,19 +33,28 @@ class Case:
         return self.name
 
 
-def check(case: Case, seed: int = 0) -> None:
-    """Compare along a few directions; the values have no ties, unless they are given."""
-    chance = np.random.default_rng(seed)
+def check(case: Case, times: int = 1) -> None:
+    """Compare along a few directions; the values have no ties, unless they are given.
+
+    The cotangents of a program with its cotangents are a program, too, which is compared where `times` is 2.
+    """
     program = xb.computation(*case.shapes)(case.function)
+    for _ in range(times - 1):
+        program = xb.vjp(program)
+    compare(program, case.given)
+
+
+def compare(program: xb.Computation, given: Mapping[int, Any]) -> None:
+    chance, shapes = np.random.default_rng(0), [p.shape for p in program.parameters]
     arguments = [
-        np.asarray(case.given[n]).astype(shape.dtype.dtype) if n in case.given else drawn(chance, shape)
-        for n, shape in enumerate(case.shapes)
+        np.asarray(given[n]).astype(shape.dtype.dtype) if n in given else drawn(chance, shape)
+        for n, shape in enumerate(shapes)
     ]
     cotangents = [drawn(chance, shape) for shape in leaves_of(program.root.shape) if is_smooth(shape)]
     found = iter(evaluate(xb.vjp(program), *arguments, *cotangents))
-    gradients = [next(found) if is_smooth(shape) else None for shape in case.shapes]
+    gradients = [next(found) if is_smooth(shape) else None for shape in shapes]
     for _ in range(DIRECTIONS):
-        direction = [drawn(chance, shape) if is_smooth(shape) else None for shape in case.shapes]
+        direction = [drawn(chance, shape) if is_smooth(shape) else None for shape in shapes]
         before, after = (results(program, moved(arguments, direction, step)) for step in (-STEP, STEP))
         slopes = [slope(a, b) for a, b in zip(before, after, strict=True)]
         wanted = [np.sum(t * dy).real for t, dy in zip(cotangents, slopes, strict=True)]

@@ -110,14 +110,6 @@ def test_each_result_of_normalization_has_a_derivative_alone(element: int) -> No
     check(Case("one", function, [xb.f64[4, 3], xb.f64[3], xb.f64[3]]))
 
 
-@pytest.mark.parametrize("op", ["batch_norm_training", "batch_norm_inference"])
-def test_normalization_can_be_differentiated_twice(op: str) -> None:
-    case = next(case for case in CASES if case.name == {"batch_norm_training": "training"}.get(op, "inference"))
-    program = xb.vjp(xb.computation(*case.shapes)(case.function))
-    shapes = [p.shape for p in program.parameters]
-    check(Case("twice", lambda *values: xb.call(values, program), shapes))
-
-
 def test_numbers_that_are_drawn_have_no_derivative() -> None:
     def function(a: Any) -> Any:
         return xb.ops.rng(a, a, shape=xb.f64[3], distribution="rng_uniform")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import define, field
@@ -9,20 +10,47 @@ from attrs import define, field
 from shape_inference import TupleShape
 
 from ..core.graph import Computation, Instruction
+from ..properties.effects import MEETS
 from ..properties.order import ordered
 from . import trees
 from .rules import ZERO, activities
+
+
+class _Outside(dict[Instruction, Any]):
+    """What is known to vary; of an instruction that is not in it nothing does."""
+
+    def __missing__(self, each: Instruction) -> Any:
+        return trees.constant(each.shape, False)
 
 
 @define(eq=False)
 class Activity:
     """Which leaves vary, for each computation and each choice of its parameters' leaves found once.
 
-    `receives` is whether what arrives on channels varies, too: it may come from a device on which it does.
+    `channels` are those on which something arrives that varies on the device that sends it (None: any may be one), and
+    `is_group` tells that each device has a program of its own, so that a collective may bring what varies elsewhere.
     """
 
-    receives: bool = True
+    channels: frozenset[int] | None = None
+    is_group: bool = False
     _known: dict[Any, dict[Instruction, Any]] = field(factory=dict, init=False)
+
+    def carries(self, channel: int) -> bool:
+        """Whether something arrives on a channel that varies."""
+        return self.channels is None or channel in self.channels
+
+    def varies_anywhere(self, collective: Instruction) -> bool:
+        """Whether a collective of a group of programs may bring what varies."""
+        return self.is_group and trees.any_of(trees.differentiable(collective.shape))
+
+    def sent(self) -> frozenset[int]:
+        """The channels on which something is sent that varies, of all computations that were looked at."""
+        return frozenset(
+            each.attributes.channel_id
+            for found in self._known.values()
+            for each, varies in found.items()
+            if each.opcode == "send" and trees.any_of(varies) and not each.attributes.is_host_transfer
+        )
 
     def of(self, computation: Computation, parameters: tuple[Any, ...]) -> dict[Instruction, Any]:
         """For each instruction the tree of its leaves, True where one varies with a parameter's leaf that is True."""
@@ -38,6 +66,13 @@ class Activity:
         """The tree of the root."""
         return self.of(computation, parameters)[computation.root]
 
+    def within(self, instructions: Iterable[Instruction], given: dict[Instruction, Any]) -> dict[Instruction, Any]:
+        """The same for instructions of which some operands stand outside; those vary where it is given that they do."""
+        found = _Outside(given)
+        for each in instructions:
+            found[each] = self._instruction(each, found, ())
+        return found
+
     def _instruction(self, each: Instruction, found: dict[Instruction, Any], parameters: tuple[Any, ...]) -> Any:
         if each.opcode == "parameter":
             return parameters[each.attributes.number]
@@ -47,7 +82,7 @@ class Activity:
         rule = activities.get(each.opcode)
         if rule is not None:
             return rule(self, each, *operands)
-        if any(map(trees.any_of, operands)):
+        if any(map(trees.any_of, operands)) or (each.opcode in MEETS and self.varies_anywhere(each)):
             return trees.differentiable(each.shape)
         return trees.constant(each.shape, False)
 
@@ -114,7 +149,7 @@ def scan(activity: Activity, each: Instruction, *operands: Any) -> Any:
 
 @activities
 def recv(activity: Activity, each: Instruction, token: Any) -> Any:
-    if activity.receives and not each.attributes.is_host_transfer:
+    if activity.carries(each.attributes.channel_id) and not each.attributes.is_host_transfer:
         return trees.differentiable(each.shape)
     return trees.constant(each.shape, False)
 

@@ -16,7 +16,6 @@ from ..core.op import OPS, Schema
 from ..properties.effects import has_effect
 from .simplification import simplified
 
-SUFFIX = ".vjp"
 _LARGE = 64  # bytes of a literal up to which equal constants are found
 _set = object.__setattr__
 
@@ -37,6 +36,7 @@ class Recorder(Builder):
     """Records derivatives beside the instructions of a computation, which are taken as they are."""
 
     origin: Instruction | None = field(default=None, init=False)
+    mode: str = field(default="vjp", init=False)
     augmented: dict[Instruction, Augmented] = field(factory=dict, init=False)
     current: dict[Instruction, Instruction] = field(factory=dict, init=False)
     _known: dict[Any, Instruction] = field(factory=dict, init=False)
@@ -71,7 +71,7 @@ class Recorder(Builder):
     def inner(self, name: str, origin: Instruction | None) -> Recorder:
         """A recorder for a computation that is called, all of it the derivative of an instruction."""
         found = Recorder(self._computation_names.unique(name), self)
-        found.origin = origin
+        found.origin, found.mode = origin, self.mode
         return found
 
     def built(self, root: Value) -> Computation:
@@ -128,10 +128,10 @@ class Recorder(Builder):
     def _title(self, made: Instruction, origin: Instruction, name: str | None) -> None:
         """Name an instruction after the one that it is the derivative of, and give it that one's line."""
         if name is None:
-            _set(made, "name", self._names.unique(f"{origin.name}{SUFFIX}"))
+            _set(made, "name", self._names.unique(f"{origin.name}.{self.mode}"))
         _set(made, "where", origin.where)
         if origin not in self._notes:
-            self._notes[origin] = _notes_of(origin)
+            self._notes[origin] = _notes_of(origin, self.mode)
         _set(made, "annotations", self._notes[origin])
 
     def append(self, instruction: Instruction) -> Value:
@@ -199,10 +199,10 @@ def live(
     return found
 
 
-def _notes_of(origin: Instruction) -> Any:
+def _notes_of(origin: Instruction, mode: str) -> Any:
     """The metadata of a derivative: the scope of the instruction, then its name."""
     path = origin.annotations.get("metadata", {}).get("op_name", "")
-    title = f"{path}/vjp({origin.name})" if path else f"vjp({origin.name})"
+    title = f"{path}/{mode}({origin.name})" if path else f"{mode}({origin.name})"
     return MappingProxyType({"metadata": MappingProxyType({"op_name": title})})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -23,73 +23,63 @@ from .rules import VISITED, Pullback, full, vjp
 
 @define(eq=False)
 class Walk:
-    """A computation whose instructions a recorder holds, walked from the cotangents of its root to its parameters'."""
+    """Instructions that a recorder holds, walked from the cotangents of results to those of what they come from.
+
+    What is recorded is the derivative of the instruction that is visited, or of `origin` where that is given.
+    """
 
     context: Any
     recorder: Recorder
-    computation: Computation
-    active: dict[Instruction, Any]
+    active: Mapping[Instruction, Any]
+    origin: Instruction | None = None
     _cotangents: dict[Instruction, Any] = field(factory=dict, init=False)
     _memory: dict[Any, Any] = field(factory=dict, init=False)
 
-    def back(self, seed: Any) -> tuple[Any, ...]:
+    def back(self, computation: Computation, seed: Any) -> tuple[Any, ...]:
         """The cotangents of the parameters, a tree each with None where there is none."""
-        root = self.computation.root
-        self._take(root, seed)
-        for each in reversed(ordered(self.computation)):
+        found = self.over(ordered(computation), [(computation.root, seed)])
+        return tuple([found.get(p) for p in computation.parameters])
+
+    def over(
+        self, instructions: Sequence[Instruction], seeds: Iterable[tuple[Instruction, Any]]
+    ) -> dict[Instruction, Any]:
+        """The cotangents that are left after a walk over instructions, from those of some of them."""
+        for instruction, seed in seeds:
+            self._take(instruction, seed)
+        for each in reversed(instructions):
             if each.opcode != "parameter":
                 self._visit(each)
-        return tuple([self._cotangents.get(p) for p in self.computation.parameters])
+        return self._cotangents
 
     def _visit(self, each: Instruction) -> None:
         cotangent = self._cotangents.pop(each, None)
         if not trees.any_of(cotangent) and not (each.opcode in VISITED and VISITED[each.opcode](self.context, each)):
             return
         operands = [self.active[operand] for operand in each.operands]
-        with self.recorder.deriving(each):
+        with self.recorder.deriving(self.origin or each):
             found = self._rule(each, cotangent, operands)
         for operand, varies, part in zip(each.operands, operands, found, strict=True):
             if part is not None and trees.any_of(varies):
                 self._take(operand, part)
 
-    def _rule(self, each: Instruction, cotangent: Any, operands: list[Any]) -> Iterable[Any]:
+    def _rule(self, each: Instruction, cotangent: Any, operands: list[Any]) -> Sequence[Any]:
         """What the rule of an instruction gives: a cotangent for each operand."""
         if each.opcode == "get_tuple_element":  # of a tuple of very many each element is entered alone
             self._enter(each, cotangent)
             return (None,)
-        value = self.recorder.value
-        back = Pullback(
-            cotangent,
-            value(each),
-            tuple(map(trees.any_of, operands)),
-            each,
-            operands,
-            self.context,
-            self._memory,
-        )
-        try:
-            rule = vjp[each.opcode]
-        except MissingRule:
-            no_rule(each)
-        arguments = OPS[each.opcode].gather(tuple(map(value, each.operands)), each.segments)
-        try:
-            found = rule(back, *arguments, **each.attribute_values())
-        except XbuildError as error:
-            raise dressed(error, each) from None
-        assert len(found) == len(each.operands), (each, found)
-        return found  # type: ignore[no-any-return]
+        return pulled(self.context, self.recorder, each, cotangent, operands, self._memory)
 
     def _enter(self, element: Instruction, cotangent: Any) -> None:
         (operand,), index = element.operands, element.attributes.index
         if trees.any_of(self.active[operand][index]):
-            with self.recorder.deriving(element):
+            with self.recorder.deriving(self.origin or element):
                 slots = self._cotangents.setdefault(operand, _slots(operand.shape))
                 slots[index] = self._sum(slots[index], cotangent, self.active[operand][index], element.shape)
 
     def _take(self, instruction: Instruction, cotangent: Any) -> None:
         """Add a cotangent to those that an instruction has."""
         before = self._cotangents.get(instruction)
-        with self.recorder.deriving(instruction):
+        with self.recorder.deriving(self.origin or instruction):
             total = self._sum(before, cotangent, self.active[instruction], instruction.shape)
         if total is not None:
             self._cotangents[instruction] = total
@@ -125,3 +115,31 @@ def _slots(shape: Any) -> Any:
     if isinstance(shape, TupleShape):
         return [_slots(each) for each in shape.elements]
     return None
+
+
+def pulled(
+    context: Any,
+    recorder: Recorder,
+    each: Instruction,
+    cotangent: Any,
+    varies: Sequence[Any],
+    memory: dict[Any, Any],
+    now: Callable[[Instruction], Instruction] = lambda each: each,
+) -> Sequence[Any]:
+    """What the rule of an instruction gives for the cotangent of its result; `now` is what instructions have become."""
+    try:
+        rule = vjp[each.opcode]
+    except MissingRule:
+        no_rule(each)
+
+    def value(instruction: Instruction) -> Value:
+        return recorder.value(now(instruction))
+
+    back = Pullback(cotangent, value(each), tuple(map(trees.any_of, varies)), each, varies, context, memory)
+    arguments = OPS[each.opcode].gather(tuple(map(value, each.operands)), each.segments)
+    try:
+        found: Sequence[Any] = rule(back, *arguments, **each.attribute_values())
+    except XbuildError as error:
+        raise dressed(error, each) from None
+    assert len(found) == len(each.operands), (each, found)
+    return found

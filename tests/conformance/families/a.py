@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import xbuild as xb
+from interpreter import execute
 from shape_inference.types import PRIMITIVES
 from tests.conformance.families.formulas import computation
 from tests.conformance.families.judging import Case, Outputs, judged
@@ -52,6 +53,31 @@ def _collective(call: Callable[..., xb.Value], output: str = "y", source: str = 
         return {output: [y for (y,) in xb.tpu.replicate(lambda x: call(x, **case["attrs"]), rows)]}
 
     return run
+
+
+def _vjp(call: Callable[..., xb.Value], before: Callable[..., list[int]]) -> Callable[[Case], Outputs]:
+    """What the gradient of an op makes of one cotangent for each device; `before` gives the op's operand's shape."""
+
+    def run(case: Case) -> Outputs:
+        cotangents = [_array(value, case["dtype"]) for value in case["inputs"]["ct"]]
+        shape = before(list(cotangents[0].shape), **case["attrs"])
+        rows = [[PRIMITIVES[case["dtype"]][tuple(shape)]] for _ in cotangents]
+        program = xb.tpu.replicate.program(lambda x: call(x, **case["attrs"]), rows)
+        x = np.zeros(shape, cotangents[0].dtype)
+        found = execute(xb.vjp(program.module), [[x, ct] for ct in cotangents])
+        return {"ct_x": [each[0] for each in found]}
+
+    return run
+
+
+def _same_shape(dims: list[int], **attributes: Any) -> list[int]:
+    return dims
+
+
+def _before_exchange(dims: list[int], **attributes: Any) -> list[int]:
+    dims[attributes["concat_dimension"]] //= attributes["split_count"]
+    dims[attributes["split_dimension"]] *= attributes["split_count"]
+    return dims
 
 
 def _concat(x: xb.Value, axis: int) -> xb.Value:
@@ -144,6 +170,9 @@ _RUN: dict[str, Callable[[Case], Outputs]] = {
     "cross_replica_sum": _collective(xb.tpu.cross_replica_sum),
     "all_to_all": _collective(xb.tpu.all_to_all),
     "collective_permute": _collective(xb.tpu.collective_permute),
+    "vjp_cross_replica_sum": _vjp(xb.tpu.cross_replica_sum, _same_shape),
+    "vjp_all_to_all": _vjp(xb.tpu.all_to_all, _before_exchange),
+    "vjp_collective_permute": _vjp(xb.tpu.collective_permute, _same_shape),
     "cross_replica_concat": _collective(_concat),
     "cross_replica_mean": _collective(_mean),
     "replicate": _replicate,

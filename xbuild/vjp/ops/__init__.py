@@ -1,5 +1,7 @@
 """The rules of differentiation, one file for each family of ops; importing this enters them all."""
 
+from . import asynchronous as asynchronous
+from . import collectives as collectives
 from . import contraction as contraction
 from . import control_flow as control_flow
 from . import conversion as conversion
@@ -14,5 +16,6 @@ from . import reduction as reduction
 from . import scatter as scatter
 from . import shaping as shaping
 from . import slicing as slicing
+from . import transfer as transfer
 from . import tuples as tuples
 from . import windows as windows

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...core.builder import Value
 from ...core.graph import Computation
-from ..calls import Branches, call_of, map_of
-from ..loops import while_of
+from ..regions.calls import Branches, call_of, map_of
+from ..regions.loops import while_of
+from ..regions.scans import scan_of
 from ..rules import Cotangents, Pullback, vjp
-from ..scans import scan_of
 
 
 @vjp

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..rules import zero_derivative
 
-zero_derivative("constant", "iota", "partition_id", "replica_id")
+zero_derivative("constant", "iota", "parameter", "partition_id", "replica_id")

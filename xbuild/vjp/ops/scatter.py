@@ -179,7 +179,10 @@ def _multiplied(given: _Scatter) -> Value:
 
 
 def _by_the_others(given: _Scatter) -> Value:
-    """The cotangent times all other factors of its place, which are found without a division by zero."""
+    """The cotangent times all other factors of its place, which are found without a division by zero.
+
+    Zeros are counted, so that a second derivative is whole only where no place has a zero among several factors.
+    """
     update, ct = given.of_type(given.update), given.at_updates(given.ct)
     if given.is_unique:
         return given.kept(ops.multiply(ct, given.at_updates(given.of_type(given.operand))))

@@ -7,14 +7,14 @@ from typing import Any
 
 from shape_inference import Shape, TupleShape
 
-from .. import ops
-from ..core.builder import Value
-from ..core.graph import Computation
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation
+from ..recorder import Augmented, Recorder
+from ..rules import Pullback, activities, full
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
 from .loops import elements_once
-from .recorder import Augmented, Recorder
-from .rules import Pullback, activities, full
 
 
 class Scan:

@@ -9,10 +9,10 @@ from attrs import evolve
 
 from shape_inference import TupleShape
 
-from .. import ops
-from ..core.builder import Value
-from ..core.graph import Instruction
-from .recorder import Recorder
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Instruction
+from ..recorder import Recorder
 
 
 class Copies:

@@ -9,18 +9,18 @@ from attrs import define, field
 
 from shape_inference import Shape, TupleShape
 
-from .. import ops
-from ..core.builder import Value
-from ..core.context import apart
-from ..core.graph import Computation, Instruction
-from ..core.op import OPS
-from ..properties.effects import has_effect
-from ..properties.order import ordered
-from . import trees
+from ... import ops
+from ...core.builder import Value
+from ...core.context import apart
+from ...core.graph import Computation, Instruction
+from ...core.op import OPS
+from ...properties.effects import has_effect
+from ...properties.order import ordered
+from .. import trees
+from ..recorder import Recorder
+from ..walk import Walk
 from .copying import Copies
-from .recorder import Recorder
 from .trip_counts import path_of
-from .walk import Walk
 
 _RECOMPUTED = frozenset({"broadcast", "constant", "iota", "reshape", "tuple", "partition_id", "replica_id"})
 """What costs no more to compute again than to keep."""
@@ -111,7 +111,7 @@ def halves_of(
 
     tree = seeded(computation.root.shape, live)
     with apart():
-        found = Walk(context, recorder, computation, context.activity.of(computation, varies)).back(tree)
+        found = Walk(context, recorder, context.activity.of(computation, varies)).back(computation, tree)
     return _divided(recorder, computation, seeds, found, at_hand, recomputes)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import evolve
 
-from ..core.graph import Computation, Instruction
-from ..properties.order import ordered
+from ...core.graph import Computation, Instruction
+from ...properties.order import ordered
 
 _SMALL = 12
 """Instructions up to which a computation is written out at each of its calls."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from shape_inference import Shape
 
-from .. import ops
-from ..core.builder import Value
-from ..core.graph import Computation
-from . import trees
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation
+from .. import trees
+from ..recorder import Augmented, Recorder
+from ..rules import Pullback, full
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
 from .loops import elements_once, filled, leaf_of, trees_at
-from .recorder import Augmented, Recorder
-from .rules import Pullback, full
 
 
 def halves_of_region(back: Pullback, region: Computation, varies: Sequence[Any], cotangent: Any, again: bool) -> Halves:
@@ -114,6 +114,14 @@ def _augmented_call(back: Pullback, operands: Sequence[Value], region: Computati
         stand_in = ops.get_tuple_element(value, index=0)
     recorder.augmented[back.instruction] = Augmented(before, value.instruction, after, stand_in.instruction, False)
     return [ops.get_tuple_element(value, index=1 + n) for n in range(len(halves.kept))]
+
+
+def call_back_inline(back: Pullback, operands: Sequence[Value], region: Computation, cotangent: Any) -> Sequence[Any]:
+    """The cotangents of what a region is called with, whose way back is written out here."""
+    halves = halves_of_region(back, region, back.varies, cotangent, True)
+    read = [leaf_of(operands[number], path) for number, path in halves.read]
+    seeds = [each for each in trees.leaves_of(filled(cotangent, region.root.shape)) if each is not None]
+    return halves.run_back(recorder_of(back), [], parameters_of(halves, read), seeds)
 
 
 def map_of(back: Pullback, operands: Sequence[Value], region: Computation, dimensions: Any) -> Sequence[Any]:

@@ -8,28 +8,29 @@ from typing import Any
 from shape_inference import Shape
 from shape_inference.rules import ShapeError
 
-from .. import ops
-from ..core.builder import Value
-from ..core.context import apart
-from ..core.graph import Computation, Instruction
-from ..core.identifiers import nearest
-from ..properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, has_effect, start_of
-from ..properties.order import ordered
-from . import trees
-from .context import Context
-from .patterns import reducer_of
-from .recorder import Recorder, live
-from .rules import full
-from .walk import Walk
+from ... import ops
+from ...core.builder import Value
+from ...core.context import apart
+from ...core.graph import Computation, Instruction
+from ...core.identifiers import nearest
+from ...properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, has_effect, start_of
+from ...properties.order import ordered
+from .. import trees
+from ..context import Context
+from ..patterns import reducer_of
+from ..recorder import Recorder, live
+from ..rules import full
+from ..walk import Walk
 
 
-def recorder_of(computation: Computation, suffix: str) -> Recorder:
+def recorder_of(computation: Computation, suffix: str, adopts: bool = True) -> Recorder:
     """A recorder that holds the instructions of a computation, and gives nothing a name that these have."""
     recorder = Recorder(nearest(f"{computation.name}_{suffix}"))
     for called in computation.reachable():
         recorder.reserve(called)
         share_reducer(recorder, called)
-    recorder.adopt(ordered(computation))
+    if adopts:
+        recorder.adopt(ordered(computation))
     return recorder
 
 
@@ -59,7 +60,7 @@ def pulled_back(
     """The trees of the cotangents of the parameters, of which the leaves that are True in `wanted` are asked for."""
     active = context.activity.of(computation, wanted)
     with apart():
-        return Walk(context, recorder, computation, active).back(seed)
+        return Walk(context, recorder, active).back(computation, seed)
 
 
 def leaves_of(recorder: Recorder, parameter: Instruction, cotangent: Any) -> Iterator[Value]:

@@ -1,0 +1,85 @@
+"""Cotangents of ops in two halves: a done hands its cotangent to its start, which does what the whole op does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve
+
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation
+from ..regions.calls import call_back_inline
+from ..rules import Cotangents, Pullback, vjp
+from .collectives import all_gather, all_reduce, collective_permute
+
+
+def _beside(operand: Value, index: int, ct: Any) -> tuple[Any, ...]:
+    """A cotangent as that of one element of a start."""
+    return tuple([ct if n == index else None for n in range(len(operand.shape))])  # type: ignore[arg-type]
+
+
+@vjp
+def all_reduce_done(back: Pullback, start: Value) -> Cotangents:
+    return (back.ct,)
+
+
+@vjp
+def all_reduce_start(back: Pullback, operands: Sequence[Value], **attributes: Any) -> Cotangents:
+    return all_reduce(back, operands, **attributes)
+
+
+@vjp
+def all_gather_done(back: Pullback, start: Value) -> Cotangents:
+    return (_beside(start, 1, back.ct),)
+
+
+@vjp
+def all_gather_start(back: Pullback, operands: Sequence[Value], **attributes: Any) -> Cotangents:
+    return all_gather(_of_result(back), operands, **attributes)
+
+
+@vjp
+def collective_permute_done(back: Pullback, start: Value) -> Cotangents:
+    return (_beside(start, 1, back.ct),)
+
+
+@vjp
+def collective_permute_start(
+    back: Pullback, operand: Value, *, source_target_pairs: Any, channel_id: Any, context_shapes: Any
+) -> Cotangents:
+    return collective_permute(_of_result(back), operand, source_target_pairs=source_target_pairs, channel_id=channel_id)
+
+
+def _of_result(back: Pullback) -> Pullback:
+    """What the rule of the whole op is given: the cotangent of the result among the elements of the start."""
+    ct = back.ct[1] if back.ct is not None else None
+    return evolve(back, ct=ct, result=ops.get_tuple_element(back.result, index=1))
+
+
+@vjp
+def copy_done(back: Pullback, start: Value) -> Cotangents:
+    return (_beside(start, 0, back.ct),)
+
+
+@vjp
+def copy_start(back: Pullback, operand: Value) -> Cotangents:
+    return (back.ct[0],)
+
+
+@vjp
+def async_done(back: Pullback, start: Value) -> Cotangents:
+    return (_beside(start, 1, back.ct),)
+
+
+@vjp
+def async_update(back: Pullback, start: Value) -> Cotangents:
+    return (back.ct,)
+
+
+@vjp
+def async_start(
+    back: Pullback, operands: Sequence[Value], *, calls: Computation, context_shapes: Any, async_execution_thread: str
+) -> Cotangents:
+    return call_back_inline(back, operands, calls, back.ct[1])

@@ -1,0 +1,1 @@
+"""Derivatives of whole programs: what may be asked of one, and the program that answers."""
