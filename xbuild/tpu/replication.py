@@ -22,7 +22,8 @@ from .system import placed
 from .traced import Traced, traced
 
 Computation = Callable[..., Any]
-_known: WeakKeyDictionary[Any, dict[Any, Traced]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+_SIGNATURES = "signatures"
 
 
 @frozen
@@ -57,8 +58,11 @@ def _replicated(
 ) -> Program:
     """The program of `replicate`; `prepare` and `finish` are what `rewrite` and `shard` do before and after."""
 
+    cache = _cache(computation)
+    known = cache.setdefault(_SIGNATURES, {})
+
     def found(given: Any) -> Inputs:
-        return read(computation, prepare(given), infeed_queue, maximum_shapes, padding_spec)
+        return read(computation, prepare(given), infeed_queue, maximum_shapes, padding_spec, known)
 
     rows = found(inputs)
     if current() is not None or is_on_host():
@@ -76,14 +80,13 @@ def _replicated(
     label = _label(computation if name is None else name)
     key = rows.form, rows.shapes, rows.padded, rows.num_replicas, cores, label, padder, STORE.generation
     key = (*key, None if infeed_queue is None else infeed_queue.signature)
-    cache = _cache(computation)
     program = cache.get(key)
     if program is None:
         program = cache[key] = traced(computation, rows, infeed_queue, cores, label, padder)
     return Program(program, rows, found, finish, infeed_queue, options)
 
 
-def _cache(computation: Computation) -> dict[Any, Traced]:
+def _cache(computation: Computation) -> dict[Any, Any]:
     """The programs of a function that were traced, as long as the function lives; a bound method's with its object."""
     try:
         if isinstance(computation, types.MethodType):
