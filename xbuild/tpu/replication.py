@@ -19,7 +19,7 @@ from .scopes import STORE
 from .support.context import current, is_on_host
 from .support.refusals import TpuNestingError, refuse
 from .system import placed
-from .traced import Traced, traced
+from .traced import traced
 
 Computation = Callable[..., Any]
 _known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()

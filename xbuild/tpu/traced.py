@@ -13,6 +13,7 @@ from .. import derived, ops
 from ..core.builder import Builder, Value
 from ..core.context import apart
 from ..core.graph import Module
+from ..editing import eliminate_dead_code
 from ..text.spelling.notes import Raw
 from .infeed import InfeedQueue
 from .inputs import Inputs
@@ -45,7 +46,7 @@ def traced(
     name: str,
     has_dynamic_padder: bool,
 ) -> Traced:
-    """Call the computation once with values, and make the program of what it recorded."""
+    """Call the computation once with values, and make the program of what it recorded and a result or an effect needs."""
     builder = Builder(name)
     with apart(), tracing(Tracing(builder, inputs.num_replicas, num_partitions)) as found:
         arguments = _arguments(found, inputs, has_dynamic_padder)
@@ -64,7 +65,7 @@ def traced(
         num_partitions=num_partitions,
         annotations=_aliases(len(results.values), [found.numbers[variable] for variable in found.assigned]),
     )
-    return Traced(module, results, tuple(variables), tuple(found.assigned))
+    return Traced(eliminate_dead_code(module), results, tuple(variables), tuple(found.assigned))
 
 
 def _arguments(found: Tracing, inputs: Inputs, has_dynamic_padder: bool) -> list[Any]:
