@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import gc
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -224,3 +228,32 @@ def test_a_value_of_a_loop_is_no_result() -> None:
         return kept[0]
 
     refused("foreign_value", lambda: xb.tpu.rewrite(computation, [1.0]))
+
+
+def test_a_wrapper_does_not_take_the_programs_of_what_it_wraps() -> None:
+    def computation(x: Any) -> Any:
+        return x + 1.0
+
+    assert plain(xb.tpu.rewrite(computation, [1.0])) == [2.0]
+
+    @functools.wraps(computation)
+    def doubled(x: Any) -> Any:
+        return computation(x) * 2.0
+
+    assert plain(xb.tpu.rewrite(doubled, [1.0])) == [4.0]
+
+
+def test_a_model_and_its_programs_go_when_nobody_holds_them() -> None:
+    class Model:
+        def note(self, value: Any) -> None: ...
+
+        def step(self, x: Any) -> Any:
+            return x, xb.tpu.outside_compilation(self.note, x)
+
+    model = Model()
+    xb.tpu.rewrite(model.step, [1.0])
+    assert plain(xb.tpu.rewrite(copy.copy(model).step, [1.0])) == [1.0]
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None

@@ -96,7 +96,7 @@ def _checked(
     if maximum_shapes is None and not any(isinstance(leaf, Placeholder) for row in kept for leaf in row):
         _one_shape(shapes)
         padded: list[PaddedDimension] = []
-        arrays = [[None if is_shape(leaf) else as_array(leaf) for leaf in row] for row in kept]
+        arrays: list[list[Any]] = [[None if is_shape(leaf) else as_array(leaf) for leaf in row] for row in kept]
     elif not has_data:
         refuse("invalid_operand", "inputs are padded to arrays, and shapes are given", "give an array for each input")
     else:

@@ -61,7 +61,7 @@ def _recorded(tracing: Tracing, computation: Callable[..., Any], arguments: Any,
         rendezvous=f"host_compute_channel_{cluster}_{tracing.builder.name}",
         label=label,
         function=_caller(computation, label, arguments, leaves, result_shapes),
-        sends=tuple(tracing.next_channel() for _ in values or [None]),
+        sends=tuple(tracing.next_channel() for _ in range(len(values) or 1)),
         receives={tracing.next_channel(): shape for shape in shapes},
     )
     register(function)

@@ -69,9 +69,9 @@ def pad_replica_inputs(
         for dim in targets:
             found.append(PaddedDimension(number, dim, len(rows[0]) + len(found)))
         for replica, leaf in enumerate(column):
-            array = leaf if leaf is None else as_array(leaf)
-            padded[replica].append(array if array is None else _filled(array, targets))
-            sizes[replica] += [np.int32(array.shape[dim]) for dim in targets]
+            array = None if leaf is None else as_array(leaf)
+            padded[replica].append(None if array is None else _filled(array, targets))
+            sizes[replica] += [np.int32(array.shape[dim]) for dim in targets if array is not None]
     return [[*row, *size] for row, size in zip(padded, sizes, strict=True)], found
 
 

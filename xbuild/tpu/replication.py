@@ -6,9 +6,8 @@ import types
 import weakref
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from .infeed import InfeedQueue
 from .inputs import Inputs, read
@@ -22,7 +21,7 @@ from .system import placed
 from .traced import traced
 
 Computation = Callable[..., Any]
-_known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+_ATTRIBUTE = "_xbuild_tpu_programs"
 _SIGNATURES = "signatures"
 
 
@@ -78,24 +77,37 @@ def _replicated(
     padder = xla_options is None or xla_options.enable_xla_dynamic_padder
     cores = 1 if where is None else where.num_cores_per_replica
     label = _label(computation if name is None else name)
-    key = rows.form, rows.shapes, rows.padded, rows.num_replicas, cores, label, padder, STORE.generation
-    key = (*key, None if infeed_queue is None else infeed_queue.signature)
+    fed = None if infeed_queue is None else infeed_queue.signature
+    key = rows.form, rows.shapes, rows.padded, rows.num_replicas, cores, label, padder, STORE.generation, fed
     program = cache.get(key)
     if program is None:
         program = cache[key] = traced(computation, rows, infeed_queue, cores, label, padder)
     return Program(program, rows, found, finish, infeed_queue, options)
 
 
+@define(eq=False)
+class _Programs:
+    """The programs of a function that were traced, kept with it: they may hold it themselves, and go with it."""
+
+    owner: Callable[[], Any] = lambda: None
+    by_function: dict[Any, dict[Any, Any]] = field(factory=dict)
+
+    def __reduce__(self) -> Any:
+        return _Programs, ()  # a copy of the owner traces anew
+
+
 def _cache(computation: Computation) -> dict[Any, Any]:
-    """The programs of a function that were traced, as long as the function lives; a bound method's with its object."""
-    try:
-        if isinstance(computation, types.MethodType):
-            methods = _known.setdefault(computation.__self__, {})
-            return methods.setdefault(computation.__func__, {})  # type: ignore[return-value, arg-type]
-        weakref.ref(computation)
-        return _known.setdefault(computation, {})
-    except TypeError:  # an object that cannot be a key
+    """The programs of a function, of a bound method with its object; nothing is kept where there is no room for it."""
+    is_method = isinstance(computation, types.MethodType)
+    owner = computation.__self__ if isinstance(computation, types.MethodType) else computation
+    space = getattr(owner, "__dict__", None)
+    if not isinstance(space, dict):
         return {}
+    found = space.get(_ATTRIBUTE)
+    if not isinstance(found, _Programs) or found.owner() is not owner:  # functools.wraps hands attributes on
+        found = space[_ATTRIBUTE] = _Programs(weakref.ref(owner))
+    key = getattr(computation, "__func__", None) if is_method else None
+    return found.by_function.setdefault(key, {})
 
 
 def _label(named: Any) -> str:

@@ -46,7 +46,7 @@ def traced(
     name: str,
     has_dynamic_padder: bool,
 ) -> Traced:
-    """Call the computation once with values, and make the program of what it recorded and a result or an effect needs."""
+    """Call the computation once with values, and make the program of what its results and effects need."""
     builder = Builder(name)
     with apart(), tracing(Tracing(builder, inputs.num_replicas, num_partitions)) as found:
         arguments = _arguments(found, inputs, has_dynamic_padder)
@@ -74,7 +74,9 @@ def _arguments(found: Tracing, inputs: Inputs, has_dynamic_padder: bool) -> list
     sizes = [_parameter(found, s32[()]) for _ in inputs.padded]
     if has_dynamic_padder:
         for dim, size in zip(inputs.padded, sizes, strict=True):
-            leaves[dim.arg_index] = derived.set_dimension_size(leaves[dim.arg_index], size, dim.shape_index)
+            padded = leaves[dim.arg_index]
+            assert padded is not None
+            leaves[dim.arg_index] = derived.set_dimension_size(padded, size, dim.shape_index)
     return list(structures.packed(inputs.structure, leaves))
 
 

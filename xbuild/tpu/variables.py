@@ -208,7 +208,9 @@ def random_normal_initializer(mean: float = 0.0, stddev: float = 0.05, seed: int
     >>> xb.tpu.random_normal_initializer(seed=1)([2]).shape
     (2,)
     """
-    return lambda shape, dtype=f32: np.random.default_rng(seed).normal(mean, stddev, shape).astype(dtype.dtype)
+    return lambda shape, dtype=f32: np.asarray(np.random.default_rng(seed).normal(mean, stddev, shape)).astype(
+        dtype.dtype
+    )
 
 
 def glorot_uniform_initializer(seed: int = 0) -> Initializer:
