@@ -203,6 +203,7 @@ def test_what_the_optimizer_refuses() -> None:
         ([[0, 1], [2, 4]], "replica_out_of_range", "replica 4"),
         ([[0, 1]], "missing_replica", "replicas 2, 3"),
         ([[0], [1, 2, 3]], "ragged_groups", "The size of each subgroup"),
+        ([[0, 1, 2], [2, 3]], "ragged_groups", "The size of each subgroup"),
     ],
 )
 def test_groups_that_are_none(groups: Any, kind: str, word: str) -> None:
@@ -228,3 +229,27 @@ def test_outside_of_a_context_one_replica_is_assumed(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING, "xbuild.tpu"), pytest.raises(xb.tpu.TpuError):
         optimizer.compute_gradients(1.0, [])
     assert "Assuming 1" in caplog.text
+
+
+def total_loss(w: Any, x: Any, groups: Any) -> float:
+    """The sum over the replicas of sin of the group's sum of w * x of each."""
+    values = w * x
+    return float(sum(np.sin(values[group].sum()) for group in groups for _ in group))
+
+
+@pytest.mark.parametrize("groups", [[[0, 1, 2, 3]], [[0, 2], [1, 3]], [[3], [0], [1], [2]]])
+def test_gradients_through_a_sum_are_those_of_the_total_loss(groups: Any) -> None:
+    """The derivative of the total loss by the variable of each replica, against differences."""
+    x, start = np.float64([0.5, -1.0, 2.0, 0.25]), np.float64([0.3, 0.2, -0.1, 0.4])
+    w = xb.tpu.Variable(np.float64(0))
+    w.values = list(start)
+    inner = xb.tpu.GradientDescentOptimizer(1.0)
+
+    def computation(x: Any) -> Any:
+        return inner.compute_gradients(xb.sin(xb.tpu.cross_replica_sum(w * x, groups)), [w])[0][0]
+
+    found = [float(g) for (g,) in xb.tpu.replicate(computation, [[each] for each in x])]
+    for replica in range(4):
+        nudge = np.eye(4)[replica] * 1e-6
+        slope = (total_loss(start + nudge, x, groups) - total_loss(start - nudge, x, groups)) / 2e-6
+        assert found[replica] == pytest.approx(slope, abs=1e-8)

@@ -110,3 +110,4 @@ def test_7_one_entry_for_each_output() -> None:
 
 def test_8_an_axis_of_an_output_is_one() -> None:
     refused("dimension_out_of_range", lambda: xb.tpu.shard(doubled, [X], 2, output_shard_axes=[2]), "axis 2")
+    refused("dimension_out_of_range", lambda: xb.tpu.shard(doubled, [X], 1, output_shard_axes=[2]), "axis 2")

@@ -120,13 +120,16 @@ class CrossShardOptimizer(Optimizer):
                 f"Argument `group_assignment` must be a list of lists. Received: {given!r}",
                 f"one group is [{given!r}]",
             )
-        check_ids([each for group in given for each in group], count, repr(given), "Argument `group_assignment`")
+        ids, what = [each for group in given for each in group], "Argument `group_assignment`"
+        if set(ids) != set(range(count)):
+            check_ids(ids, count, repr(given), what)
         sizes = {len(group) for group in given}
         if len(sizes) > 1:
             refuse(
                 "ragged_groups",
                 f"The size of each subgroup in `group_assignment` must be equal. Received: {given!r}",
             )
+        check_ids(ids, count, repr(given), what)
         return sizes.pop()
 
 

@@ -86,10 +86,9 @@ def _checked(
     rows = _rows(inputs)
     form = _one_form(rows)
     leaves = [structures.flatten(row) for row in rows]
-    _check_none(leaves)
     kept = [[leaf for leaf in row if leaf is not None] for row in leaves]
     shapes = [[shape_of(leaf) for leaf in row] for row in kept]
-    _one_type(shapes)
+    _one_type([["None" if leaf is None else name_of(shape_of(leaf).dtype) for leaf in row] for row in leaves])
     _check_arity(computation, len(rows[0]), infeed_queue)
     _check_maxima(maximum_shapes, len(leaves[0]), infeed_queue)
     has_data = not any(is_shape(leaf) for row in kept for leaf in row)
@@ -164,22 +163,13 @@ class _Word(str):
         return str(self)
 
 
-def _check_none(leaves: Sequence[Sequence[Any]]) -> None:
-    for replica, row in enumerate(leaves[1:], 1):
-        if [leaf is None for leaf in row] != [leaf is None for leaf in leaves[0]]:
-            refuse("structure_mismatch", f"replica 0 and replica {replica} have None in different places")
-
-
-def _one_type(shapes: Sequence[Sequence[Shape]]) -> None:
-    first = [shape.dtype for shape in shapes[0]]
-    for replica, row in enumerate(shapes[1:], 1):
-        types = [shape.dtype for shape in row]
-        if types != first:
+def _one_type(types: Sequence[Sequence[str]]) -> None:
+    for replica, row in enumerate(types[1:], 1):
+        if row != types[0]:
             refuse(
                 "element_type_mismatch",
-                "Replicas must have matching input types. Replica 0 had input types "
-                f"[{', '.join(map(name_of, first))}], replica {replica} had input types "
-                f"[{', '.join(map(name_of, types))}]",
+                f"Replicas must have matching input types. Replica 0 had input types [{', '.join(types[0])}], "
+                f"replica {replica} had input types [{', '.join(row)}]",
                 "a Python int is int32 and a float float32; np.float32(1) is float32 in any case",
             )
 

@@ -80,6 +80,8 @@ def _nested(outputs: Any, builder: Builder) -> Results:
                 "operations run anyway; return the values alone, or operations at the end of a flat list",
                 given={"returned": outputs},
             )
+    if not found:
+        return Results((), None, True)
     values, numbers = _numbered([each for each in found if not isinstance(each, Operation)])
     return Results(values, structures.packed(outputs, numbers), False)
 

@@ -61,9 +61,9 @@ def _shard(
         finish=lambda results: _joined(results, results_axes, flags),
         **options,
     )
-    form = program.traced.results
-    results_axes = _listed("output_shard_axes", output_shard_axes, _outputs(form), "outputs")
-    flags = _flags(outputs_from_all_shards, _outputs(form))
+    outputs = _outputs(program.traced.results)
+    results_axes = _listed("output_shard_axes", output_shard_axes, outputs, "outputs") if outputs else []
+    flags = _flags(outputs_from_all_shards, outputs) if outputs else []
     return program
 
 

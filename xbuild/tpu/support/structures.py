@@ -50,12 +50,12 @@ def packed(structure: Structure, leaves: Sequence[Leaf]) -> Structure:
 
 
 def form_of(structure: Structure) -> Any:
-    """What two structures of one form have in common, as a key: classes and keys, and where there is None."""
+    """What two structures of one form have in common, as a key: classes and keys; None is a leaf as any other."""
     if isinstance(structure, Mapping):
         return ("dict", *((key, form_of(structure[key])) for key in _keys(structure)))
     if isinstance(structure, list | tuple):
         return (type(structure).__name__, *map(form_of, structure))
-    return None if structure is None else "leaf"
+    return "leaf"
 
 
 def is_flat(outputs: Any) -> bool:
