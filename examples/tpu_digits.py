@@ -114,6 +114,11 @@ def train(num_shards: int, epochs: int, dtype: xb.PrimitiveType = xb.bf16) -> Tr
     return training
 
 
+def program() -> tpu.Program:
+    """The training step of eight replicas, for `xbuild show examples/tpu_digits.py:program` and the like."""
+    return Training(8).train_op
+
+
 def in_step_with_some(x: xb.Value) -> xb.Value:
     """A CrossReplicaSum that only the replicas of an even number come to."""
     is_even = xb.replica_id(x.builder) % np.uint32(2) == np.uint32(0)

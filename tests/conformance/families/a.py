@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "length_mismatch": ("attribute_length_mismatch",),
     "not_divisible": ("divisibility",),
     "num_shards_not_positive": ("non_positive",),
+    "split_count_mismatch": ("split_count_mismatch", "non_positive"),
 }
 
 
@@ -86,11 +87,12 @@ def _concat(x: xb.Value, axis: int) -> xb.Value:
 
 
 def _mean(x: xb.Value, **attributes: Any) -> xb.Value:
-    (size,) = attributes.values()
-    return xb.tpu.cross_replica_mean(x, size)
+    return xb.tpu.cross_replica_mean(x, next((each for each in attributes.values() if isinstance(each, int)), None))
 
 
 def _typed(value: Any, dtype: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _typed(each, dtype) for key, each in value.items()}
     return None if value is None else _array(value, dtype)
 
 
@@ -125,10 +127,15 @@ def _shard(case: Case) -> Outputs:
 def _pad(case: Case) -> Outputs:
     attributes = case["attrs"]
     spec = xb.tpu.PaddingSpec[(attributes["policy"] or "auto").upper()]
-    unknown = any("unknown" in key or "static" in key for key in attributes)
+    unknown = any(map(_is_unknown, attributes, attributes.values()))
     rows = [[_leaf(_array(value, case["dtype"]), unknown)] for value in case["inputs"]["x"]]
     padded, _ = xb.tpu.pad_replica_inputs(rows, _maximum(attributes.get("maximum")), spec)
     return {"padded": padded}
+
+
+def _is_unknown(key: str, value: Any) -> bool:
+    """Whether an attribute says that extents are not known before the run."""
+    return bool("unknown" in key and value) or ("static" in key and value in (False, None, "unknown", [None]))
 
 
 def _leaf(array: Any, unknown: bool) -> Any:

@@ -59,7 +59,7 @@ def same(wanted: Any, came: Any, tolerance: float) -> bool:
         alike = isinstance(came, dict) and came.keys() == wanted.keys()
         return alike and all(same(each, came[key], tolerance) for key, each in wanted.items())
     if isinstance(wanted, str) or isinstance(came, str | dict):
-        return bool(wanted == came)
+        return _word(wanted) == _word(came)
     if isinstance(wanted, list):
         equal = isinstance(came, list) and len(came) == len(wanted)
         return equal and all(same(*pair, tolerance) for pair in zip(wanted, came, strict=True))
@@ -68,6 +68,11 @@ def same(wanted: Any, came: Any, tolerance: float) -> bool:
     if came is None:
         return False
     return bool(np.isclose(came, wanted, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def _word(value: Any) -> Any:
+    """A word without case and underscores: NoOp and no_op are one."""
+    return value.replace("_", "").lower() if isinstance(value, str) else value
 
 
 def plain(value: Any) -> Any:

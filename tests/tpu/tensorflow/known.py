@@ -22,6 +22,8 @@ def reason(call: dict[str, Any], wanted: dict[str, Any], came: dict[str, Any]) -
         return "one dimension that is split and joined, and does not divide"
     if "error" not in wanted and kind == "shard" and call["options"]["num_shards"] == 1 and refusal == OUT_OF_RANGE:
         return "the axis of the output of a single shard, which TensorFlow does not look at"
+    if "error" not in wanted and refusal == "element_type_mismatch" and "None" in came["message"]:
+        return "None on one replica and a scalar of int32 on another, for which TensorFlow puts a zero"
     if refusal is None and wanted.get("error") == "AttributeError":
         return "TensorFlow crashes"
     return None
