@@ -39,7 +39,7 @@ def interrupted(
     if not calls:
         return Report(kind, message, states)
     why = f"{calls[min(calls)].what} has not returned"
-    return Report(kind, message, states, why, let_through(verdict))
+    return Report(kind, message, states, why, let_through(verdict, other_than="STARVED"))
 
 
 def raised(grid: Grid, failed: CallbackFailed) -> Report:
