@@ -48,6 +48,7 @@ from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .pictures import viz as viz
 from .vjp.custom_rules import custom_vjp as custom_vjp
+from .vjp.transforms.origins import why as why
 from .vjp.transforms.programs import grad as grad
 from .vjp.transforms.programs import value_and_grad as value_and_grad
 from .vjp.transforms.programs import vjp as vjp

@@ -31,6 +31,10 @@ PLACES = {
 }
 
 
+def logaddexp(a: Any, b: Any) -> Any:
+    return xb.log(xb.exp(a) + xb.exp(b))
+
+
 def windowed(word: str, reducer: Any, init: float) -> list[Case]:
     def case(name: str, window: str) -> Case:
         return Case(
@@ -75,9 +79,12 @@ CASES = [
     *windowed("sum", xb.add, 0.0),
     *windowed("greatest", xb.maximum, float("-inf")),
     *windowed("least", xb.minimum, float("inf")),
+    *windowed("product", xb.multiply, 1.0),
+    *windowed("sum of exponentials", logaddexp, -100.0),
     with_init("sum", xb.add, 0.5),
     with_init("greatest", xb.maximum, 0.3),
     with_init("least", xb.minimum, -0.3),
+    with_init("product", xb.multiply, 1.5),
     Case(
         "sum in two dimensions",
         lambda x: xb.reduce_window(x, 0.0, xb.add, (2, 3), (2, 1), "SAME"),
@@ -152,11 +159,8 @@ def test_an_init_value_that_ties_takes_the_cotangent_of_its_windows() -> None:
     assert init_ct == 20.0
 
 
-@pytest.mark.parametrize(
-    "reducer", [xb.multiply, lambda a, b: a - b, lambda a, b: a + b * b], ids=["product", "difference", "own"]
-)
-def test_other_windows_are_refused_with_the_reason(reducer: Any) -> None:
-    program = xb.computation(xb.f64[4])(lambda x: xb.reduce_window(x, 1.0, reducer, (2,)))
+def test_other_windows_are_refused_with_the_reason() -> None:
+    program = xb.computation(xb.f64[4])(lambda x: xb.reduce_window(x, 1.0, lambda a, b: a - b, (2,)))
     with pytest.raises(xb.XbuildError, match="only windows that are summed") as caught:
         xb.vjp(program)
     assert caught.value.kind == "not_differentiable"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from shape_inference import AnyShape, Shape, TupleShape
@@ -32,6 +33,11 @@ def of_paths(shape: AnyShape, leaf: Callable[[Path], Any], before: Path = ()) ->
     if isinstance(shape, TupleShape):
         return tuple([of_paths(each, leaf, (*before, n)) for n, each in enumerate(shape.elements)])
     return leaf(before)
+
+
+def of_several(shapes: Iterable[AnyShape], leaf: Callable[[int, Path], Any]) -> tuple[Any, ...]:
+    """The trees of several shapes, made from the number of the shape and the path of each leaf."""
+    return tuple([of_paths(shape, functools.partial(leaf, n)) for n, shape in enumerate(shapes)])
 
 
 def constant(shape: AnyShape, value: Any) -> Any:

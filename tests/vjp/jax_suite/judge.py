@@ -19,18 +19,27 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
 
 
-def judged(entry: Entry) -> str:
-    """`equal`, or what is different, or why there is no derivative: in words."""
+def judged(entry: Entry) -> tuple[str, set[str]]:
+    """`equal`, or what is different, or why there is no derivative, in words; and the opcodes of the function."""
     arguments = entry.values()
     cotangents, theirs = of_jax(entry, arguments)
-    module = xb.from_jax(lambda *each: entry.function(*each), *arguments)
+    module = program(entry, arguments)
+    opcodes = {each.opcode for called in module.computations for each in called.instructions}
     try:
         derivative = xb.vjp(module)
     except xb.XbuildError as error:
-        return f"refused: {str(error).splitlines()[0]}"
+        return f"refused: {str(error).splitlines()[0]}", opcodes
     given = [*jax.tree.leaves(arguments), *cotangents]
     found = [np.asarray(each) for each in evaluate(derivative.entry, *given)]
-    return compared(found, theirs)
+    return compared(found, theirs), opcodes
+
+
+def program(entry: Entry, arguments: list[Any]) -> xb.Module:
+    """The function as JAX lowers it, or as it is recorded here."""
+    if entry.here is None:
+        return xb.from_jax(lambda *each: entry.function(*each), *arguments)
+    shapes = [xb.Shape(each.dtype, each.shape) for each in arguments]
+    return xb.Module("here", xb.computation(*shapes)(entry.here))
 
 
 def of_jax(entry: Entry, arguments: list[Any]) -> tuple[list[Array], list[Array]]:

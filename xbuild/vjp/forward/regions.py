@@ -21,12 +21,8 @@ from .pushing import Push, dense, leaves_in, pushed, pushes, shapes_in, tree_of
 
 def _varies(each: Instruction, tangents: Sequence[Any]) -> tuple[Any, ...]:
     """Which leaves of the operands have a tangent."""
-    return tuple(
-        [
-            trees.of_paths(operand.shape, lambda path, t=tangent: trees.at(t, path) is not None)
-            for operand, tangent in zip(each.operands, tangents, strict=True)
-        ]
-    )
+    shapes = [operand.shape for operand in each.operands]
+    return trees.of_several(shapes, lambda n, path: trees.at(tangents[n], path) is not None)
 
 
 def _region(push: Push, region: Computation) -> Computation:
@@ -208,7 +204,7 @@ def _step(push: Push, each: Instruction, varies: Sequence[Any], results: Sequenc
 def _parts(tangent: Any, count: int, is_tuple: bool) -> Sequence[Any]:
     if not is_tuple:
         return [tangent]
-    return tangent if tangent is not None else [None] * count  # type: ignore[no-any-return]
+    return tangent if tangent is not None else [None] * count
 
 
 @pushes

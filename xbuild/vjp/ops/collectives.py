@@ -49,7 +49,9 @@ def _filled(back: Pullback, parts: Sequence[Any], results: Sequence[Value]) -> l
 def _again(back: Pullback) -> dict[str, Any]:
     """The groups of the instruction, for another collective of the same devices."""
     attributes = back.instruction.attribute_values()
-    kept = {key: attributes[key] for key in ("replica_groups", "use_global_device_ids") if key in attributes}
+    kept: dict[str, Any] = {
+        key: attributes[key] for key in ("replica_groups", "use_global_device_ids") if key in attributes
+    }
     return {**kept, "channel_id": back.context.channel(attributes.get("channel_id"))}
 
 
@@ -218,7 +220,7 @@ def ragged_all_to_all(
             channel_id=channel(),
         )  # fmt: skip
 
-    groups = {"replica_groups": replica_groups}
+    groups: dict[str, Any] = {"replica_groups": replica_groups}
     there, here = exchanged(output_offsets), exchanged(input_offsets)
     of_operand = ops.ragged_all_to_all(
         ct, back.zeros(operand), there, recv_sizes, here, send_sizes, channel_id=channel(), **groups

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ... import ops
 from ...core.builder import Value
 from ..patterns import number_in
@@ -29,7 +31,18 @@ def subtract(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 
 @vjp
 def multiply(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
-    return back.ct * rhs if back.wants(0) else None, back.ct * lhs if back.wants(1) else None
+    return _times(back, rhs) if back.wants(0) else None, _times(back, lhs) if back.wants(1) else None
+
+
+def _times(back: Pullback, factor: Value) -> Value:
+    """The cotangent times a factor; where that is an infinite constant, no cotangent stays none.
+
+    XLA's expansions multiply by infinity in branches that a select leaves out. Tangents are left out by it themselves.
+    """
+    number = number_in(factor.instruction)
+    if number is None or not np.isinf(number) or getattr(back.builder, "mode", "") == "jvp":
+        return ops.multiply(back.ct, factor)
+    return ops.select(is_equal(back.ct, back.zeros(back.ct)), back.ct, ops.multiply(back.ct, factor))
 
 
 @vjp
@@ -50,17 +63,17 @@ def _of_base(back: Pullback, base: Value, exponent: Value) -> Value | None:
         return None
     if number is not None:
         slope = base if number == 2 else ops.power(base, full(back.builder, number - 1, base.shape))
-        return back.ct * (full(back.builder, number, base.shape) * slope)
+        return ops.multiply(back.ct, full(back.builder, number, base.shape) * slope)
     is_zero = is_equal(exponent, back.zeros(exponent))
     one = back.full(1, exponent)
     less = ops.select(is_zero, one, exponent - one)
-    return back.ct * ops.select(is_zero, back.zeros(exponent), exponent * ops.power(base, less))
+    return ops.multiply(back.ct, ops.select(is_zero, back.zeros(exponent), exponent * ops.power(base, less)))
 
 
 def _of_exponent(back: Pullback, base: Value) -> Value:
     """t * log(a) * a^b, and 0 where a is 0."""
     safe = ops.select(is_equal(base, back.zeros(base)), back.full(1, base), base)
-    return back.ct * (ops.log(safe) * back.result)
+    return ops.multiply(back.ct, ops.log(safe) * back.result)
 
 
 @vjp

@@ -12,6 +12,7 @@ from ...core.graph import Instruction
 from ...properties.async_pairs import origin
 from .. import trees
 from ..custom_rules import rule_of
+from ..forms.lapack import LAPACK
 from ..refusals import no_rule
 from ..rules import VISITED, Cotangents, Pullback, no_derivative, vjp, zero_derivative
 
@@ -114,7 +115,7 @@ def send(back: Pullback, operand: Value, token: Value, **attributes: Any) -> Cot
 
 @vjp
 def custom_call(back: Pullback, operands: Any, *, custom_call_target: str, **attributes: Any) -> Cotangents:
-    rule = rule_of(custom_call_target)
+    rule = rule_of(custom_call_target) or LAPACK.get(custom_call_target)
     if rule is None:
         no_rule(back.instruction)
     return rule(back, operands)

@@ -54,10 +54,8 @@ def call_of(back: Pullback, operands: Sequence[Value], region: Computation) -> S
         return (None,) * len(operands)
     result = _called(back, given, computation)
     found = iter(elements_once(result))
-    return [
-        trees.of_paths(operand.shape, lambda path, n=n: next(found) if (n, path) in places else None)
-        for n, operand in enumerate(operands)
-    ]
+    shapes = [operand.shape for operand in operands]
+    return trees.of_several(shapes, lambda n, path: next(found) if (n, path) in places else None)
 
 
 def _called(back: Pullback, operands: Sequence[Value], computation: Computation) -> Value:
@@ -89,13 +87,11 @@ def _back_computation(
     return result, dict.fromkeys(leaf for leaf, _ in leaves)
 
 
-def parameters_of(halves: Halves, read: Sequence[Value]) -> list[Any]:
+def parameters_of(halves: Halves, read: Sequence[Value]) -> Sequence[Any]:
     """The parameters as trees of what is read of them."""
     known = dict(zip(halves.read, read, strict=True))
-    return [
-        trees.of_paths(parameter.shape, lambda path, n=n: known.get((n, path)))
-        for n, parameter in enumerate(halves.computation.parameters)
-    ]
+    shapes = [parameter.shape for parameter in halves.computation.parameters]
+    return trees.of_several(shapes, lambda n, path: known.get((n, path)))
 
 
 def _augmented_call(back: Pullback, operands: Sequence[Value], region: Computation, halves: Halves) -> list[Value]:
@@ -210,13 +206,8 @@ class Branches:
             branches.append(self._back(n, operand.shape, leaves))
         result = ops.conditional(self.index, tuple(packed_operands), branch_computations=tuple(branches))
         found = dict(zip(leaves, elements_once(result), strict=True))
-        return (
-            None,
-            *(
-                trees.of_paths(operand.shape, lambda path, n=n: found.get((n, path)))
-                for n, operand in enumerate(self.operands)
-            ),
-        )
+        shapes = [operand.shape for operand in self.operands]
+        return (None, *trees.of_several(shapes, lambda n, path: found.get((n, path))))
 
     def _back(self, n: int, shape: Any, leaves: Sequence[Leaf]) -> Computation:
         """The way back of a branch, with zeros for what another branch was given."""

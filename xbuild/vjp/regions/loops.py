@@ -51,7 +51,7 @@ class Loop:
     @property
     def most(self) -> int:
         """For how many trips values are kept."""
-        return self.trips.count if self.trips is not None else self.context.max_trips  # type: ignore[no-any-return]
+        return self.trips.count if self.trips is not None else self.context.max_trips
 
     def is_at_hand(self, leaf: Leaf) -> bool:
         """Whether the way back has a leaf of the state without keeping it: one that never changes, or the counter."""

@@ -135,7 +135,10 @@ class Scan:
         value = ops.scan(
             (*inputs, *carries),
             **self._attributes(
-                region, num_carries=len(carries), is_reverse=not self.attributes.is_reverse, length=self.length
+                region,
+                num_carries=len(carries),
+                is_reverse=not self.attributes.is_reverse,
+                length=None if inputs else self.length,
             ),
             builder=self.recorder,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from shape_inference import Shape
 from shape_inference.rules import ShapeError
 
@@ -103,4 +105,4 @@ def scalar_seed(recorder: Recorder, computation: Computation) -> Value:
             f"grad: the result of {computation.name} is {shape}, and one real number is wanted, such as f32[] "
             "[not_differentiable]\n  hint: xb.vjp takes a cotangent for a result of any shape",
         )
-    return full(recorder, 1, shape)
+    return ops.constant(recorder, literal=np.ones((), shape.dtype.dtype), name=recorder.fresh("ct"))

@@ -32,7 +32,8 @@ class Tangents:
         recorder = recorder_of(computation, "jvp", adopts=False)
         recorder.mode = "jvp"
         parameters = [recorder.append(p) for p in computation.parameters]
-        count, made = len(parameters), []
+        count = len(parameters)
+        made: list[Value] = []
 
         def tangent(shape: Any) -> Value | None:
             if not trees.is_differentiable(shape):
