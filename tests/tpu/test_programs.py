@@ -30,6 +30,14 @@ def test_a_program_is_built_and_checked_without_a_run() -> None:
     assert xb.check(program).kind == "ok"
 
 
+@pytest.mark.parametrize("name", ["while", "a b/c", "f32", "ROOT", "1st", "", "\u00e9"])
+def test_any_name_becomes_one_of_hlo(name: str) -> None:
+    w = xb.tpu.Variable(1.0, name=name)
+    program = xb.tpu.rewrite.program(lambda x: x + w, [1.0], name=name)
+    assert str(xb.parse_hlo(str(program))) == str(program)
+    assert plain(program.run()) == [2.0]
+
+
 def test_shapes_stand_for_inputs_of_a_program() -> None:
     program = xb.tpu.replicate.program(total, [[xb.f32[2]], [xb.f32[2]]])
     assert plain(program.run([[F32([1, 2])], [F32([10, 20])]])) == [[[11.0, 22.0]]] * 2

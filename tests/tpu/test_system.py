@@ -33,6 +33,19 @@ def test_the_record_of_a_system() -> None:
     assert xb.tpu.system() is None
 
 
+def test_embeddings_are_configured_after_the_system() -> None:
+    assert xb.tpu.initialize_system().operations == ("ConfigureDistributedTPU",)
+    configured = xb.tpu.initialize_system(embedding_config="tables")
+    assert configured.operations == ("ConfigureDistributedTPU", "ConfigureTPUEmbedding", "tpu_init_identity")
+
+
+def test_the_options_of_the_compiler() -> None:
+    options = xb.tpu.XLAOptions()
+    assert options.use_spmd_for_xla_partitioning
+    assert options.enable_xla_dynamic_padder
+    assert not options.use_shardy_partitioner
+
+
 @pytest.mark.parametrize(("given", "number"), [(None, 0), (True, 1), (False, 2)])
 def test_cancellation_as_a_number(given: bool | None, number: int) -> None:
     assert xb.tpu.initialize_system(tpu_cancellation_closes_chips=given).tpu_cancellation_closes_chips == number

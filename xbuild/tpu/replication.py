@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from ..core.identifiers import nearest
 from .infeed import InfeedQueue
 from .inputs import Inputs, read
 from .padding import PaddingSpec
@@ -111,9 +112,8 @@ def _cache(computation: Computation) -> dict[Any, Any]:
 
 
 def _label(named: Any) -> str:
-    name = named if isinstance(named, str) else getattr(named, "__name__", type(named).__name__)
-    word = "".join(c if c.isalnum() or c in "_.-" else "_" for c in name)
-    return word if word[:1].isalpha() or word[:1] == "_" else f"_{word}"
+    """A name for the program: what is given, or the nearest that HLO text could hold."""
+    return nearest(named if isinstance(named, str) else getattr(named, "__name__", type(named).__name__))
 
 
 def _replicate(

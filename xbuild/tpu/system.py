@@ -25,6 +25,12 @@ class System:
     compilation_failure_closes_chips: bool = True
     tpu_cancellation_closes_chips: int = 0
 
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations of TensorFlow's graph, in order: with an embedding configuration two more."""
+        embedding = ("ConfigureTPUEmbedding", "tpu_init_identity") if self.embedding_config is not None else ()
+        return (self.op, *embedding)
+
     def __str__(self) -> str:
         """The mesh and every core, a line each."""
         cores = [f"  core {n}  {place}" for n, place in enumerate(self.topology.device_coordinates[0].tolist())]

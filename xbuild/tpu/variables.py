@@ -13,6 +13,7 @@ from shape_inference import PrimitiveType, Shape, bf16, f32, primitive_type
 
 from .. import derived, ops
 from ..core.builder import Value
+from ..core.identifiers import nearest
 from ..core.operators import Operators
 from ..derived.support.operands import as_value
 from .support.arrays import as_array
@@ -123,8 +124,7 @@ def read_in(tracing: Tracing, variable: Variable) -> Value:
     """The value of a variable in a computation: a parameter at first, then what was assigned."""
     if variable not in tracing.reads:
         number = tracing.numbers[variable] = tracing.next_parameter()
-        name = "".join(c if c.isalnum() or c in "_.-" else "_" for c in variable.name)
-        name = name if name[:1].isalpha() or name[:1] == "_" else f"v_{name}"
+        name = nearest(variable.name)
         tracing.reads[variable] = ops.parameter(tracing.builder, number=number, shape=variable.shape, name=name)
     return tracing.reads[variable]
 
