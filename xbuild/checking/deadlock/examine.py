@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from ...core.graph import Computation, Instruction
+from ...core.host import rendezvous_of
 from ...process.deadline import ask
 from ...properties.effects import LOOPS, Path, Step, communicates, steps
 from ...properties.sites import Site
@@ -125,13 +126,30 @@ class Examination:
         return any(count > 0 for count in left.values())
 
     def _is_one_program(self, level: Level) -> bool:
-        """Whether all devices have the same items and only collectives: any one order of them serves all."""
+        """Whether all devices have the same items and only collectives: any one order of them serves all.
+
+        Operands of host functions, which wait for nobody, and results that come after these may be among them.
+        """
         if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.world.program.devices):
             return False
-        items = next(iter(level.skeletons.values())).items
+        shared = next(iter(level.skeletons.values()))
         return not any(
-            item.kind in ("send", "recv") or (item.kind == "infeed" and self.world.infeed is not None) for item in items
+            self._waits(level, shared, number) or (item.kind == "infeed" and self.world.infeed is not None)
+            for number, item in enumerate(shared.items)
         )
+
+    def _waits(self, level: Level, shared: Skeleton, number: int) -> bool:
+        """Whether a send or recv may wait for a device, or for an operand of its host function that comes later."""
+        instruction = shared.items[number].instruction
+        if instruction.opcode not in ("send", "recv"):
+            return False
+        name = rendezvous_of(instruction)
+        if name is None or any(
+            self.world.transfers.peer(instruction, device) is not None for device in level.skeletons
+        ):
+            return True
+        operands = (n for n, item in enumerate(shared.items) if _is_operand(item.instruction, name))
+        return instruction.opcode == "recv" and not all(shared.depends(number, n) for n in operands)
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
         """Whether devices go through a loop or conditional alike, and then what is inside."""
@@ -185,3 +203,8 @@ def _first_inside(unit: Site) -> tuple[Step, Path]:
 
 def _names(sets: list[list[Place]]) -> dict[Place, Place]:
     return {place: members[0] for members in sets for place in members}
+
+
+def _is_operand(instruction: Instruction, name: str) -> bool:
+    """Whether it sends an operand to the host function of this rendezvous."""
+    return instruction.opcode == "send" and rendezvous_of(instruction) == name
