@@ -123,7 +123,7 @@ def function_of(request: Request) -> HostFunction:
     function = host_function_of(transfer)
     if function is None:
         name = rendezvous_of(transfer) or ""
-        message = f"no function of this process has the host-transfer rendezvous {in_line(name)!r}"
+        message = f"the program was read from text, which names the host function of rendezvous {in_line(name)!r} alone"
         error = CustomCallError("unregistered_target", message, ["run the program that xb.tpu made, not its text"])
         error.message = message
         raise error

@@ -161,15 +161,18 @@ def test_result_shapes_are_shapes() -> None:
     refused("invalid_operand", lambda: xb.tpu.rewrite(call, [1.0]), "result_shapes has 'f32[]'")
 
 
-def test_a_program_keeps_its_functions_and_text_finds_them_as_long_as_it_lives() -> None:
+def test_a_program_keeps_its_functions_and_text_calls_none() -> None:
     seen: list[float] = []
 
     def noted(a: Any) -> None:
         seen.append(float(a))
 
     program = xb.tpu.replicate.program(lambda x: xb.tpu.outside_compilation(noted, x), [[1.0]])
-    read = xb.parse_hlo(str(program))
-    execute(read, [[F32(5)]])
+    execute(xb.eliminate_dead_code(program.module), [[F32(5)]])
+    assert seen == [5.0]
+    text = stopped("unregistered_target", lambda: execute(xb.parse_hlo(str(program)), [[F32(6)]]))
+    assert "was read from text" in text
+    assert "run the program that xb.tpu made" in text
     assert seen == [5.0]
 
 
@@ -206,11 +209,3 @@ def test_a_run_of_what_the_scheduler_refuses_is_stuck_there() -> None:
     text = stopped("deadlock", lambda: execute(xb.parse_hlo(INVERTED), [[1.0], [2.0]], check=False))
     assert "stands at rd" in text
     assert "waits for a result of the host function 'nobody'" in text
-
-
-def test_a_function_that_is_gone_is_refused() -> None:
-    text = stopped(
-        "unregistered_target",
-        lambda: execute(xb.parse_hlo(INVERTED.replace(" is_scheduled=true,", "")), [[1.0], [2.0]]),
-    )
-    assert "no function of this process has the host-transfer rendezvous 'nobody'" in text

@@ -175,3 +175,43 @@ def test_bfloat16_scope_may_have_a_name() -> None:
     with xb.tpu.bfloat16_scope():
         xb.tpu.get_variable("w", [1])
     assert [v.name for v in xb.tpu.global_variables()] == ["net/w", "w"]
+
+
+def test_numpy_beside_a_variable() -> None:
+    w = xb.tpu.Variable(F32([1, 2]))
+    found = xb.tpu.rewrite(lambda: (F32([10, 20]) * w, F32(3) + w, w - F32([1, 1]), np.arange(2, dtype=np.float32) @ w))
+    assert plain(found) == [[10.0, 40.0], [4.0, 5.0], [0.0, 1.0], 2.0]
+
+
+@pytest.mark.parametrize("ask", [bool, float, iter, np.exp, np.asarray, np.sum, lambda w: 1.0 in w])
+def test_what_python_may_not_ask_of_a_variable(ask: Any) -> None:
+    w = xb.tpu.Variable(F32([1, 2]), name="w")
+    with pytest.raises(xb.ValueUseError):
+        xb.tpu.rewrite(lambda: ask(w))
+    with pytest.raises(xb.ValueUseError):
+        ask(w)
+    assert len(w) == 2
+    assert w.numpy().sum() == 3.0
+
+
+FORMS = [
+    lambda w, s, n, v: xb.clamp(0.0, w, v), lambda w, s, n, v: xb.clamp(s, v, 9.0),
+    lambda w, s, n, v: xb.pad(w, s, [(1, 1, 0)]), lambda w, s, n, v: xb.concatenate([w, v], 0),
+    lambda w, s, n, v: xb.reduce(v, s, xb.add), lambda w, s, n, v: xb.transpose(w, [0]),
+    lambda w, s, n, v: xb.dynamic_update_slice(v, w, [0]), lambda w, s, n, v: xb.dynamic_update_slice(w, v, [n]),
+    lambda w, s, n, v: xb.dynamic_slice(w, [n], [1]), lambda w, s, n, v: v[n], lambda w, s, n, v: w[n],
+    lambda w, s, n, v: xb.while_([w, v], condition=lambda t: t[0][0] < 9.0, body=lambda t: [t[0] + 1.0, t[1]])[0],
+    lambda w, s, n, v: xb.conditional(s > 0.0, w, lambda a: a, v, lambda a: a), lambda w, s, n, v: xb.erf(w),
+    lambda w, s, n, v: xb.call((w, v), lambda a, b: a + b), lambda w, s, n, v: xb.cross_replica_sum(w),
+    lambda w, s, n, v: xb.map([w, v], lambda a, b: a * b, [0]), lambda w, s, n, v: xb.sort(w, dimension=0),
+    lambda w, s, n, v: -abs(w) ** 2 // s,
+    lambda w, s, n, v: xb.tpu.outside_compilation(lambda a: a * 2, w, result_shapes=xb.f32[2]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_takes_a_variable_as_its_value(form: Any) -> None:
+    arrays = F32([1, 2]), F32(0.5), np.int32(1)
+    variables = [xb.tpu.Variable(array) for array in arrays]
+    v = F32([3, 4])
+    assert plain(xb.tpu.rewrite(lambda v: form(*variables, v), [v])) == plain(xb.tpu.rewrite(form, [*arrays, v]))

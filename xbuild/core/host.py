@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakValueDictionary
 
 from attrs import field, frozen
 
@@ -39,14 +38,6 @@ class HostFunction:
         return {"frontend_attributes": {HANDLER: OURS, RENDEZVOUS: self.rendezvous}, _ANNOTATION: self}
 
 
-_BY_RENDEZVOUS: WeakValueDictionary[str, HostFunction] = WeakValueDictionary()
-
-
-def register(function: HostFunction) -> None:
-    """Let programs that are read from text find the function by its rendezvous, as long as a program holds it."""
-    _BY_RENDEZVOUS[function.rendezvous] = function
-
-
 def rendezvous_of(transfer: Instruction) -> str | None:
     """The name of the host function at the other end of a send or recv; None where there is none of this kind."""
     attributes = transfer.annotations.get("frontend_attributes", {})
@@ -56,6 +47,9 @@ def rendezvous_of(transfer: Instruction) -> str | None:
 
 
 def host_function_of(transfer: Instruction) -> HostFunction | None:
-    """The function at the other end of a send or recv to the host; None where this process has none of its name."""
+    """The function at the other end of a send or recv to the host; None where it was read from text, which names one.
+
+    A name in text finds no function: a stranger's program may not call what it likes.
+    """
     found = transfer.annotations.get(_ANNOTATION)
-    return found if isinstance(found, HostFunction) else _BY_RENDEZVOUS.get(rendezvous_of(transfer) or "")
+    return found if isinstance(found, HostFunction) else None

@@ -12,7 +12,7 @@ from shape_inference import AnyShape, Shape
 from .. import derived, ops
 from ..core.builder import Value, stands_for
 from ..core.context import annotated
-from ..core.host import HostFunction, register
+from ..core.host import HostFunction
 from .support import structures
 from .support.arrays import is_shape, shape_of
 from .support.context import Operation, Tracing, current, current_core, is_on_host, on_host
@@ -64,7 +64,6 @@ def _recorded(tracing: Tracing, computation: Callable[..., Any], arguments: Any,
         sends=tuple(tracing.next_channel() for _ in range(len(values) or 1)),
         receives={tracing.next_channel(): shape for shape in shapes},
     )
-    register(function)
     tagged = function.annotations()
     tagged["frontend_attributes"] |= {"_xla_outside_compilation": str(cluster)}
     if core := current_core():

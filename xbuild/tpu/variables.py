@@ -15,6 +15,7 @@ from .. import derived, ops
 from ..core.builder import Value
 from ..core.identifiers import nearest
 from ..core.operators import Operators
+from ..core.protocols import Protocols
 from ..derived.support.operands import as_value
 from .support.arrays import as_array
 from .support.context import Operation, Tracing, current, needed
@@ -24,7 +25,7 @@ Initializer: TypeAlias = Callable[..., Any]
 
 
 @define(eq=False, repr=False, slots=False)
-class Variable(Operators):
+class Variable(Operators, Protocols):
     """State of each replica. In a computation it stands for its value there; `values` has an array for each replica.
 
     Made of an initial value, which every replica begins with. `trainable`: optimizers change it.
@@ -43,6 +44,8 @@ class Variable(Operators):
     name: str = "Variable"
     dtype: PrimitiveType | None = None
     trainable: bool = True
+    __setattr__ = object.__setattr__  # unlike a value, a variable changes
+
     shape: Shape = field(init=False)
     values: list[np.ndarray[Any, Any]] = field(init=False)
 
