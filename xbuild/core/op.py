@@ -125,7 +125,7 @@ def op(declaration: Declared) -> Declared:
         if operands and type(operands[0]) is Value:
             builder = operands[0].builder
         else:
-            operands = tuple(map(stands_for, operands))
+            operands = tuple(map(stands_for, operands)) if operands else ()
             builder = builder_of(schema, operands, builder)
         return builder.record(schema, operands, segments, attributes, name)
 

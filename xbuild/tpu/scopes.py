@@ -86,8 +86,10 @@ def bfloat16_scope(name: str | None = None) -> Iterator[VariableScope]:
     >>> def narrow():
     ...     with xb.tpu.bfloat16_scope():
     ...         return xb.tpu.get_variable("narrow", [2], xb.bf16)
-    >>> xb.tpu.rewrite(narrow)[0].dtype.name, xb.tpu.global_variables()[-1].shape
-    ('bfloat16', f32[2])
+    >>> xb.tpu.rewrite(narrow)[0].dtype.name
+    'bfloat16'
+    >>> [variable.shape for variable in xb.tpu.global_variables() if variable.name == "narrow"]
+    [f32[2]]
 
     Source: tf.compat.v1.tpu.bfloat16_scope.
     """
