@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import xbuild as xb
-from interpreter import Limits, Refused, Stopped, StrictFailure
+from interpreter import Limits, Refused, Stopped, StrictFailure, execute, trace
 from tests.tpu.support import F32, plain, refused
 from xbuild.cli import main
 
@@ -28,6 +28,8 @@ def test_a_program_is_built_and_checked_without_a_run() -> None:
     assert "<svg" in program._repr_svg_()
     assert "2 replicas" in repr(program)
     assert xb.check(program).kind == "ok"
+    assert plain(execute(program, [[F32(1)], [F32(2)]])) == [(3.0,), (3.0,)]
+    assert len(trace(program, [[F32(1)], [F32(2)]]).results) == 2
 
 
 @pytest.mark.parametrize("name", ["while", "a b/c", "f32", "ROOT", "1st", "", "\u00e9"])
