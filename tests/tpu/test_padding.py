@@ -114,5 +114,21 @@ def test_sizes_stand_after_all_inputs() -> None:
     assert plain(program.run()) == [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [1.0]]]
 
 
+def test_an_input_without_a_maximum_is_not_padded() -> None:
+    rows = [[F32([1]), F32([1, 2])], [F32([1, 2]), F32([3, 4])]]
+    found = xb.tpu.replicate(lambda x, y: (x, y), rows, maximum_shapes=[[4], None])
+    assert plain(found) == [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]]
+    call = lambda: xb.tpu.replicate(lambda x, y: (x, y), rows, maximum_shapes=[None, [4]])  # noqa: E731
+    refused("shape_mismatch", call, "input 0 is f32[1] on replica 0 and f32[2] on replica 1")
+
+
+def test_extents_that_are_not_known_matter_to_padding_alone() -> None:
+    rows = [[unknown(F32([7]))], [unknown(F32([8]))]]
+    assert plain(xb.tpu.replicate(lambda x: x, rows)) == [[[7.0]], [[8.0]]]
+    program = xb.tpu.replicate.program(lambda x: x, rows, maximum_shapes=[[None]])
+    assert [str(p.shape) for p in program.module.entry.parameters] == ["f32[2]", "s32[]"]
+    assert plain(program.run()) == [[[7.0]], [[8.0]]]
+
+
 def test_the_policies_are_numbers() -> None:
     assert [*xb.tpu.PaddingSpec] == [0, 1]

@@ -15,7 +15,7 @@ from .infeed import InfeedQueue
 from .padding import PaddedDimension, PaddingSpec, leaves_of, pad_replica_inputs
 from .raw_ops import name_of
 from .support import structures
-from .support.arrays import Placeholder, as_array, is_shape, shape_of
+from .support.arrays import as_array, is_shape, shape_of
 from .support.refusals import TpuTypeError, refuse
 
 
@@ -92,7 +92,7 @@ def _checked(
     _check_arity(computation, len(rows[0]), infeed_queue)
     _check_maxima(maximum_shapes, len(leaves[0]), infeed_queue)
     has_data = not any(is_shape(leaf) for row in kept for leaf in row)
-    if maximum_shapes is None and not any(isinstance(leaf, Placeholder) for row in kept for leaf in row):
+    if maximum_shapes is None:
         _one_shape(shapes)
         padded: list[PaddedDimension] = []
         arrays: list[list[Any]] = [[None if is_shape(leaf) else as_array(leaf) for leaf in row] for row in kept]
@@ -100,7 +100,8 @@ def _checked(
         refuse("invalid_operand", "inputs are padded to arrays, and shapes are given", "give an array for each input")
     else:
         arrays, padded = _padded(leaves, maximum_shapes, padding_spec)
-        shapes = [[primitive_type(array.dtype)[array.shape] for array in arrays[0]]]
+        shapes = [[primitive_type(array.dtype)[array.shape] for array in row] for row in arrays]
+        _one_shape(shapes)
     found = iter(shapes[0])
     return Inputs(
         list(rows[0]),

@@ -76,27 +76,29 @@ def pad_replica_inputs(
 
 
 def maxima_of(maximum_shapes: Any, count: int) -> list[Maximum | None]:
-    """The maximum of each input as a tuple of extents, None for one that is not known, or for all of them."""
+    """The maximum of each input: extents with None for one that is not known, () for none at all; None: not padded."""
     if maximum_shapes is None:
-        return [None] * count
+        return [()] * count
     return [_maximum(each) for each in leaves_of(maximum_shapes)]
 
 
 def leaves_of(maximum_shapes: Any) -> list[Any]:
-    """The maximum shapes of the inputs in order: a list of extents is one of them where it holds only ints and None."""
-    if _is_shape(maximum_shapes):
-        return [maximum_shapes]
-    if isinstance(maximum_shapes, list | tuple):
-        return [each for inner in maximum_shapes for each in leaves_of(inner)]
-    if isinstance(maximum_shapes, dict):
-        return [each for key in sorted(maximum_shapes) for each in leaves_of(maximum_shapes[key])]
-    return [maximum_shapes]
+    """The maximum shapes of the inputs in order; inside of the outer list a list of ints and None is one shape."""
+    if isinstance(maximum_shapes, list | tuple) and not any(map(_is_extent, maximum_shapes)):
+        return [each for inner in maximum_shapes for each in _inner(inner)]
+    return _inner(maximum_shapes)
 
 
-def _is_shape(given: Any) -> bool:
-    if hasattr(given, "dims"):
-        return True
-    return isinstance(given, list | tuple) and all(each is None or isinstance(each, int | np.integer) for each in given)
+def _inner(given: Any) -> list[Any]:
+    if isinstance(given, dict):
+        return [each for key in sorted(given) for each in _inner(given[key])]
+    if isinstance(given, list | tuple) and not all(each is None or _is_extent(each) for each in given):
+        return [each for inner in given for each in _inner(inner)]
+    return [given]
+
+
+def _is_extent(given: Any) -> bool:
+    return isinstance(given, int | np.integer)
 
 
 def _maximum(given: Any) -> Maximum | None:
@@ -107,7 +109,7 @@ def _maximum(given: Any) -> Maximum | None:
 
 def _targets(number: int, column: Sequence[Any], maximum: Maximum | None, spec: PaddingSpec) -> dict[int, int]:
     """The dimensions of one input to pad, each with its size."""
-    if column[0] is None:
+    if column[0] is None or maximum is None:
         return {}
     static = [leaf.shape if isinstance(leaf, Placeholder) else as_array(leaf).shape for leaf in column]
     ranks = [len(shape) for shape in static]
@@ -118,11 +120,11 @@ def _targets(number: int, column: Sequence[Any], maximum: Maximum | None, spec: 
             f"input {number} has {ranks[0]} dimensions on replica 0 and {ranks[other]} on replica {other}; "
             "only extents are padded",
         )
-    if maximum is not None and len(maximum) != ranks[0]:
+    if maximum and len(maximum) != ranks[0]:
         refuse("rank_mismatch", f"the maximum shape {list(maximum)} of input {number}, which has {ranks[0]} dimensions")
     real = [as_array(leaf).shape for leaf in column]
     return {
-        dim: _size(number, dim, [shape[dim] for shape in real], None if maximum is None else maximum[dim], spec)
+        dim: _size(number, dim, [shape[dim] for shape in real], maximum[dim] if maximum else None, spec)
         for dim in range(ranks[0])
         if any(shape[dim] is None or shape[dim] != static[0][dim] for shape in static[1:])
     }

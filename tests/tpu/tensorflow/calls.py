@@ -151,7 +151,39 @@ def infeed(chance: random.Random) -> Call:
     return {"kind": "infeed", "shapes": shapes, "replicas": chance.randint(1, 4), "options": options}
 
 
-KINDS = (replicate, replicate, replicate, rewrite, shard, shard, total, permute, exchange, optimizer, infeed)
+def padding(chance: random.Random) -> Call:
+    ranks = [chance.choice([1, 1, 2]) for _ in range(chance.randint(1, 2))]
+    base = [[chance.randint(0, 5) for _ in range(rank)] for rank in ranks]
+    rows = []
+    for _ in range(chance.randint(1, 3)):
+        shapes = [[chance.choice([size, size, chance.randint(0, 5)]) for size in dims] for dims in base]
+        rows.append([[[*range(1, 1 + _count(dims))], dims] for dims in shapes])
+    maxima = [
+        None if chance.random() < 0.1 else [chance.choice([None, None, 5, 9, 2]) for _ in range(rank)] for rank in ranks
+    ]
+    unknown, spec = chance.random() < 0.3, chance.choice([0, 1])
+    return {"kind": "padding", "rows": rows, "maxima": maxima, "unknown": unknown, "spec": spec}
+
+
+def _count(dims: list[int]) -> int:
+    return dims[0] * (dims[1] if len(dims) > 1 else 1)
+
+
+KINDS = (
+    replicate,
+    replicate,
+    replicate,
+    rewrite,
+    shard,
+    shard,
+    total,
+    permute,
+    exchange,
+    optimizer,
+    infeed,
+    padding,
+    padding,
+)
 
 
 def drawn(seed: int, count: int) -> list[Call]:

@@ -105,9 +105,21 @@ def fed(call: Call) -> Any:
     return tpu.replicate(lambda *x: x, [[] for _ in range(call["replicas"])], queue)
 
 
+def padded(call: Call) -> Any:
+    """The padded inputs."""
+    rows = []
+    for row in call["rows"]:
+        arrays = [np.array(each, dtype=np.float32).reshape(dims) for each, dims in row]
+        unknown = call["unknown"]
+        rows.append([tpu.placeholder_with_default(a, [None] * a.ndim) if unknown else a for a in arrays])
+    found, maps = tpu.pad_replica_inputs(rows, call["maxima"], tpu.PaddingSpec(call["spec"]))
+    told = [[each.tolist() for each in row] for row in found]
+    return {"padded": told, "maps": [[m.arg_index, m.shape_index, m.padding_arg_index] for m in maps]}
+
+
 def outcome(call: Call) -> dict[str, Any]:
     """What came of a call: the structure of its result, or the kind and the text of the refusal."""
     try:
-        return {"result": told(run(call))}
+        return {"result": padded(call) if call["kind"] == "padding" else told(run(call))}
     except XbuildError as error:
         return {"error": error.kind, "message": str(error)}
