@@ -48,7 +48,7 @@ def test_gradient(side_by_side: SideBySide, rows: list[Row]) -> None:
         "gradient of a transformer: run (reference: JAX's, read)",
         lambda: evaluate(ours.entry, *given),
         lambda: evaluate(theirs.entry, *given),
-        rounds=7,
+        rounds=25,
     )
 
 

@@ -8,18 +8,18 @@ from typing import Any, TypeAlias
 from attrs import define, field
 
 from xbuild.checking.dataflow.analysis import Reading, TooMuchError, flat, key_of, spread, way_of
-from xbuild.checking.dataflow.replication import Uniformity, varies
+from xbuild.checking.dataflow.replication import Replication, varies
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.properties.effects import Path
 
 from .facts import weight
 
-Site: TypeAlias = tuple[int, ...]
+CallPath: TypeAlias = tuple[int, ...]
 MOST_PLACES = 1_000_000
 
 
 @define(eq=False)
-class _Recording(Uniformity):
+class _Recording(Replication):
     """The walk, with what it finds at each place."""
 
     found: dict[Any, tuple[Path, Instruction, Reading]] = field(factory=dict)
@@ -44,7 +44,7 @@ class _Recording(Uniformity):
         return True
 
 
-def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
+def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[CallPath]:
     """The places whose values all devices agree on, where the parameters marked uniform are the same on all.
 
     None where there are too many places: each call of a computation has its own.
@@ -66,7 +66,7 @@ def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[Site]:
     )
 
 
-def site_of(instruction: Instruction, callers: Sequence[Instruction]) -> Site:
+def site_of(instruction: Instruction, callers: Sequence[Instruction]) -> CallPath:
     """A place by the instructions on the way."""
     return (*map(id, callers), id(instruction))
 

@@ -36,7 +36,7 @@ SHORTEST, LONGEST = 0.0005, 0.05  # seconds between two questions to what is pen
 class CallbackFailed(Exception):
     """A registered function raised `error`."""
 
-    def __init__(self, call: Call, error: BaseException) -> None:
+    def __init__(self, call: PendingCall, error: BaseException) -> None:
         super().__init__(str(error))
         self.call, self.error = call, error
 
@@ -68,7 +68,7 @@ class Worker:
 
 
 @define(eq=False)
-class Call:
+class PendingCall:
     """A custom call of a device that has not returned."""
 
     device: Device
@@ -133,24 +133,24 @@ class Call:
 class Callbacks:
     """The calls of the user's functions that are under way: `current` where the run is, `pending` in threads."""
 
-    pending: list[Call] = field(factory=list)
-    current: Call | None = None
+    pending: list[PendingCall] = field(factory=list)
+    current: PendingCall | None = None
 
     @cached_property
     def bell(self) -> threading.Event:
         return threading.Event()
 
     @property
-    def unreturned(self) -> list[Call]:
+    def unreturned(self) -> list[PendingCall]:
         """The calls that have not returned."""
         return self.pending if self.current is None else [*self.pending, self.current]
 
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """What the function gives; PENDING where that will come from `wait`. Refuses a target without a function."""
         check_target(request.instruction)
-        return self.begin(Call(device, request, values, self.bell))
+        return self.begin(PendingCall(device, request, values, self.bell))
 
-    def begin(self, call: Call) -> Any:
+    def begin(self, call: PendingCall) -> Any:
         """What a call gives; PENDING where that will come from `wait`."""
         self.current = call
         answer = call.ask(GRACE)
@@ -159,7 +159,7 @@ class Callbacks:
             self.pending.append(call)
         return answer
 
-    def wait(self) -> list[tuple[Call, Any]]:
+    def wait(self) -> list[tuple[PendingCall, Any]]:
         """The calls that have returned, with the answers, as soon as there is one; stops at a limit."""
         pause = SHORTEST
         while True:

@@ -16,7 +16,7 @@ from ..compiler.requests import Request
 from ..custom_calls import CustomCallError
 from ..kernels.values import read
 from ..rules.denormals import as_user
-from .callbacks import Call, Callbacks, lent, owned
+from .callbacks import Callbacks, PendingCall, lent, owned
 
 if TYPE_CHECKING:
     from .replica import Device
@@ -25,7 +25,7 @@ Woken = list[tuple["Device", Any]]
 
 
 @define(eq=False)
-class HostCall(Call):
+class HostCall(PendingCall):
     """One call of a host function for one device."""
 
     function: HostFunction = field(kw_only=True)

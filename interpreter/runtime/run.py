@@ -14,12 +14,12 @@ from xbuild import checking
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup, module_in
-from xbuild.process.recursion_limit import SHALLOW, depth, room
+from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
 from ..compiler.facts import MOST_BYTES, alone, largest, vastest
 from ..compiler.plan import plan_of
-from ..compiler.sharing import Pool, Site, shared_sites
+from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
 from ..kernels.values import ArgumentError, Given, by_device, read
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
@@ -154,7 +154,7 @@ def execute(
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
     program, flush = module_in(program), is_flush(denormals)
-    with room({module.entry for module in modules_of(program)}):
+    with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None
         modules = modules_of(program)
@@ -202,7 +202,7 @@ def _shared(
     arguments: list[tuple[Any, ...]],
     verdict: Verdict | None,
     watch: Watching | None,
-) -> frozenset[Site]:
+) -> frozenset[CallPath]:
     """The places to compute once for all: in one program, where all run the same order and nobody wants values."""
     alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):

@@ -236,6 +236,45 @@ def test_a_stage_without_a_loss_of_its_own() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+def test_a_loop_that_only_sends_and_one_that_only_receives() -> None:
+    def sender(x: xb.Value) -> xb.Value:
+        def body(state: xb.Value) -> Any:
+            i, x = state
+            token = xb.after_all(builder=i.builder)
+            xb.send_done(xb.send(bent(x), token, channel_id=1), channel_id=1)
+            return i + 1, x * 0.5
+
+        return xb.while_((0, x), lambda s: s[0] < 3, body)[0]
+
+    def receiver(w: xb.Value) -> xb.Value:
+        def body(state: xb.Value) -> Any:
+            i, w, total = state
+            came = xb.recv_done(xb.recv(xb.after_all(builder=i.builder), shape=V, channel_id=1), channel_id=1)
+            return i + 1, w, total + number(xb.get_tuple_element(came, index=0) * w)
+
+        return xb.while_((0, w, xb.constant(w.builder, 0.0, xb.f64)), lambda s: s[0] < 3, body)[2]
+
+    group = pipeline({0: xb.computation(V)(sender), 1: xb.computation(V)(receiver)})
+    x, w = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.5, 0.25, -1.0, 2.0])
+    whole = xb.computation(V, V)(
+        lambda x, w: sum((number(bent(x * 0.5**n) * w) for n in range(1, 3)), number(bent(x) * w))
+    )
+    for found, wanted in zip(execute(xb.grad(group), [[x], [w]]), evaluate(xb.grad(whole, (0, 1)), x, w), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_programs_that_meet_though_one_does_not_read_the_result() -> None:
+    def reads(x: xb.Value) -> xb.Value:
+        return number(xb.all_reduce(bent(x), xb.add, name="total"))
+
+    def brings(x: xb.Value) -> xb.Value:
+        xb.all_reduce(x * 3.0, xb.add, name="total")
+        return number(x)
+
+    group = pipeline({0: xb.computation(V)(reads), 1: xb.computation(V)(brings)})
+    check_total(group, list(group.modules.values()))
+
+
 def test_a_product_over_devices_is_refused() -> None:
     entry = xb.computation(V)(lambda x: number(xb.all_reduce(x, xb.multiply)))
     with pytest.raises(xb.ShapeError, match="to_apply is no add, maximum or minimum"):

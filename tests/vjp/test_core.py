@@ -179,7 +179,7 @@ def test_names_lines_and_scopes_tell_the_forward_instruction() -> None:
 def test_custom_rules() -> None:
     xb.custom_call_target("cubes")(lambda x, y: x**3 * y)
     program = xb.computation(V, V)(lambda x, y: total(xb.custom_call([x, y], "cubes", V)))
-    with pytest.raises(xb.ShapeError, match=r"custom-call .*no rule|derivative of custom-call"):
+    with pytest.raises(xb.ShapeError, match="nobody has given a rule for the target 'cubes'"):
         xb.grad(program)
     xb.custom_vjp("cubes")(lambda ct, result, x, y: (ct * 3.0 * x * x * y, ct * x * x * x))
     of_x, of_y = evaluate(xb.grad(program, (0, 1)), np.float32([1, 2, 3]), np.float32([1, 1, 2]))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from attrs import Factory, define, field
 
 from ..core.graph import Computation, Instruction
 from .activity import Activity
+from .rules import vjp
 
 
 @define(eq=False)
@@ -45,7 +46,7 @@ class Context:
     `checkpoint` is True, or holds the names of the loops and calls, whose values are computed again on the way back.
     `max_trips` bounds the trips of loops whose number of trips is not known. `channels` gives each channel of the
     program others for the way back, `calls` tells at how many places each computation is called,
-    `is_group` whether each device has a program of its own.
+    `is_group` whether each device has a program of its own. `rules` are those of `vjp`, or of another reading.
     """
 
     activity: Activity = field(factory=Activity)
@@ -55,6 +56,7 @@ class Context:
     num_replicas: int | None = None
     num_partitions: int | None = None
     is_group: bool = False
+    rules: Mapping[str, Callable[..., Any]] = Factory(lambda: vjp)
     calls: Counter[Computation] = field(factory=Counter)
     known: dict[Any, Any] = field(factory=dict, init=False)
     _uses: dict[int, int] = field(factory=dict, init=False)

@@ -18,7 +18,7 @@ from ..properties.order import ordered
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
-from .rules import VISITED, Pullback, full, vjp
+from .rules import VISITED, Pullback, full
 
 
 @define(eq=False)
@@ -128,7 +128,7 @@ def pulled(
 ) -> Sequence[Any]:
     """What the rule of an instruction gives for the cotangent of its result; `now` is what instructions have become."""
     try:
-        rule = vjp[each.opcode]
+        rule = context.rules[each.opcode]
     except MissingRule:
         no_rule(each)
 
@@ -136,7 +136,7 @@ def pulled(
         return recorder.value(now(instruction))
 
     back = Pullback(cotangent, value(each), tuple(map(trees.any_of, varies)), each, varies, context, memory)
-    arguments = OPS[each.opcode].gather(tuple(map(value, each.operands)), each.segments)
+    arguments = OPS[each.opcode].unflatten(tuple(map(value, each.operands)), each.segments)
     try:
         found: Sequence[Any] = rule(back, *arguments, **each.attribute_values())
     except XbuildError as error:

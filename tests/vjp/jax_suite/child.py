@@ -13,7 +13,7 @@ from .entry import Entry
 _ROOT = Path(__file__).parents[3]
 
 
-def verdicts(names: Iterable[str]) -> Iterator[tuple[str, str, list[str]]]:
+def verdicts(names: Iterable[str], times: int = 1) -> Iterator[tuple[str, str, list[str]]]:
     """The verdict on each entry, and the opcodes of its function.
 
     A child that dies of an entry is followed by another for the rest.
@@ -21,7 +21,11 @@ def verdicts(names: Iterable[str]) -> Iterator[tuple[str, str, list[str]]]:
     left = list(names)
     while left:
         with subprocess.Popen(
-            [sys.executable, "-m", __name__], cwd=_ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", __name__, str(times)],
+            cwd=_ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         ) as child:
             assert child.stdin is not None
             assert child.stdout is not None
@@ -41,15 +45,15 @@ def main() -> None:
     from .table import ENTRIES
 
     for name in sys.stdin.read().splitlines():
-        verdict, opcodes = _judged(ENTRIES[name])
+        verdict, opcodes = _judged(ENTRIES[name], int(sys.argv[1]))
         print(name, " ".join(verdict.split()), " ".join(sorted(opcodes)), sep="\t", flush=True)
 
 
-def _judged(entry: Entry) -> tuple[str, set[str]]:
+def _judged(entry: Entry, times: int) -> tuple[str, set[str]]:
     from .judge import judged
 
     try:
-        return judged(entry)
+        return judged(entry, times)
     except Exception:
         return "failed: " + " | ".join(traceback.format_exc().splitlines()[-12:]), set()
 

@@ -54,7 +54,7 @@ def labelled(marks: tuple[Any, ...]) -> Agreement:
 
 
 @define(eq=False)
-class Uniformity(Analysis):
+class Replication(Analysis):
     """The walk over the program of some devices, in the grid that their replicas and partitions count in."""
 
     devices: tuple[int, ...]
@@ -95,12 +95,12 @@ class Uniformity(Analysis):
 
 def uniformity(
     computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int, is_own: bool = False
-) -> Uniformity:
+) -> Replication:
     """Where the devices that run this program agree; each is fed parameters of its own."""
-    return _walked(Uniformity(varies, devices, num_replicas, num_partitions, is_own), computation)
+    return _walked(Replication(varies, devices, num_replicas, num_partitions, is_own), computation)
 
 
-def _walked(walk: Uniformity, computation: Computation) -> Uniformity:
+def _walked(walk: Replication, computation: Computation) -> Replication:
     """Where that is too much, nobody is known to agree on anything."""
     try:
         walk.run(computation, [spread(walk.nowhere, p.shape) for p in computation.parameters])
@@ -117,21 +117,21 @@ def asks(computation: Computation) -> bool:
 
 
 @varies
-def replica_id(of: Uniformity, instruction: Instruction) -> Reading:
+def replica_id(of: Replication, instruction: Instruction) -> Reading:
     return labelled(tuple(device // of.num_partitions for device in of.devices))
 
 
 @varies
-def partition_id(of: Uniformity, instruction: Instruction) -> Reading:
+def partition_id(of: Replication, instruction: Instruction) -> Reading:
     return labelled(tuple(device % of.num_partitions for device in of.devices))
 
 
-def _own(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _own(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     """Each device has its own."""
     return spread(of.nowhere, instruction.shape)
 
 
-def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def _by_group(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     """The members of a group have the same; what starts something else depends on its operands."""
     collective = collective_in(instruction)
     if collective is None:
@@ -144,7 +144,7 @@ def _by_group(of: Uniformity, instruction: Instruction, *operands: Reading) -> R
     return spread(_met(of, collective, brought), instruction.shape)
 
 
-def _met(of: Uniformity, collective: Instruction, brought: Agreement) -> Agreement:
+def _met(of: Replication, collective: Instruction, brought: Agreement) -> Agreement:
     """The members of a group agree, and so do groups to which the same is brought, member by member."""
     groups = [group_of(collective, device, of.num_replicas, of.num_partitions, of.is_own) for device in of.devices]
     distinct = {id(group): group for group in groups}
@@ -157,7 +157,7 @@ def _met(of: Uniformity, collective: Instruction, brought: Agreement) -> Agreeme
 
 
 @varies
-def custom_call(of: Uniformity, instruction: Instruction, *operands: Reading) -> Reading:
+def custom_call(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
     if has_side_effect(instruction):
         return _own(of, instruction)
     return spread(of.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)

@@ -14,8 +14,8 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import TRANSFERS, Path, communicates
 from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
 from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
-from ..dataflow.replication import Uniformity, varies
-from ..deadlock.run import World
+from ..dataflow.replication import Replication, varies
+from ..deadlock.run import Context
 from ..model.describe import finding
 from ..model.flattening import UNITS
 from ..model.program import Program, devices_text
@@ -28,10 +28,10 @@ def is_summarised(program: Program) -> bool:
     return not all(is_followed(each.module.entry) for each in program.classes)
 
 
-def summarised(world: World) -> Verdict:
+def summarised(context: Context) -> Verdict:
     """ok where all devices go alike whatever the data, else depends."""
-    program = world.program
-    left = (*outside(world),) if _goes_alike(program) else (_too_many(program),)
+    program = context.program
+    left = (*outside(context),) if _goes_alike(program) else (_too_many(program),)
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     if left:
         return Verdict("depends", "given" if program.given else "found", left, entries)
@@ -82,7 +82,7 @@ def _units(entry: Computation) -> Iterator[Instruction]:
 
 
 @define(eq=False)
-class _Summary(Uniformity):
+class _Summary(Replication):
     """The walk in which what decides is known by its instruction, for all the ways that lead there."""
 
     def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:

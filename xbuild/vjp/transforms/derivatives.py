@@ -20,7 +20,8 @@ from ...properties.order import ordered
 from .. import trees
 from ..context import Context
 from ..patterns import reducer_of
-from ..recorder import Recorder, live
+from ..pruning import lean
+from ..recorder import Recorder
 from ..rules import full
 from ..walk import Walk
 
@@ -77,8 +78,7 @@ def finished(recorder: Recorder, root: Value, *, keeps_collectives: bool = False
     """The computation of what was recorded, without what neither the root nor an effect needs."""
     instructions = recorder.assembled()
     last = recorder.now(root.instruction)
-    kept = live(instructions, last, (lambda each: False) if keeps_collectives else is_collective)
-    return Computation(recorder.name, [each for each in instructions if each in kept], last)
+    return lean(recorder.name, instructions, last, None if keeps_collectives else is_collective)
 
 
 def is_collective(instruction: Instruction) -> bool:

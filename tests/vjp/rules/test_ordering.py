@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 
 def by_first(a: Any, b: Any, *rest: Any) -> Any:
