@@ -43,7 +43,7 @@ def test_a_step_by_replicate_against_execute(side_by_side: Any) -> None:
     for a, b in zip(tpu.replicate(step, rows), execute(module, rows), strict=True):
         assert all(map(np.array_equal, a, b))
     side_by_side("a training step of 8 replicas, replicate and execute", lambda: tpu.replicate(step, rows),
-                 lambda: execute(module, rows), rounds=60)  # fmt: skip
+                 lambda: execute(module, rows), rounds=30)  # fmt: skip
 
 
 def test_a_step_with_variables_and_an_infeed_against_execute(side_by_side: Any) -> None:
@@ -68,7 +68,7 @@ def test_a_step_with_variables_and_an_infeed_against_execute(side_by_side: Any) 
         """A new batch for each replica, too, as a queue holds copies of what it is given."""
         return execute(program.module, values, infeed=[[tuple(each.copy() for each in part)] for part in parts])
 
-    side_by_side("the same with variables and an infeed queue, run and execute", ours, reference, rounds=60)
+    side_by_side("the same with variables and an infeed queue, run and execute", ours, reference, rounds=30)
 
 
 def test_a_call_that_traces_nothing_against_one_that_does(side_by_side: Any) -> None:
