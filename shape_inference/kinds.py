@@ -44,6 +44,12 @@ STRICT_KINDS = frozenset({
     "variance_broken",
 })  # fmt: skip
 
+REPLICA_KINDS = frozenset({
+    "duplicate_replica", "duplicate_source", "duplicate_target", "maximum_too_small", "missing_replica",
+    "nested_replicate", "no_replicas", "ragged_groups", "replica_out_of_range", "split_count_mismatch",
+    "structure_mismatch",
+})  # fmt: skip
+
 SIZE_KINDS = frozenset({"tuple_too_large"})
 
 VARIANCE_KINDS = frozenset({
@@ -59,6 +65,7 @@ EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
 KINDS = (
     SHAPE_KINDS
     | SIZE_KINDS
+    | REPLICA_KINDS
     | DERIVATIVE_KINDS
     | BUILD_KINDS
     | EDIT_KINDS

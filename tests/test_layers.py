@@ -32,7 +32,7 @@ ORDER = {
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "editing", "vjp", "vjp.forms", "vjp.regions", "vjp.forward", "vjp.transforms", "vjp.ops", "traces",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "reference", "cli",
+        "pictures", "pages", "stepping", "reference", "tpu.support", "tpu", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

@@ -62,6 +62,7 @@ from .vjp.transforms.programs import grad as grad
 from .vjp.transforms.programs import value_and_grad as value_and_grad
 from .vjp.transforms.programs import vjp as vjp
 from .vjp.transforms.tangents import jvp as jvp
+from . import tpu as tpu
 from . import late_binding as late_binding
 from . import running as running
 from .process import package_conflict as _package_conflict

@@ -9,7 +9,7 @@ from typing import Any
 
 import xbuild
 
-from .core import graph, showable
+from .core import graph, hooks
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .traces import data
@@ -30,7 +30,7 @@ def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
     return printer.module_text(thing, chosen_style(style, **flags))
 
 
-@showable.drawing.supply
+@hooks.drawing.supply
 def _drawing(thing: Any) -> Any:
     from .pictures import viz
 

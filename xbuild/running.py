@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
-from .core.graph import Instruction, Module
+from .core.graph import Instruction
 from .core.op import opcodes
 from .process.package_conflict import refuse_conflict
 
@@ -139,13 +139,6 @@ class Evaluator:
 def result_shape(start: Instruction) -> AnyShape:
     """What a collective gives in the end, of one that is started by its done."""
     return _single().result_shape(start)  # type: ignore[no-any-return]
-
-
-def run(module: Module, arguments: Sequence[Sequence[Any]], **options: Any) -> list[Any]:
-    """The results of all devices, as `interpreter.execute` gives them."""
-    from . import running
-
-    return running.execute(module, arguments, **options)
 
 
 def as_in_a_run() -> AbstractContextManager[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import xbuild as xb
 from examples import axpy, pipeline, ring
 from examples.digits import refusal
-from examples.gallery import deadlocks, programs
+from examples.gallery import deadlocks, programs, replicated
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 
@@ -52,6 +52,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "deadlock_swapped": lambda: _svg(deadlocks.swapped_collectives()),
     "deadlock_tokens": lambda: _svg(deadlocks.crossed_tokens()),
     "error_shapes": lambda: _svg(deadlocks.unlike_shapes()),
+    "tpu_step": lambda: _svg(replicated.program().module),
+    "tpu_refused": lambda: _svg(replicated.refused()),
     "depends_loop": lambda: _svg(deadlocks.loop_of_unknown_length()),
 }
 TEXTS: dict[str, Callable[[], str]] = {

@@ -10,7 +10,8 @@ from attrs import frozen
 
 from shape_inference import AnyShape
 from xbuild.core.graph import Computation, Instruction
-from xbuild.properties.effects import base_of, collective_in
+from xbuild.properties.effects import START_OF, TRANSFERS, base_of, collective_in, start_of
+from xbuild.properties.host import rendezvous_of
 
 from ..rules.lines import Path
 from ..rules.region import Region
@@ -49,6 +50,18 @@ class Request:
     def key(self) -> tuple[tuple[int, int | None], ...]:
         """What tells its place from every other: the instructions on the way and the branches taken."""
         return tuple((id(place.instruction), place.branch) for place in self.path)
+
+    @cached_property
+    def transfer(self) -> Instruction:
+        """The send or recv that it is or completes."""
+        found = start_of(self.instruction) if self.instruction.opcode in START_OF else self.instruction
+        return found or self.instruction
+
+    @cached_property
+    def rendezvous(self) -> str | None:
+        """The name of the host function at the other end of a transfer, where that is a Python function."""
+        transfer = self.transfer
+        return rendezvous_of(transfer) if transfer.opcode in TRANSFERS else None
 
     @cached_property
     def targets(self) -> dict[int, int]:

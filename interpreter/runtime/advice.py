@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from .grid import Grid
 
 
-def let_through(verdict: Verdict | None) -> str:
-    """The conditions under which the check let the program run."""
-    return "; ".join(f.message for f in verdict.findings) if verdict and verdict.kind == "depends" else ""
+def let_through(verdict: Verdict | None, *, other_than: str = "") -> str:
+    """What the check left to the run, but for findings of one cause."""
+    if verdict is None or verdict.kind != "depends":
+        return ""
+    return "; ".join(f.message for f in verdict.findings if not other_than or f.cause != other_than)
 
 
 def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:

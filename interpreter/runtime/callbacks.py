@@ -50,6 +50,13 @@ class PendingCall:
     bell: threading.Event
     worker: Worker | None = None
 
+    @property
+    def what(self) -> str:
+        """The function that is called, by whom and where."""
+        instruction = self.request.instruction
+        target = instruction.attributes.custom_call_target
+        return f"the function of {target!r}, which {instruction.name} calls on device {self.device.number},"
+
     def ask(self, patience: float = 0.0) -> Any:
         """The answer, or PENDING."""
         left = seconds_left()
@@ -73,7 +80,7 @@ class PendingCall:
 
     def _invoke(self) -> Any:
         """A user's function computes in the user's own mode of denormal numbers, others in the program's."""
-        function, values = function_of(self.request.instruction), map(_lent, self.values)
+        function, values = function_of(self.request.instruction), map(lent, self.values)
         if self.request.instruction.attributes.custom_call_target not in CALLBACKS:
             return function(*values)
         with as_user():
@@ -97,40 +104,51 @@ class PendingCall:
             return zeros(shape)
         name = f"what {target!r} gives for %{instruction.name} = {shape} on device {self.device.number}"
         with as_user():
-            return _owned(read(result, shape, name))
+            return owned(read(result, shape, name))
 
 
 @define(eq=False, slots=False)
 class Callbacks:
-    """The custom calls of a run that are under way."""
+    """The calls of the user's functions that are under way: `current` where the run is, `pending` in threads."""
 
     pending: list[PendingCall] = field(factory=list)
+    current: PendingCall | None = None
 
     @cached_property
-    def _bell(self) -> threading.Event:
+    def bell(self) -> threading.Event:
         return threading.Event()
+
+    @property
+    def unreturned(self) -> list[PendingCall]:
+        """The calls that have not returned."""
+        return self.pending if self.current is None else [*self.pending, self.current]
 
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """What the function gives; PENDING where that will come from `wait`. Refuses a target without a function."""
         check_target(request.instruction)
-        call = PendingCall(device, request, values, self._bell)
+        return self.begin(PendingCall(device, request, values, self.bell))
+
+    def begin(self, call: PendingCall) -> Any:
+        """What a call gives; PENDING where that will come from `wait`."""
+        self.current = call
         answer = call.ask(GRACE)
+        self.current = None
         if answer is PENDING:
             self.pending.append(call)
         return answer
 
-    def wait(self) -> list[tuple[Device, Any]]:
-        """The devices whose calls have returned, with the answers, as soon as there is one; stops at a limit."""
+    def wait(self) -> list[tuple[PendingCall, Any]]:
+        """The calls that have returned, with the answers, as soon as there is one; stops at a limit."""
         pause = SHORTEST
         while True:
             check_time()
-            self._bell.clear()
+            self.bell.clear()
             answers = [(call, call.ask()) for call in self.pending]
-            returned = [(call.device, answer) for call, answer in answers if answer is not PENDING]
+            returned = [(call, answer) for call, answer in answers if answer is not PENDING]
             if returned:
                 self.pending = [call for call, answer in answers if answer is PENDING]
                 return returned
-            self._bell.wait(min(pause, seconds_left() or pause))
+            self.bell.wait(min(pause, seconds_left() or pause))
             pause = min(2 * pause, LONGEST)
 
     def close(self) -> None:
@@ -140,18 +158,18 @@ class Callbacks:
                 call.worker.leave()
 
 
-def _lent(value: Any) -> Any:
-    """A read-only view of a value, for a function of the user."""
+def lent(value: Any) -> Any:
+    """A value for a function to read."""
     if isinstance(value, tuple):
-        return tuple(map(_lent, value))
+        return tuple(map(lent, value))
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
     return value
 
 
-def _owned(value: Any) -> Any:
+def owned(value: Any) -> Any:
     """A copy of each array: a function may hold, and change, what it gave."""
     if isinstance(value, tuple):
-        return tuple(map(_owned, value))
+        return tuple(map(owned, value))
     return value.copy() if isinstance(value, np.ndarray) else value

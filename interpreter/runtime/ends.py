@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xbuild.checking.model.program import devices_text
 from xbuild.core.graph import Instruction, short_path
-from xbuild.properties.effects import start_of
+from xbuild.properties.effects import spelling, start_of
 
 from .advice import causes_of, is_starved, let_through, repair, why_of
 from .history import Mismatch, parting
@@ -34,27 +34,22 @@ def interrupted(
 
     Functions of custom calls that have not returned are the cause.
     """
-    calls = {call.device.number: call.request.instruction for call in grid.callbacks.pending}
-    asked = grid.running.waiting if grid.running else None
-    if grid.running and asked and asked.instruction.opcode == "custom_call":
-        calls[grid.running.number] = asked.instruction
+    calls = {call.device.number: call for call in grid.callbacks.unreturned}
     states = _standing(grid, traceback, calls)
     if not calls:
         return Report(kind, message, states)
-    first, instruction = min(calls.items())
-    target = instruction.attributes.custom_call_target
-    why = f"the function of {target!r}, which {instruction.name} calls on device {first}, has not returned"
-    return Report(kind, message, states, why, let_through(verdict))
+    why = f"{calls[min(calls)].what} has not returned"
+    return Report(kind, message, states, why, let_through(verdict, other_than="STARVED"))
 
 
 def raised(grid: Grid, failed: CallbackFailed) -> Report:
     """The report of a run in which the function of a custom call raised an exception."""
     call, error = failed.call, failed.error
     instruction = call.request.instruction
-    number, target = call.device.number, instruction.attributes.custom_call_target
+    number = call.device.number
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     where = "".join(f" at {short_path(f.filename)}:{f.lineno} in {f.name}" for f in _own_frames(error)[:1])
-    message = f"the function of {target!r}, which {instruction.name} calls on device {number}, raised {text}{where}"
+    message = f"{call.what} raised {text}{where}"
     return Report("raised", message, _standing(grid, None, {number}), f"{instruction.name} on device {number}: {text}")
 
 
@@ -65,7 +60,7 @@ def unregistered(grid: Grid, error: CustomCallError) -> Report:
     assert device.waiting is not None
     instruction = device.waiting.instruction
     name, source = instruction.name, f" at {instruction.source}" if instruction.source else ""
-    message = f"custom-call %{name} is to run on device {device.number}, and {error.message}{source}"
+    message = f"{spelling(instruction.opcode)} %{name} is to run on device {device.number}, and {error.message}{source}"
     states = _standing(grid, None, {device.number})
     why = f"{name} on device {device.number}: {error.message}"
     return Report(error.kind, message, states, why, repair="; ".join(error.hints))
@@ -73,10 +68,10 @@ def unregistered(grid: Grid, error: CustomCallError) -> Report:
 
 def _own_frames(error: BaseException) -> list[FrameSummary]:
     """The frames of the function itself, and of what it called."""
-    ours = os.path.dirname(os.path.abspath(__file__))
-    return [
-        frame for frame in extract_tb(error.__traceback__) if os.path.dirname(os.path.abspath(frame.filename)) != ours
-    ]
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    ours = {os.path.join(root, "interpreter", "runtime"), os.path.join(root, "xbuild", "tpu")}
+    frames = extract_tb(error.__traceback__)
+    return [frame for frame in frames if os.path.dirname(os.path.abspath(frame.filename)) not in ours]
 
 
 def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
@@ -133,6 +128,8 @@ def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[st
         return f"{_where(grid, missing)} to come to {_awaited(request.instruction)}", missing
     if opcode == "custom_call":
         return f"the function of {request.instruction.attributes.custom_call_target!r} to return", ()
+    for label in grid.host.awaited(device):
+        return f"a result of the host function {label!r}", ()
     if opcode == "infeed":
         return "an item of its infeed, which is empty: nobody will feed it", ()
     channel = next(w for w in grid.channels.values() if device in (w.receiver, w.sender and w.sender[0]))

@@ -22,6 +22,7 @@ from ..rules.limits import check_time
 from .callbacks import Callbacks
 from .channels import ChannelState, Peers
 from .history import compare, log
+from .host import Host, HostCall, is_with_host
 from .identity import Identities
 from .rendezvous import Rendezvous
 from .replica import Device
@@ -54,6 +55,10 @@ class Grid:
         return Peers(self._modules())
 
     @cached_property
+    def host(self) -> Host:
+        return Host(self.callbacks)
+
+    @cached_property
     def identities(self) -> Identities:
         return Identities(self._modules())
 
@@ -70,10 +75,17 @@ class Grid:
         while self.ready or self.callbacks.pending:
             if not self.ready:
                 self.running = None
-                self.ready.extend(self.callbacks.wait())
+                self._returned()
             self.running, answer = self.ready.popleft()
             self._drive(self.running, answer)
         self.running = None
+
+    def _returned(self) -> None:
+        """Wait until functions of the user return, and let the devices go on that waited for them."""
+        for call, answer in self.callbacks.wait():
+            self.ready.extend(
+                self.host.returned(call, answer) if isinstance(call, HostCall) else ((call.device, answer),)
+            )
 
     def _drive(self, device: Device, answer: Any) -> None:
         """Resume a device until it must wait or has ended."""
@@ -141,6 +153,9 @@ class Grid:
         return PARKED
 
     def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        if is_with_host(request):
+            self.ready.extend(self.host.send(device, request, values[0]))
+            return None, request.attributes["channel_id"], None
         channel = self._channel(request, device.number, self.peers.target(request, device.number))
         if channel is None:
             return None, 0, None
@@ -151,6 +166,8 @@ class Grid:
         return channel, channel.channel, None
 
     def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
+        if is_with_host(request):
+            return None, request.attributes["channel_id"], None
         source = self.peers.source(request, device.number)
         channel = None if source is None else self._channel(request, source, device.number)
         if channel is None:
@@ -177,6 +194,9 @@ class Grid:
 
     def _recv_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         channel = values[0][0]
+        if is_with_host(request):
+            value = self.host.receive(device, request.attributes["channel_id"])
+            return PARKED if value is PENDING else (value, None)
         if channel is None:
             return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
         if channel.values:

@@ -13,7 +13,7 @@ from shape_inference.escaping import Harmless
 from xbuild import checking
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
-from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
+from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from xbuild.core.memos import memo, remembered
 from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
@@ -153,7 +153,7 @@ def execute(
     >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
-    flush = is_flush(denormals)
+    program, flush = module_in(program), is_flush(denormals)
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None

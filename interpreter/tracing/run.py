@@ -14,7 +14,7 @@ from attrs import define, evolve
 
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
-from xbuild.core.graph import Module, ModuleGroup
+from xbuild.core.graph import Module, ModuleGroup, module_in
 from xbuild.core.memos import memos
 from xbuild.traces import Spot, Trace, TraceError, Writer
 from xbuild.traces.reading import values_of
@@ -47,6 +47,7 @@ def traced(
     **options: Any,
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
     """What `trace` gives, with the exception that `execute` would have raised."""
+    program = module_in(program)
     verdict = _verdict(program, send_buffers, check)
     told = {**verdict.to_dict(), "text": str(verdict)}
     spool = None if folder is None else Spool(Writer(FilePath(folder)), program)

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Module, ModuleGroup
+from ..core.graph import Module, ModuleGroup, module_in
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
@@ -63,7 +63,7 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
+    asked = Asked(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):

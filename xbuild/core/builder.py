@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from attrs import Factory, define, field
 
-from shape_inference import AnyShape, ShapeError, XbuildError, infer
+from shape_inference import AnyShape, ShapeError, XbuildError
 
 from .context import context
 from .copying import Unchanged, Uncopied
 from .diagnostics import BuildError, caller, explain
 from .graph import Computation, Draft, Instruction
+from .hooks import Showable
 from .identifiers import check_name
+from .inference import infer_shape
 from .operators import Operators
 from .protocols import Protocols
 from .regions import trace_regions
-from .showable import Showable
 
 if TYPE_CHECKING:
     from .op import Schema
@@ -183,6 +183,19 @@ class Builder(Uncopied):
         value.__class__ = Value
         return value  # type: ignore[no-any-return]
 
+    @property
+    def recorded(self) -> tuple[Instruction, ...]:
+        """The instructions so far, in order."""
+        return tuple(self._instructions)
+
+    def adopt(self, instructions: Iterable[Instruction]) -> None:
+        """Take instructions of another computation as they are; their operands are here already, or among them."""
+        for each in instructions:
+            self._instructions.append(each)
+            self._names.taken.setdefault(each.name, 0)
+            for called in each.called:
+                self._computation_names.taken.setdefault(called.name, 0)
+
     def build(self, root: Value | None = None) -> Computation:
         """The computation of all recorded instructions; without a root that is named, the last instruction is the root.
 
@@ -259,33 +272,10 @@ class Builder(Uncopied):
         self._parameters.add(number)
 
 
-def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
-    """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
-    values: tuple[Any, ...] = ()
-    if record is not None:
-        values = tuple(vars(record).values())
-        if schema.regions:
-            values = tuple(map(_signature, values))
-    try:
-        return _inferred(schema, shapes, segments, values)
-    except TypeError:  # a literal cannot be a key
-        return _inferred.__wrapped__(schema, shapes, segments, values)
-
-
-@functools.lru_cache(maxsize=16384)
-def _inferred(
-    schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, values: tuple[Any, ...]
-) -> AnyShape:
-    """The cached answer of the shape rule, which is a pure function; refusals are not cached."""
-    attributes = dict(zip(schema.readers, values, strict=True))
-    return infer[schema.opcode](*schema.unflatten(shapes, segments), **attributes)  # type: ignore[no-any-return]
-
-
-def _signature(attribute: Any) -> Any:
-    """An attribute as shape inference reads it: a region by its signature."""
-    if type(attribute) is Computation:
-        return attribute.signature
-    return tuple(map(_signature, attribute)) if type(attribute) is tuple else attribute
+def stands_for(operand: Any) -> Any:
+    """The value that an object of another class stands for (a variable, its value now); any other operand as it is."""
+    give = getattr(type(operand), "__xbuild_value__", None)
+    return operand if give is None else give(operand)
 
 
 def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:

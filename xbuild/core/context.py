@@ -59,6 +59,16 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 
 @contextmanager
+def annotated(**inner: Any) -> Iterator[None]:
+    """Ops recorded inside have these annotations; frontend attributes are added to those that there are."""
+    control, annotations = _current.get()
+    attributes = {**annotations.get("frontend_attributes", {}), **inner.get("frontend_attributes", {})}
+    extra = {"frontend_attributes": MappingProxyType(attributes)} if attributes else {}
+    with _entered((control, MappingProxyType({**annotations, **inner, **extra}))):
+        yield
+
+
+@contextmanager
 def apart() -> Iterator[None]:
     """Ops recorded inside belong to another computation, which nothing around it can order or mark."""
     annotations = _current.get()[1]

@@ -14,9 +14,8 @@ from shape_inference import AnyShape, ProgramShape
 from shape_inference.escaping import in_line
 
 from .copying import Unchanged
-from .hooks import Hook
+from .hooks import Hook, Showable
 from .identifiers import check_name
-from .showable import Showable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -260,6 +259,12 @@ class Module(Showable, Unchanged):
         return self.to_hlo()
 
     __str__ = __repr__
+
+
+def module_in(thing: Any) -> Any:
+    """The module of what holds one as its `module`, such as a replicated program; anything else as it is."""
+    found = getattr(thing, "module", None)
+    return found if isinstance(found, Module) else thing
 
 
 def _modules(given: Mapping[int, Module]) -> dict[int, Module]:

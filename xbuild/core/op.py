@@ -15,7 +15,7 @@ from attrs import field, frozen
 from shape_inference import refuse
 
 from .attributes import Called, Region, Regions, reader, reader_of
-from .builder import Builder, Value, Values, builder_of
+from .builder import Builder, Value, Values, builder_of, stands_for
 from .properties import Properties
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -148,6 +148,7 @@ def _recording(schema: Schema, declaration: Declared) -> Declared:
         if operands and type(operands[0]) is Value:
             builder = operands[0].builder
         else:
+            operands = tuple(map(stands_for, operands)) if operands else ()
             builder = builder_of(schema, operands, builder)
         return builder.record(schema, operands, segments, attributes, name)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from shape_inference import refuse
 
 from .. import ops
-from ..core.builder import Value
+from ..core.builder import Value, stands_for
 from ..core.op import OPS
 from .support.arguments import as_values, builder_among, dtype_of
 from .support.dressing import dressed
@@ -188,6 +188,7 @@ def select(pred: Operand, on_true: Operand, on_false: Operand, *, name: str | No
     if type(pred) is type(on_true) is type(on_false) is Value:
         return ops.select(pred, on_true, on_false, name=name)
     builder = builder_among((pred, on_true, on_false))
+    on_true, on_false, pred = map(stands_for, (on_true, on_false, pred))
     model = next((each for each in (on_true, on_false, pred) if isinstance(each, Value)), None)
     dtype = dtype_of(on_true) or dtype_of(on_false)
     arms = [like(as_value(builder, arm, dtype), model, arm) for arm in (on_true, on_false)]

@@ -14,7 +14,7 @@ from shape_inference.dims import array, dimension
 from shape_inference.ops.slicing import check_index, check_span
 
 from .. import ops
-from ..core.builder import Value
+from ..core.builder import Value, stands_for
 from .support.arguments import as_list, as_values, known, shape_of
 from .support.dressing import dressed
 
@@ -111,7 +111,7 @@ def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, nam
 
 def _starts(operand: Value, start_indices: Any) -> list[Value]:
     """The starts as values of one type: ints take the type of the first value among them, or s32."""
-    return as_values(as_list(start_indices), builder=operand.builder)
+    return as_values(as_list(start_indices), builder=known(operand).builder)
 
 
 @dressed
@@ -156,7 +156,7 @@ def _is_int(index: Any) -> bool:
 
 def _whole(shape: Shape, index: Any) -> list[Any]:
     """The index with one part for each dimension."""
-    parts = list(index) if isinstance(index, tuple) else [index]
+    parts = [stands_for(part) for part in (index if isinstance(index, tuple) else (index,))]
     places = [place for place, part in enumerate(parts) if part is Ellipsis]
     if len(places) > 1:
         refuse(

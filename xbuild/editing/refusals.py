@@ -9,10 +9,10 @@ from attrs import evolve
 
 from shape_inference import AnyShape, XbuildError
 
-from ..core.builder import infer_shape
 from ..core.diagnostics import caller, explain, operand_labels
 from ..core.diagnostics import refusal as refusal
 from ..core.graph import Instruction
+from ..core.inference import infer_shape
 from ..core.op import OPS
 
 SHOWN = 4

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Computation, Module, ModuleGroup, short_path
+from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
 from .npz import ArchiveError, kind_of, read_text
 
 MOST_TEXT = 4 << 30
@@ -150,9 +150,9 @@ def _program(module: ModuleType, path: str, name: str) -> Program:
     if name not in vars(module):
         names = _candidates(module)
         raise TargetError(f"{path} has no {name!r}{_did_you_mean(name, names) or _it_has(names)}")
-    found = vars(module)[name]
+    found = module_in(vars(module)[name])
     if not isinstance(found, _KINDS) and callable(found):
-        found = _called(found, name)
+        found = module_in(_called(found, name))
     if not isinstance(found, _KINDS):
         raise TargetError(f"{path}:{name} is {_described(found)}; a Computation, Module or ModuleGroup is wanted")
     return found
@@ -183,7 +183,7 @@ def _it_has(names: list[str]) -> str:
 
 
 def _is_candidate(value: Any, module: ModuleType) -> bool:
-    if isinstance(value, _KINDS):
+    if isinstance(module_in(value), _KINDS):
         return True
     return inspect.isfunction(value) and value.__module__ == module.__name__ and not _needed(value)
 

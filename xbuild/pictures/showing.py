@@ -11,7 +11,7 @@ from shape_inference.escaping import in_line
 
 from ..checking import Verdict
 from ..core.builder import Value
-from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..process.gc_pause import no_collection
 from . import ViewError
 from .lanes import Lanes
@@ -23,6 +23,7 @@ from .views.views import View
 
 def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data") -> Picture | Lanes:
     """The picture of a program or of what a value is made from, as a view has it; of a verdict its lanes."""
+    thing = module_in(thing)
     if isinstance(thing, Verdict):
         if data is not None:
             raise ViewError("data are laid over the boxes of a program; a verdict has none")

@@ -12,6 +12,7 @@ from ..core.graph import Computation, Instruction
 from ..core.memos import remembered as remembered
 from ..core.op import OPS, opcodes
 from .async_pairs import origin, wrapped_in
+from .host import rendezvous_of
 
 DONE_OF = {opcode: schema.properties.done for opcode, schema in OPS.items() if schema.properties.done}
 START_OF = {done: start for start, done in DONE_OF.items()}
@@ -105,6 +106,12 @@ def notable(computation: Computation) -> tuple[Instruction, ...]:
 def communicates(computation: Computation) -> bool:
     """Whether a run of the computation may need another device or the host."""
     return any(map(communicates_anywhere, notable(computation)))
+
+
+def is_with_host(instruction: Instruction) -> bool:
+    """Whether it is half of a transfer whose other end is a Python function of the host."""
+    start = start_of(instruction) if instruction.opcode in TRANSFERS.values() else instruction
+    return start is not None and start.opcode in TRANSFERS and rendezvous_of(start) is not None
 
 
 def has_side_effect(instruction: Instruction) -> bool:

@@ -19,6 +19,7 @@ from .effects import COLLECTIVES, DONE_OF, FEEDS, MEETS, START_OF, TRANSFERS
 CHANNEL = "channel"  # a channel from one device to another; an event waits for the device at the other end
 COLLECTIVE = "collective"  # a collective and a group; an event waits for every member of the group
 FEED = "feed"  # the infeed of one device; an event waits for the host
+HOST = "host"  # a function of the host; an event waits for another of the same device
 
 # The device at which an event of a channel happens.
 SOURCE, TARGET = "source", "target"
@@ -50,6 +51,8 @@ ARRIVED = EventKind("arrived", COLLECTIVE)
 COMPLETED = EventKind("completed", COLLECTIVE, awaits=ARRIVED)
 SUPPLIED = EventKind("supplied", FEED)  # by the host, as often as `check(..., infeed=...)` says
 TAKEN = EventKind("taken", FEED, awaits=SUPPLIED)
+OPERAND = EventKind("operand", HOST)  # of a send whose other end is a function of the host
+RESULT = EventKind("result", HOST, awaits=OPERAND)  # of the recv-done for it: after all operands of its round
 
 # The events of an instruction by the kind of its site, in order.
 EVENTS: Mapping[str, tuple[EventKind, ...]] = {

@@ -59,6 +59,18 @@ EXPLANATIONS = {
     "not_concrete": "Python or NumPy asks a value for a truth value, a number or an array, which only a run computes.",
     "not_copied": "A builder is to be copied, or a program to be pickled; HLO text is what is stored and read again.",
     "too_many_calls": "A program is written out at each of its calls, and calls of calls make that too long.",
+    # replicated computations
+    "duplicate_replica": "A group assignment names a replica twice.",
+    "duplicate_source": "Source-target pairs name a replica as source twice.",
+    "duplicate_target": "Source-target pairs name a replica as target twice.",
+    "maximum_too_small": "A maximum shape is smaller than an input of some replica.",
+    "missing_replica": "A group assignment leaves a replica out.",
+    "nested_replicate": "A replicated computation, or a part of it on the host, is used inside of another.",
+    "no_replicas": "The inputs of replicas are an empty list, so that there is no replica.",
+    "ragged_groups": "A group assignment has rows of different lengths, and is no tensor.",
+    "replica_out_of_range": "A group, a pair or a placement names a replica that the program does not have.",
+    "split_count_mismatch": "A tensor is to be split in another number of pieces than its groups have replicas.",
+    "structure_mismatch": "Two nested structures that must be of one form are not.",
     # schedules
     "bad_pairs": "Source-target pairs do not fit the devices, or those of a send do not fit those of its recv.",
     "bad_schedule": "A given schedule runs an instruction before one that it depends on, twice, or not at all.",

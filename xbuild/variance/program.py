@@ -86,9 +86,9 @@ class Program:
 
     def run(self, *arrays: Any, **options: Any) -> Any:
         """The global results for global arrays; `options` are those of `interpreter.execute`."""
-        from ..running import run
+        from ..running import execute
 
-        return self.joined(run(self.module, self.arguments(*arrays), **options))
+        return self.joined(execute(self.module, self.arguments(*arrays), **options))
 
     __call__ = run
 

@@ -55,16 +55,32 @@ def same(wanted: Any, came: Any, tolerance: float) -> bool:
     if wanted is None:
         return True
     came = plain(came)
+    if isinstance(wanted, dict):
+        alike = isinstance(came, dict) and came.keys() == wanted.keys()
+        return alike and all(same(each, came[key], tolerance) for key, each in wanted.items())
+    if isinstance(wanted, str) or isinstance(came, str | dict):
+        return _word(wanted) == _word(came)
     if isinstance(wanted, list):
         equal = isinstance(came, list) and len(came) == len(wanted)
         return equal and all(same(*pair, tolerance) for pair in zip(wanted, came, strict=True))
     if isinstance(came, list):
         return False
+    if came is None:
+        return False
     return bool(np.isclose(came, wanted, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
+def _word(value: Any) -> Any:
+    """A word without case and underscores: NoOp and no_op are one."""
+    return value.replace("_", "").lower() if isinstance(value, str) else value
+
+
 def plain(value: Any) -> Any:
-    """Arrays, tuples and scalars as nested lists of Python numbers."""
+    """Arrays, tuples and scalars as nested lists of Python numbers; dicts and words as they are."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     array = np.asarray(value)

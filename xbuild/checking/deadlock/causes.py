@@ -21,6 +21,10 @@ def cause_of_deadlock(
     kinds = {run.item(edge.blocked).kind for edge in cycle}
     given = run.level.skeletons[cycle[0].blocked[0]].given
     tail = "" if given else "; operands, tokens and control edges fix this order, so no schedule helps"
+    if len(cycle) == 1:
+        waiting, sent = run.item(cycle[0].blocked).instruction, run.item(cycle[0].partner).instruction
+        text = f"the host function has no result for {waiting.name} before it has the operand that {sent.name} sends"
+        return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{text}{tail}"
     whose = "both devices" if len(cycle) == 2 else "all devices of the cycle"
     if kinds == {"send"}:
         return "P2P_CYCLE" if given else "TOKEN_ORDER", f"{whose} send before they post their own receive{tail}"

@@ -11,6 +11,7 @@ from attrs import define, field
 from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
 from ...properties.effects import LOOPS, Path, Step, communicates, steps
+from ...properties.host import rendezvous_of
 from ...properties.sites import Site
 from ..dataflow.analysis import Key, key_of
 from ..dataflow.decisions import Decisions
@@ -134,14 +135,30 @@ class LevelStage:
         return any(count > 0 for count in left.values())
 
     def _is_one_program(self, level: Level) -> bool:
-        """Whether all devices have the same items, collectives alone, so that any order of them serves all devices."""
+        """Whether all devices have the same items and only collectives: any one order of them serves all.
+
+        Operands of host functions, which wait for nobody, and results that come after these may be among them.
+        """
         if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.context.program.devices):
             return False
-        items = next(iter(level.skeletons.values())).items
+        shared = next(iter(level.skeletons.values()))
         return not any(
-            item.kind in ("send", "recv") or (item.kind == "infeed" and self.context.infeed is not None)
-            for item in items
+            self._waits(level, shared, number) or (item.kind == "infeed" and self.context.infeed is not None)
+            for number, item in enumerate(shared.items)
         )
+
+    def _waits(self, level: Level, shared: Skeleton, number: int) -> bool:
+        """Whether a send or recv may wait for a device, or for an operand of its host function that comes later."""
+        instruction = shared.items[number].instruction
+        if instruction.opcode not in ("send", "recv"):
+            return False
+        name = rendezvous_of(instruction)
+        if name is None or any(
+            self.context.transfers.peer(instruction, device) is not None for device in level.skeletons
+        ):
+            return True
+        operands = (n for n, item in enumerate(shared.items) if _is_operand(item.instruction, name))
+        return instruction.opcode == "recv" and not all(shared.depends(number, n) for n in operands)
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
         """Check that companions decide alike, and then the levels inside them."""
@@ -197,3 +214,8 @@ def _first_inside(unit: Site) -> tuple[Step, Path]:
 
 def _names(sets: list[list[ItemNumber]]) -> dict[ItemNumber, ItemNumber]:
     return {place: members[0] for members in sets for place in members}
+
+
+def _is_operand(instruction: Instruction, name: str) -> bool:
+    """Whether it sends an operand to the host function of this rendezvous."""
+    return instruction.opcode == "send" and rendezvous_of(instruction) == name

@@ -69,13 +69,13 @@ class Stuck:
         return found
 
     def partners(self, place: ItemNumber) -> Iterator[ItemNumber]:
-        """The items of other devices that a blocked item waits for."""
+        """What a blocked item waits for on other devices, or by way of a host function on its own."""
         run, node = self.run, self.run.node(place)
         needs = [*run.needs.get(node, ())]
         while needs:
             need = needs.pop()
             if not run.done[need]:
-                yield from (member for member in run.members[need] if member[0] != place[0])
+                yield from (m for m in run.members[need] if m[0] != place[0] or run.item(m).kind == "send")
                 needs += run.needs.get(need, ()) if not run.members[need] else ()
         yield from (member for member in self.late(node) if member != place)
 
@@ -210,6 +210,10 @@ def _roots(run: LevelRun, blocked: dict[int, list[ItemNumber]]) -> list[tuple[It
 
 
 def _message(run: LevelRun, cycle: list[Edge], roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> str:
+    if len(cycle) == 1:
+        (device, _), name = cycle[0].blocked, run.item(cycle[0].blocked).instruction.name
+        operand = run.item(cycle[0].partner).instruction.name
+        return f"{name} of device {device} waits for what the host makes of {operand}, which comes after it"
     if cycle:
         calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"

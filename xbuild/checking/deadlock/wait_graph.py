@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 from ...properties.effects import TRANSFERS, collective_in, start_of
+from ...properties.host import rendezvous_of
 from ...properties.sites import Site
 from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, POSTED, RECEIVED, SENT, SOURCE, EventKind, takes_item
 
@@ -37,6 +38,8 @@ class WaitGraph:
     wires: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
+    asked: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
+    answered: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
@@ -111,7 +114,16 @@ class WaitGraph:
             self.run.starved.add(node)
             self.run.pending[node] += 1
 
+    def _host(self, answers: Sequence[int], device: int, name: str) -> None:
+        """Each result of a host function waits for the operands of its round, which the device itself sends."""
+        for operands in self.asked.get((device, name), {}).values():
+            for answer, operand in zip(answers, operands, strict=False):
+                self.run.require(answer, operand)
+
     def _edges(self) -> None:
+        for (device, name), channels in self.answered.items():
+            for answers in channels.values():
+                self._host(answers, device, name)
         for key, node in self.meets.items():
             self._gathered(node, self.groups[node], self.starts.get(key, {}))
         for wire in self.wires.values():
@@ -180,6 +192,10 @@ def _transfer(event: EventKind) -> Callable[[WaitGraph, int, int, Site], None]:
         half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
         peer = None if half is None else run.context.transfers.peer(half, device)
         if peer is None:
+            if half is not None and event is not POSTED and (name := rendezvous_of(half)):
+                rounds = joiner.asked if is_source else joiner.answered
+                nodes = rounds.setdefault((device, name), {}).setdefault(instruction.attributes.channel_id, [])
+                nodes.append(run.node_of[device][number])
             return
         source, target = (device, peer) if is_source else (peer, device)
         key = instruction.attributes.channel_id, source, target

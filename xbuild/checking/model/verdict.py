@@ -10,7 +10,7 @@ from attrs import field, frozen
 from shape_inference.kinds import KINDS
 
 from ...core.graph import Computation, Instruction, Source
-from ...core.showable import Showable
+from ...core.hooks import Showable
 
 if TYPE_CHECKING:
     from .program import Program

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from shape_inference.escaping import in_line
+
 from ...core.graph import Computation, Instruction
-from ...properties.effects import FEEDS, PLAIN_CALLS, TRANSFERS, communicates_itself, has_side_effect, notable
+from ...properties.effects import (
+    FEEDS,
+    PLAIN_CALLS,
+    TRANSFERS,
+    communicates_itself,
+    has_side_effect,
+    is_with_host,
+    notable,
+    start_of,
+)
+from ...properties.host import host_function_of
 from ...properties.sites import Site, feeds_of, reached, sites_of
 from ...properties.waiting import events_of
 from ..deadlock.level_run import Context
@@ -57,33 +69,46 @@ def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -
 def _callbacks(context: Context, each: DeviceClass) -> Iterator[Finding]:
     """The findings for callbacks before communication: devices that wait there wait for the callback."""
     computations = reached(each.module.entry)
-    if len(context.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
+    if len(context.program.devices) < 2 or not any(_has_callback(c) for c in computations):
         return
     found: dict[Instruction, None] = {}
     for computation in computations:
         order, meets = each.order(computation), False
         for instruction in reversed(order):
-            is_callback = has_side_effect(instruction)
             inside = [i for called in instruction.called for c in reached(called) for i in c.instructions]
             meets = meets or _meets(instruction)
-            if meets and is_callback:
+            if meets and _is_callback(instruction):
                 found[instruction] = None
             if meets:
-                found |= dict.fromkeys(i for i in inside if has_side_effect(i))
+                found |= dict.fromkeys(filter(_is_callback, inside))
     for instruction in reversed(found):
         yield finding(
             "data_dependent",
-            f"if {named(instruction)} does not return on one of {devices_text(each.devices)}",
+            f"if {_callback(instruction)} does not return on one of {devices_text(each.devices)}",
             (each.devices, Site((), instruction)),
             cause_text="a callback of the host may take for ever",
         )
 
 
-def _has_side_effect(computation: Computation) -> bool:
-    return any(has_side_effect(i) for i in notable(computation) if i.opcode == "custom_call")
+def _has_callback(computation: Computation) -> bool:
+    return any(_is_callback(i) for i in notable(computation) if i.opcode in ("custom_call", "recv_done"))
+
+
+def _is_callback(instruction: Instruction) -> bool:
+    """Whether a function of the host has to return before the program goes on here."""
+    return has_side_effect(instruction) or (instruction.opcode == "recv_done" and is_with_host(instruction))
+
+
+def _callback(instruction: Instruction) -> str:
+    """The function that has to return, in words."""
+    start = start_of(instruction) if instruction.opcode == "recv_done" else None
+    function = None if start is None else host_function_of(start)
+    label = "" if function is None else f" {in_line(function.label)!r}"
+    return named(instruction) if start is None else f"the host function{label}, whose result {instruction.name} takes,"
 
 
 def _meets(instruction: Instruction) -> bool:
     """Whether an instruction, or what it calls, communicates with devices."""
     sites = (site.instruction for called in instruction.called for site in sites_of(called))
-    return any(i.opcode not in FEEDS for i in (*((instruction,) if communicates_itself(instruction) else ()), *sites))
+    found = (*((instruction,) if communicates_itself(instruction) else ()), *sites)
+    return any(i.opcode not in FEEDS and not is_with_host(i) for i in found)

@@ -18,11 +18,26 @@ from ...properties.effects import (
     collective_in,
     communicates_anywhere,
     communicates_itself,
+    is_with_host,
+    remembered,
     start_of,
     steps,
 )
-from ...properties.sites import Site
-from ...properties.waiting import CHANNEL, COLLECTIVE, FEED, SOURCE, SUPPLIED, EventKind, events_of
+from ...properties.host import rendezvous_of
+from ...properties.sites import Site, transfers_of
+from ...properties.waiting import (
+    CHANNEL,
+    COLLECTIVE,
+    FEED,
+    OPERAND,
+    RECEIVED,
+    RESULT,
+    SENT,
+    SOURCE,
+    SUPPLIED,
+    EventKind,
+    events_of,
+)
 from ..dataflow.analysis import key_of
 from ..deadlock.level_run import Context
 from ..model.program import DeviceClass
@@ -121,6 +136,17 @@ def communicating_order(each: DeviceClass) -> Walk:
     return walk
 
 
+@remembered
+def operand_channels(entry: Computation) -> Mapping[str, tuple[int, ...]]:
+    """For each host function, by its rendezvous, the channels of its operands."""
+    found: dict[str, tuple[int, ...]] = {}
+    for site in transfers_of(entry):
+        name = rendezvous_of(site.instruction)
+        if name is not None and site.instruction.opcode == "send":
+            found[name] = (*found.get(name, ()), site.channel)
+    return found
+
+
 @define
 class Tracer:
     """The walk of one device through its program; an open point is yielded again until its order is decided."""
@@ -193,6 +219,16 @@ class Tracer:
                 is_free = kind.awaits is None or not needed
                 needs = () if is_free else ((peer, (kind.awaits, site.channel, *ends), needed),)
                 yield SimulatedEvent(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
+            elif kind in (SENT, RECEIVED) and is_with_host(site.instruction):
+                yield self._hosted(site, OPERAND if kind is SENT else RESULT)
+
+    def _hosted(self, site: Site, kind: EventKind) -> SimulatedEvent:
+        """An operand of a host function, or its result, which needs all operands of its round."""
+        count = self._counted(kind, site.channel)
+        start = start_of(site.instruction) if kind is RESULT else None
+        channels = operand_channels(self.program.module.entry).get(rendezvous_of(start) or "", ()) if start else ()
+        needs = tuple((self.device, (OPERAND, channel), count) for channel in channels)
+        return SimulatedEvent(site, (kind, site.channel), needs)
 
     def _feed(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         for kind in kinds:

@@ -8,7 +8,7 @@ from typing import Any
 from shape_inference import AnyShape, PrimitiveType, Shape
 
 from ... import ops
-from ...core.builder import Builder, Value
+from ...core.builder import Builder, Value, stands_for
 from ...core.diagnostics import BuildError
 from .operands import as_value
 
@@ -19,6 +19,7 @@ def shape_of(operand: Any) -> AnyShape:
 
 
 def known(operand: Any) -> Value:
+    operand = operand if isinstance(operand, Value) else stands_for(operand)
     if not isinstance(operand, Value):
         raise BuildError(
             "invalid_operand",
@@ -35,8 +36,8 @@ def dtype_of(operand: Any) -> PrimitiveType | None:
 
 
 def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Builder:
-    """The builder of the first value at any depth of lists, or else the builder that is named."""
-    for operand in operands:
+    """The builder of the first value, at any depth of lists, or the one that is named."""
+    for operand in map(stands_for, operands):
         if isinstance(operand, Value):
             return operand.builder
         if isinstance(operand, tuple | list):
@@ -59,6 +60,7 @@ def as_values(
     """Values as they are; numbers and arrays as constants, of these types or, a Python number, of the first value's."""
     if all(type(operand) is Value for operand in operands):
         return list(operands)
+    operands = [stands_for(operand) for operand in operands]
     found = builder_among(operands, builder)
     types = [next(filter(None, map(dtype_of, operands)), None)] * len(operands) if dtypes is None else dtypes
     return [as_value(found, operand, dtype) for operand, dtype in zip(operands, types, strict=True)]
@@ -66,6 +68,7 @@ def as_values(
 
 def packed(operand: Any, builder: Builder | None = None, *, name: str | None = None) -> Value:
     """A value as it is, a tuple or list as one tuple value, a number or array as a constant of its own type."""
+    operand = stands_for(operand)
     if isinstance(operand, Value):
         return operand
     found = builder_among((operand,), builder)

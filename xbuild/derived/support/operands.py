@@ -11,7 +11,7 @@ from shape_inference.dims import limits
 
 from ... import ops
 from ...core.attributes import Array
-from ...core.builder import Builder, Value
+from ...core.builder import Builder, Value, stands_for
 from ...core.diagnostics import ValueUseError
 
 _DEFAULT = {"pred": pred, "signed": s32, "unsigned": s32, "float": f32, "complex": c64}
@@ -30,6 +30,7 @@ def as_value(builder: Builder, operand: Any, dtype: PrimitiveType | None = None)
     >>> as_value(xb.Builder("b"), 2, xb.f32)
     %constant.1: f32[]
     """
+    operand = operand if isinstance(operand, Value) else stands_for(operand)
     return operand if isinstance(operand, Value) else ops.constant(builder, literal=literal(operand, dtype))
 
 

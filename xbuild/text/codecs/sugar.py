@@ -9,8 +9,8 @@ from attrs import evolve
 
 from shape_inference import AnyShape, TupleShape, XbuildError, compatible, refuse
 
-from ...core.builder import infer_shape
 from ...core.graph import NOTHING, Computation, Instruction
+from ...core.inference import infer_shape
 from ...core.op import OPS, Schema
 from ...properties.async_pairs import origin, wrapped_in
 from ..spelling.expansion import expansion

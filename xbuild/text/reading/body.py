@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
 
-from ...core.builder import infer_shape
 from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Instruction, TextSource
+from ...core.inference import infer_shape
 from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
 from ..codecs.attribute_reader import by_operands, read_attributes, record_of

@@ -10,9 +10,9 @@ from attrs import frozen
 
 from shape_inference import AnyShape, XbuildError, compatible
 
-from ...core.builder import infer_shape
 from ...core.graph import NOTHING, Instruction, TextSource
 from ...core.identifiers import KEYWORDS
+from ...core.inference import infer_shape
 from ...core.op import Schema
 from ..spelling.notes import METADATA
 from ..spelling.segments import check_precision, segments_of

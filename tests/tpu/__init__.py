@@ -1,0 +1,1 @@
+"""Replicated programs in the manner of TensorFlow's tpu module."""
