@@ -90,6 +90,7 @@ def _named(axes: Iterable[str]) -> str:
 
 INVARYING = Variance()
 
+
 class Unknown(Variance):
     """The variance of a value of which nothing is known yet, in the rounds that find the types of a loop."""
 

@@ -3,43 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from shape_inference import Shape
 
 from ..core.graph import Instruction
 from ..properties.mesh import Mesh
 
+MOST_STEPS = 64  # instructions of a formula; a coordinate along k axes takes about 5 k
+
 
 def is_coordinate(mesh: Mesh, axes: Sequence[str], instruction: Instruction) -> bool:
     """Whether a value is the id, divided and cut as the coordinate along the axes is, and nothing else."""
-    numbers = [number_of(mesh, device, axes) for device in range(mesh.num_devices)]
-    return [_evaluated(instruction, device) for device in range(mesh.num_devices)] == numbers
+    found = _evaluated(instruction, mesh.num_devices)
+    return found is not None and bool(np.array_equal(found, places(mesh, axes)))
 
 
-def number_of(mesh: Mesh, device: int, axes: Sequence[str]) -> int:
-    """The coordinate of a device along the axes, row by row."""
-    place, found = mesh.coordinates(device), 0
+def places(mesh: Mesh, axes: Sequence[str]) -> Any:
+    """The coordinate of each device along the axes, row by row in their order."""
+    grid = np.indices(mesh.shape).reshape(len(mesh.axes), -1)
+    found = np.zeros(mesh.num_devices, np.int64)
     for axis in axes:
-        found = found * mesh.size(axis) + place[axis]
+        found = found * mesh.size(axis) + grid[mesh.axes.index(axis)]
     return found
 
 
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a // b if b else -1,
-    "remainder": lambda a, b: a % b if b else -1,
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "divide": np.floor_divide,
+    "remainder": np.remainder,
 }
 
 
-def _evaluated(instruction: Instruction, device: int) -> int | None:
-    """What a formula of ids and constants is on a device; None for any other."""
-    if instruction.opcode in ("partition_id", "replica_id"):
-        return device
-    if instruction.opcode == "constant" and instruction.attributes.literal.size == 1:
-        return int(instruction.attributes.literal.reshape(-1)[0])
-    inside = [_evaluated(each, device) for each in instruction.operands]
-    if any(each is None for each in inside):
+def _evaluated(root: Instruction, count: int) -> Any | None:
+    """What a formula of ids and constants is on each device; None for any other, and where a type may wrap."""
+    order = _steps(root)
+    known: dict[Instruction, Any] = {}
+    for each in order or ():
+        known[each] = _step(each, [known[operand] for operand in each.operands], count)
+        if known[each] is None:
+            return None
+    return known.get(root)
+
+
+def _steps(root: Instruction) -> list[Instruction] | None:
+    """What a value is computed from, operands first; None where it is much."""
+    found: dict[Instruction, None] = {}
+    stack = [(root, False)]
+    while stack:
+        each, is_done = stack.pop()
+        if is_done:
+            found[each] = None
+        elif each not in found:
+            stack += [(each, True), *((operand, False) for operand in each.operands)]
+        if len(stack) + len(found) > MOST_STEPS:
+            return None
+    return list(found)
+
+
+def _step(each: Instruction, operands: list[Any], count: int) -> Any | None:
+    if not isinstance(each.shape, Shape) or each.shape.dims or not each.shape.dtype.is_integer:
         return None
-    if instruction.opcode in ("convert", "copy"):
-        return inside[0]
-    function = _ARITHMETIC.get(instruction.opcode)
-    return function(*inside) if function is not None else None  # type: ignore[arg-type]
+    if each.opcode in ("partition_id", "replica_id"):
+        return np.arange(count)
+    if each.opcode == "constant":
+        return _fitting(np.full(count, int(each.attributes.literal.reshape(-1)[0])), each)
+    if each.opcode in ("convert", "copy"):
+        return _fitting(operands[0], each)
+    function = _ARITHMETIC.get(each.opcode)
+    if function is None or (each.opcode in ("divide", "remainder") and not operands[1].all()):
+        return None
+    return _fitting(function(*operands), each)
+
+
+def _fitting(values: Any, each: Instruction) -> Any | None:
+    """The values, where each is a number of the type that is not negative, and small."""
+    assert isinstance(each.shape, Shape)
+    most = min((1 << (each.shape.dtype.bits - (each.shape.dtype.kind == "signed"))) - 1, (1 << 31) - 1)
+    return values if values.min() >= 0 and values.max() <= most else None

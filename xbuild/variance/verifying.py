@@ -18,7 +18,7 @@ from ..properties.effects import COLLECTIVES, STARTS, base_of
 from ..properties.mesh import Mesh, mesh_of
 from ..properties.variances import Axes, Type, declared, read_type
 from .coordinates import is_coordinate
-from .rules.marks import mark_of
+from .rules.marks import Mark, mark_of
 
 differences = RuleTable("difference")
 """opcode -> rule(check, instruction, *operands): along which axes the leaves of the result may differ."""
@@ -123,6 +123,12 @@ class Check:
         return joined(given, stated)
 
 
+def known_mark(mesh: Mesh, instruction: Instruction) -> Mark | None:
+    """The mark of an instruction, where the mesh has its axes."""
+    mark = mark_of(instruction)
+    return mark if mark is not None and {*mark.axes} <= {*mesh.axes} else None
+
+
 def _fits(given: Any, shape: AnyShape) -> bool:
     """Whether a type is nested as a shape is."""
     if not isinstance(shape, TupleShape):
@@ -155,7 +161,7 @@ def _all(operands: Sequence[Any]) -> Axes:
 
 def _joined(check: Check, instruction: Instruction, *operands: Any) -> Any:
     """An op that computes: as its operands together; what comes from outside differs everywhere."""
-    mark = mark_of(instruction)
+    mark = known_mark(check.mesh, instruction)
     if instruction.opcode in _OUTSIDE:
         return constant(instruction.shape, check.everywhere)
     if mark is not None and mark.op == "axis_index" and is_coordinate(check.mesh, mark.axes, instruction):
@@ -185,7 +191,7 @@ for _opcode in (*COLLECTIVES, *STARTS):
 @differences
 def collective_permute(check: Check, instruction: Instruction, operand: Any) -> Any:
     """Along the axes of its mark, where its pairs stay in their groups; else anywhere."""
-    mark = mark_of(instruction)
+    mark = known_mark(check.mesh, instruction)
     pairs = instruction.attributes.source_target_pairs
     stays = mark is not None and all(_differ_in(check.mesh, *pair) <= {*mark.axes} for pair in pairs)
     return operand | frozenset(mark.axes if stays and mark is not None else check.mesh.axes)
