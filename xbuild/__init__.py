@@ -40,9 +40,11 @@ from .editing import same_structure as same_structure
 from .core.regions import computation as computation
 from .checking import Finding as Finding
 from .checking import Repair as Repair
+from .checking import Replication as Replication
 from .checking import ScheduleError as ScheduleError
 from .checking import Verdict as Verdict
 from .checking import check as check
+from .checking import replication as replication
 from .checking import schedule as schedule
 from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault

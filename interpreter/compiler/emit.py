@@ -28,7 +28,7 @@ from .dynamic_sizes import fitted
 from .expressions import Expr, flat, spell, target
 from .facts import acts, asks_device, communicates, live, weight
 from .marking import MARK, SET_UP
-from .sharing import Site, site_of
+from .sharing import CallPath, site_of
 from .spelling import kernel, spelled
 
 Order: TypeAlias = tuple[Computation, tuple[Instruction, ...]]
@@ -52,7 +52,7 @@ class Options:
     lifted: bool = False
     sequential: bool = False
     orders: tuple[Order, ...] = ()
-    shared: frozenset[Site] = frozenset()
+    shared: frozenset[CallPath] = frozenset()
     strict: bool = False
     flushed: bool = False
 
@@ -171,7 +171,7 @@ class Emitter:
     def check(self, instruction: Instruction, operands: list[Expr], result: Expr, path: Path) -> None:
         check = check_of(instruction) if self.options.strict else None
         if check is not None:
-            arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+            arguments = OPS[instruction.opcode].unflatten(tuple(operands), instruction.segments)
             taken = "".join(f"{spell(argument)}, " for argument in arguments)
             call = f"{self.bind('s', check)}(device, ({taken}), {spell(result)})"
             self.lines.add(f"{check.guard(self, spell(result))}{call}", path)
@@ -285,6 +285,6 @@ def call_text(
     emitter: Emitter, rule: Callable[..., Any], instruction: Instruction, operands: list[Expr], *before: str
 ) -> str:
     """A call of a rule on the operands, as its signature has them, and the attributes."""
-    arguments = OPS[instruction.opcode].gather(tuple(operands), instruction.segments)
+    arguments = OPS[instruction.opcode].unflatten(tuple(operands), instruction.segments)
     attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
     return f"{emitter.bind('r', rule)}({', '.join([*before, *map(spell, arguments), *attributes])})"

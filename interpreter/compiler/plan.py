@@ -11,7 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from xbuild.core.graph import Computation
-from xbuild.process.recursion_limit import room
+from xbuild.process.recursion_limit import room_for_calls
 from xbuild.properties.sites import reached
 
 from ..rules import region
@@ -72,7 +72,7 @@ def plan_source(computation: Computation) -> str:
         return v2
     <BLANKLINE>
     """
-    with room([computation]):
+    with room_for_calls([computation]):
         return plan_of(computation).source
 
 

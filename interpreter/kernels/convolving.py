@@ -120,7 +120,7 @@ def _by_matrices(job: Sliding) -> None:
     sums = job.sums.reshape(len(job.sums), places, groups, outputs)
     rows = max(BLOCK // (groups * job.terms), ROWS)
     pieces = _cut(offsets, max(1, BLOCK // (groups * inputs * min(rows, places * len(sums)))))
-    numbers = Numbers(job)
+    numbers = WindowElements(job)
     for images, strips in _tiles(len(sums), places, rows):
         flat = _with_zero(job.image[images], work)
         for strip in strips:
@@ -161,7 +161,7 @@ def _with_zero(image: Array, work: DType) -> Array:
     return flat
 
 
-class Numbers:
+class WindowElements:
     """For places and offsets in the window the numbers of the elements there, of the zero where there is none."""
 
     def __init__(self, job: Sliding) -> None:

@@ -10,7 +10,7 @@ _STATES = 2**128
 
 
 @define(eq=False)
-class Chance:
+class RandomState:
     """The random numbers of one device of a run; other devices and other seeds have others."""
 
     seed: int

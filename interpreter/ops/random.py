@@ -19,17 +19,17 @@ from ..rules.tables import compute, planned
 if TYPE_CHECKING:
     from ..compiler.emit import Emitter
     from ..compiler.expressions import Expr
-    from ..kernels.rng import Chance
+    from ..kernels.rng import RandomState
 
 
-def rng(chance: Chance, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
+def rng(random_state: RandomState, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
     """Numbers of the device's own generator."""
     if distribution == "rng_normal":
-        numbers = chance.generator.standard_normal(shape.dims) * np.float64(b) + np.float64(a)
+        numbers = random_state.generator.standard_normal(shape.dims) * np.float64(b) + np.float64(a)
         return np.asarray(numbers).astype(shape.dtype.dtype)
     if shape.dtype.is_float:
-        return _uniform(chance.generator, a, b, shape)
-    return _integers(chance.generator, int(a), int(b), shape)
+        return _uniform(random_state.generator, a, b, shape)
+    return _integers(random_state.generator, int(a), int(b), shape)
 
 
 def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -> Array:
@@ -51,9 +51,9 @@ def _integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> A
     return numbers.view(np.int64).astype(shape.dtype.dtype)
 
 
-def rng_get_and_update_state(chance: Chance, *, delta: int, shape: Shape) -> Array:
+def rng_get_and_update_state(random_state: RandomState, *, delta: int, shape: Shape) -> Array:
     """The device's state before it moves on."""
-    state = chance.advanced(delta)
+    state = random_state.advanced(delta)
     return np.array([state % 2**64, state >> 64], np.uint64)
 
 
@@ -77,7 +77,7 @@ def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
     def emit(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
         from ..compiler.emit import call_text, with_scalars
 
-        call = call_text(emitter, draw, instruction, operands, "device.chance")
+        call = call_text(emitter, draw, instruction, operands, "device.random_state")
         return with_scalars(emitter, instruction.shape, call, path)
 
     return emit

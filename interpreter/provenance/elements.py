@@ -73,7 +73,7 @@ def origins_of(instruction: Instruction, values: Sequence[Any]) -> Origins | Non
 def _found(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
     opcode = instruction.opcode
     if opcode in origins:
-        arguments = OPS[opcode].gather(tuple(values), instruction.segments)
+        arguments = OPS[opcode].unflatten(tuple(values), instruction.segments)
         result: Origins | None = origins[opcode](*arguments, **instruction.attribute_values())
         return result
     if opcode in _MOVES or opcode == "concatenate":
@@ -97,7 +97,7 @@ def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
         np.arange(start, start + size).reshape(np.shape(value)) if size else value
         for value, start, size in zip(values, starts, sizes, strict=False)
     )
-    arguments = OPS[instruction.opcode].gather(numbered, instruction.segments)
+    arguments = OPS[instruction.opcode].unflatten(numbered, instruction.segments)
     found = np.reshape(compute[instruction.opcode](*arguments, **instruction.attribute_values()), (-1, 1))
     return [
         np.where((found >= start) & (found < start + size), found - start, -1) if size else None

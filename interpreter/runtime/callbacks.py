@@ -36,7 +36,7 @@ SHORTEST, LONGEST = 0.0005, 0.05  # seconds between two questions to what is pen
 class CallbackFailed(Exception):
     """A registered function raised `error`."""
 
-    def __init__(self, call: Call, error: BaseException) -> None:
+    def __init__(self, call: PendingCall, error: BaseException) -> None:
         super().__init__(str(error))
         self.call, self.error = call, error
 
@@ -68,7 +68,7 @@ class Worker:
 
 
 @define(eq=False)
-class Call:
+class PendingCall:
     """A custom call of a device that has not returned."""
 
     device: Device
@@ -126,7 +126,7 @@ class Call:
 class Callbacks:
     """The custom calls of a run that are under way."""
 
-    pending: list[Call] = field(factory=list)
+    pending: list[PendingCall] = field(factory=list)
 
     @cached_property
     def _bell(self) -> threading.Event:
@@ -135,7 +135,7 @@ class Callbacks:
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """What the function gives; PENDING where that will come from `wait`. Refuses a target without a function."""
         check_target(request.instruction)
-        call = Call(device, request, values, self._bell)
+        call = PendingCall(device, request, values, self._bell)
         answer = call.ask(GRACE)
         if answer is PENDING:
             self.pending.append(call)

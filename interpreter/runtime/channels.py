@@ -1,4 +1,4 @@
-"""Where devices pass values: a wire runs from one device to another on a channel, first sent first received."""
+"""Where devices pass values: a channel runs from one device to another by its channel id, first sent first received."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .replica import Device
 
 
 @define(eq=False)
-class Wire:
+class ChannelState:
     """One direction of a channel: how many recvs are posted, what was sent and not yet taken.
 
     `key` is (channel, source, target).

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..custom_calls import CustomCallError
     from .callbacks import CallbackFailed
     from .grid import Grid
-    from .rendezvous import Meeting
+    from .rendezvous import Rendezvous
 
 from .report import DONES, DeviceState, Report
 
@@ -117,12 +117,12 @@ def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
     return Report("collective_mismatch", str(mismatch), _standing(grid, None, ()), cause, "", mismatch.sides)
 
 
-def _parked(grid: Grid) -> dict[int, Meeting]:
+def _parked(grid: Grid) -> dict[int, Rendezvous]:
     """For each device that waits in a meeting, that one."""
     return {number: meeting for meeting in grid.meetings.values() for number in meeting.parked}
 
 
-def _waits(grid: Grid, device: Device, at: Mapping[int, Meeting]) -> tuple[str, tuple[int, ...]]:
+def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[str, tuple[int, ...]]:
     """What a parked device waits for in words, and the devices that have not come."""
     request = device.waiting
     if request is None:
@@ -135,10 +135,10 @@ def _waits(grid: Grid, device: Device, at: Mapping[int, Meeting]) -> tuple[str, 
         return f"the function of {request.instruction.attributes.custom_call_target!r} to return", ()
     if opcode == "infeed":
         return "an item of its infeed, which is empty: nobody will feed it", ()
-    wire = next(w for w in grid.wires.values() if device in (w.receiver, w.sender and w.sender[0]))
-    peer = wire.target if opcode == "send" else wire.source
+    channel = next(w for w in grid.channels.values() if device in (w.receiver, w.sender and w.sender[0]))
+    peer = channel.target if opcode == "send" else channel.source
     half = "post a recv" if opcode == "send" else "send"
-    return f"{_where(grid, (peer,))} to {half} on channel {wire.channel}", (peer,)
+    return f"{_where(grid, (peer,))} to {half} on channel {channel.channel}", (peer,)
 
 
 def _awaited(instruction: Instruction) -> str:

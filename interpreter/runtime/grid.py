@@ -20,10 +20,10 @@ from ..kernels.values import read, zeros
 from ..rules.denormals import as_user
 from ..rules.limits import check_time
 from .callbacks import Callbacks
-from .channels import Peers, Wire
+from .channels import ChannelState, Peers
 from .history import compare, log
 from .identity import Identities
-from .rendezvous import Meeting
+from .rendezvous import Rendezvous
 from .replica import Device
 
 PARKED = object()
@@ -33,7 +33,7 @@ Outfeed = Callable[[int, Any], None]
 
 @define(eq=False, repr=False, slots=False)
 class Grid:
-    """A run: devices that are ready, meetings that are not complete, wires, the host's feeds."""
+    """A run: devices that are ready, meetings that are not complete, channels, the host's feeds."""
 
     devices: Sequence[Device]
     infeeds: Mapping[int, Iterator[Any]]
@@ -41,8 +41,8 @@ class Grid:
     send_buffers: float
     extent: Extent = (1, 1, False)
     ready: deque[tuple[Device, Any]] = field(factory=deque)
-    meetings: dict[Any, Meeting] = field(factory=dict)
-    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    meetings: dict[Any, Rendezvous] = field(factory=dict)
+    channels: dict[tuple[int, int, int], ChannelState] = field(factory=dict)
     logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
     running: Device | None = None
     callbacks: Callbacks = field(factory=Callbacks)
@@ -100,7 +100,7 @@ class Grid:
         group = group_of(collective, device.number, *self.extent)
         key = self.identities.of(device.module, request), self._number_of(group)
         if key not in self.meetings:
-            self.meetings[key] = Meeting(request, group, is_member(collective, device.number, *self.extent))
+            self.meetings[key] = Rendezvous(request, group, is_member(collective, device.number, *self.extent))
         meeting = self.meetings[key]
         if meeting.request.instruction is not request.instruction:
             compare(self, device.number, request, next(iter(meeting.values)), meeting.request)
@@ -121,7 +121,7 @@ class Grid:
             known = self.groups[id(group)] = group, self.numbers.setdefault(group, len(self.numbers))
         return known[1]
 
-    def _conclude(self, device: Device, request: Request, meeting: Meeting) -> None:
+    def _conclude(self, device: Device, request: Request, meeting: Rendezvous) -> None:
         """All have come: who waits goes on with the result."""
         results = meeting.given = meeting.results()
         if device.ledger is not None:
@@ -134,54 +134,54 @@ class Grid:
 
     def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """The result of a collective that was started, once all have."""
-        meeting: Meeting = values[0]
+        meeting: Rendezvous = values[0]
         if meeting.given is not None:
             return meeting.take(device.number)
         meeting.parked.add(device.number)
         return PARKED
 
     def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        wire = self._wire(request, device.number, self.peers.target(request, device.number))
-        if wire is None:
+        channel = self._channel(request, device.number, self.peers.target(request, device.number))
+        if channel is None:
             return None, 0, None
-        if not wire.open:
-            wire.sender = device, values[0]
+        if not channel.open:
+            channel.sender = device, values[0]
             return PARKED
-        self._put(wire, values[0])
-        return wire, wire.channel, None
+        self._put(channel, values[0])
+        return channel, channel.channel, None
 
     def _recv(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         source = self.peers.source(request, device.number)
-        wire = None if source is None else self._wire(request, source, device.number)
-        if wire is None:
+        channel = None if source is None else self._channel(request, source, device.number)
+        if channel is None:
             return None, 0, None
-        wire.posted += 1
-        if wire.sender is not None and wire.open:
-            (sender, value), wire.sender = wire.sender, None
-            self._put(wire, value)
-            self.ready.append((sender, (wire, wire.channel, None)))
-        return wire, wire.channel, None
+        channel.posted += 1
+        if channel.sender is not None and channel.open:
+            (sender, value), channel.sender = channel.sender, None
+            self._put(channel, value)
+            self.ready.append((sender, (channel, channel.channel, None)))
+        return channel, channel.channel, None
 
-    def _put(self, wire: Wire, value: Any) -> None:
-        wire.put(value)
-        if wire.receiver is not None:
-            receiver, wire.receiver = wire.receiver, None
-            self.ready.append((receiver, (self._take(wire), None)))
+    def _put(self, channel: ChannelState, value: Any) -> None:
+        channel.put(value)
+        if channel.receiver is not None:
+            receiver, channel.receiver = channel.receiver, None
+            self.ready.append((receiver, (self._take(channel), None)))
 
-    def _take(self, wire: Wire) -> Any:
-        """The next value of a wire; a wire on which nothing is under way is forgotten."""
-        value = wire.values.popleft()
-        if wire.is_idle:
-            self.wires.pop(wire.key, None)
+    def _take(self, channel: ChannelState) -> Any:
+        """The next value of a channel; a channel on which nothing is under way is forgotten."""
+        value = channel.values.popleft()
+        if channel.is_idle:
+            self.channels.pop(channel.key, None)
         return value
 
     def _recv_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        wire = values[0][0]
-        if wire is None:
+        channel = values[0][0]
+        if channel is None:
             return zeros(request.instruction.shape.elements[0]), None  # type: ignore[union-attr]
-        if wire.values:
-            return self._take(wire), None
-        wire.receiver = device
+        if channel.values:
+            return self._take(channel), None
+        channel.receiver = device
         return PARKED
 
     def _send_done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
@@ -208,13 +208,13 @@ class Grid:
         answer = self.callbacks.call(device, request, values)
         return PARKED if answer is PENDING else answer
 
-    def _wire(self, request: Request, source: int, target: int | None) -> Wire | None:
+    def _channel(self, request: Request, source: int, target: int | None) -> ChannelState | None:
         if target is None:
             return None
         key = request.attributes["channel_id"], source, target
-        if key not in self.wires:
-            self.wires[key] = Wire(key, self.send_buffers)
-        return self.wires[key]
+        if key not in self.channels:
+            self.channels[key] = ChannelState(key, self.send_buffers)
+        return self.channels[key]
 
 
 _SERVED: dict[str, Callable[[Grid, Device, Request, tuple[Any, ...]], Any]] = {

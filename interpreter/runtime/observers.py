@@ -57,7 +57,7 @@ AnyObserver: TypeAlias = Observer | Watching
 
 
 @frozen
-class Event:
+class Observation:
     """One value of a run."""
 
     step: int
@@ -79,7 +79,7 @@ class Recorder:
     [('parameter.1', 3.0), ('multiply.2', 9.0), ('add.3', 12.0)]
     """
 
-    events: list[Event] = field(factory=list)
+    events: list[Observation] = field(factory=list)
 
     def __call__(self, step: int, device: int, instruction: Instruction, value: Any) -> None:
-        self.events.append(Event(step, device, instruction, value))
+        self.events.append(Observation(step, device, instruction, value))

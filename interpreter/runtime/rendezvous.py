@@ -15,7 +15,7 @@ from ..rules.tables import compute
 
 
 @define(eq=False)
-class Meeting:
+class Rendezvous:
     """A run of one collective in one group: who has come, with what, who waits, what each gets.
 
     `is_named`: whether a group of the collective names these devices, and not just stands for one that none names.

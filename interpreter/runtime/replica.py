@@ -16,7 +16,7 @@ from ..compiler.marking import Stretch
 from ..compiler.plan import Plan
 from ..compiler.requests import Request
 from ..compiler.sharing import Pool
-from ..kernels.rng import Chance
+from ..kernels.rng import RandomState
 from ..rules.lines import Path
 from ..rules.standing import Standing as Standing
 from ..strict import Ledger
@@ -34,7 +34,7 @@ class Device:
     pool: Pool | None = None
     seed: int = 0
     ledger: Ledger | None = None
-    chance: Chance = field(init=False)
+    random_state: RandomState = field(init=False)
     replica_id: np.uint32 = field(init=False)
     partition_id: np.uint32 = field(init=False)
     waiting: Request | None = None
@@ -46,7 +46,7 @@ class Device:
     def __attrs_post_init__(self) -> None:
         replica, partition = divmod(self.number, self.module.num_partitions)
         self.replica_id, self.partition_id = np.uint32(replica), np.uint32(partition)
-        self.chance = Chance(self.seed, self.number)
+        self.random_state = RandomState(self.seed, self.number)
 
     def start(self, arguments: tuple[Any, ...]) -> None:
         """Make the coroutine; a plan that does not communicate runs to its end."""

@@ -14,17 +14,17 @@ from xbuild import checking
 from xbuild.checking import Verdict
 from xbuild.checking.model.program import grid_of
 from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
-from xbuild.process.recursion_limit import SHALLOW, depth, room
+from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
 from ..compiler.facts import MOST_BYTES, alone, largest, vastest
 from ..compiler.plan import plan_of
-from ..compiler.sharing import Pool, Site, shared_sites
+from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
 from ..kernels.values import ArgumentError, Given, by_device, read
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
 from ..rules.limits import Limits, unlimited
-from ..strict import Ledger, StrictFailure
+from ..strict import Ledger, StrictFailure, check_promises
 from .driver import drive
 from .estimates import check_time
 from .grid import Grid
@@ -142,8 +142,9 @@ def execute(
     `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
     conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
-    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, and a
-    promise about indices that does not hold. Integers that wrap in + - * are defined, and not told. The computations
+    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, a promise
+    about indices that does not hold, and parameters that `parameter_replication` or `sharding` promise equal, and are
+    not. Integers that wrap in + - * are defined, and not told. The computations
     of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and collectives,
     at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long, divisions and
     shifts of integers up to five times, matrix products a tenth longer.
@@ -154,7 +155,7 @@ def execute(
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
     flush = is_flush(denormals)
-    with room({module.entry for module in modules_of(program)}):
+    with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None
         modules = modules_of(program)
@@ -167,6 +168,7 @@ def execute(
         watch = None if observer is None else watching(observer)
         ledger = Ledger() if strict else None
         if ledger is not None:
+            check_promises(program, arguments, ledger)
             for number, (module, row) in enumerate(zip(modules, arguments, strict=True)):
                 ledger.given(number, module, row)
         shared = frozenset() if strict else _shared(modules, arguments, verdict, watch)
@@ -205,7 +207,7 @@ def _shared(
     arguments: list[tuple[Any, ...]],
     verdict: Verdict | None,
     watch: Watching | None,
-) -> frozenset[Site]:
+) -> frozenset[CallPath]:
     """The places to compute once for all: in one program, where all run the same order and nobody wants values."""
     alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):

@@ -19,7 +19,7 @@ from ..compiler.spelling import kernel
 from ..kernels.values import scalars
 from ..rules.region import Region
 from ..rules.tables import compute
-from .rendezvous import Meeting
+from .rendezvous import Rendezvous
 
 Rule: TypeAlias = Callable[["Who", Sequence[Any]], Any]
 
@@ -49,7 +49,7 @@ def rule_of(instruction: Instruction, *, sequential: bool = False) -> Rule | Non
 
 
 def _called(instruction: Instruction, sequential: bool) -> Rule:
-    rule, gather = kernel(instruction) or compute[instruction.opcode], OPS[instruction.opcode].gather
+    rule, unflatten = kernel(instruction) or compute[instruction.opcode], OPS[instruction.opcode].unflatten
     segments, shape, attributes = instruction.segments, instruction.shape, instruction.attribute_values()
     if kernel(instruction) is not None:
         rule = _as_rounded(instruction, rule)
@@ -59,7 +59,7 @@ def _called(instruction: Instruction, sequential: bool) -> Rule:
 
     def called(who: Who, operands: Sequence[Any]) -> Any:
         inside = {key: region.on(who) for key, region in regions.items()}
-        return scalars(_arrays(rule(*gather(tuple(operands), segments), **plain, **inside)), shape)
+        return scalars(_arrays(rule(*unflatten(tuple(operands), segments), **plain, **inside)), shape)
 
     return called
 
@@ -117,7 +117,7 @@ def met(
     sequential: bool,
 ) -> dict[int, Any]:
     """What each member of a group gets of a collective to which these values are brought."""
-    meeting = Meeting(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
+    meeting = Rendezvous(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
     meeting.values.update(brought)
     return meeting.results()
 

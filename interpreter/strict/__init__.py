@@ -5,3 +5,4 @@ from .findings import Finding as Finding
 from .findings import StrictFailure as StrictFailure
 from .findings import StrictReport as StrictReport
 from .ledger import Ledger as Ledger
+from .promises import check_promises as check_promises

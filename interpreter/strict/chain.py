@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LONGEST = 12
 
-Step: TypeAlias = tuple[Instruction, int, tuple[int, ...]]
+ChainLink: TypeAlias = tuple[Instruction, int, tuple[int, ...]]
 """An instruction, how many calls deep it stands, and which element of its tuple is meant."""
 
 _PASSING = frozenset({"tuple", "get_tuple_element"})
@@ -22,7 +22,7 @@ _PASSING = frozenset({"tuple", "get_tuple_element"})
 
 def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
     """The nearest instructions that lead to where a device stands, parameters first, and how many more there are."""
-    start: Step = standing.instruction, len(standing.path) - 1, ()
+    start: ChainLink = standing.instruction, len(standing.path) - 1, ()
     seen, waiting, found = {start}, deque([start]), dict[Instruction, None]()
     while waiting:
         step = waiting.popleft()
@@ -36,7 +36,7 @@ def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
     return tuple(i for i in _in_order(start, standing) if i in nearest), max(0, len(found) - LONGEST)
 
 
-def _in_order(start: Step, standing: Standing) -> dict[Instruction, None]:
+def _in_order(start: ChainLink, standing: Standing) -> dict[Instruction, None]:
     """All that leads to a step, each after what it is made of."""
     entered, order, stack = {start}, dict[Instruction, None](), [(start, _sources(start, standing))]
     while stack:
@@ -56,7 +56,7 @@ def _is_told(instruction: Instruction, depth: int) -> bool:
     return instruction.opcode != "constant" and instruction.opcode not in _PASSING
 
 
-def _sources(step: Step, standing: Standing) -> Iterator[Step]:
+def _sources(step: ChainLink, standing: Standing) -> Iterator[ChainLink]:
     instruction, depth, picks = step
     operands = instruction.operands
     if instruction.opcode == "parameter" and depth:
@@ -71,7 +71,7 @@ def _sources(step: Step, standing: Standing) -> Iterator[Step]:
         yield from ((operand, depth, ()) for operand in operands)
 
 
-def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) -> Iterator[Step]:
+def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
     """What a caller hands to a parameter of what it calls; a loop from its second trip on also what its body gives."""
     caller = standing.path[depth]
     operands = caller.instruction.operands
@@ -84,7 +84,7 @@ def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) 
         yield from _handed_on(caller.instruction, number, depth + 1, picks)
 
 
-def _handed_on(loop: Instruction, number: int, depth: int, picks: tuple[int, ...]) -> Iterator[Step]:
+def _handed_on(loop: Instruction, number: int, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
     """What the trip before gives to a parameter: of a scan to a carry alone."""
     root = loop.called[-1].root
     if loop.opcode == "while":

@@ -45,6 +45,10 @@ class Ledger:
         index = spotted.index if _is_of_result(stack, spotted.index) else None
         self._keep(device.number, evolve(spotted, index=index), _standing(stack))
 
+    def keep(self, device: int, spotted: Spotted, standing: Standing) -> None:
+        """What is wrong with what a device is given."""
+        self._keep(device, spotted, standing)
+
     def compare(self, device: Device, instruction: Instruction, value: Any, frame: FrameType) -> None:
         """Note where a value is stated to be that of other devices on a mesh, and is not."""
         if equal_along(device.module, instruction) is not None:

@@ -21,7 +21,7 @@ _MOVED = 1 << 16
 
 
 @frozen
-class Place:
+class ElementOf:
     """An element of the value of an event; of a tuple that of a part. None where it is not known which."""
 
     event: int
@@ -33,7 +33,7 @@ class Place:
 class Made:
     """What an element was computed from, and the numbers there."""
 
-    place: Place
+    place: ElementOf
     number: Any
 
 
@@ -58,7 +58,7 @@ class Guilt:
             for parameter in region.parameters:
                 self._callers.setdefault(parameter, []).append(caller)
 
-    def way(self, birth: Birth) -> list[Place]:
+    def way(self, birth: Birth) -> list[ElementOf]:
         """The elements that led to one that is born, the earliest first, which is last."""
         place = self._first(birth)
         found = [place]
@@ -66,26 +66,26 @@ class Guilt:
             found.append(self._guilty(found[-1], made).place)
         return found[::-1]
 
-    def _first(self, birth: Birth) -> Place:
+    def _first(self, birth: Birth) -> ElementOf:
         """The first element that is not a number, or infinite."""
         value = self.trace.values.get(birth.event)
         for part, array in enumerate(value) if isinstance(value, tuple) else ((None, value),):
             wrong = _wrong(array, birth.what)
             if wrong is not None:
-                return Place(birth.event, part, wrong)
-        return Place(birth.event)
+                return ElementOf(birth.event, part, wrong)
+        return ElementOf(birth.event)
 
-    def made(self, place: Place) -> list[Made]:
+    def made(self, place: ElementOf) -> list[Made]:
         """All elements that one was computed from, as far as that is known."""
         return [Made(each, self.number(each)) for each in self._sources(place)]
 
-    def heaviest(self, place: Place, count: int) -> list[Made]:
+    def heaviest(self, place: ElementOf, count: int) -> list[Made]:
         """Of what an element was computed from so many that have most to do with it, in the order of the operands."""
         made = self.made(place)
         order = sorted(range(len(made)), key=lambda n: _weight(made[n].number, False), reverse=True)
         return [made[n] for n in sorted(order[:count])]
 
-    def number(self, place: Place) -> Any:
+    def number(self, place: ElementOf) -> Any:
         """What stands there; of a value that is not followed by elements the one farthest from being finite."""
         value = self.trace.values.get(place.event)
         if place.part is not None and isinstance(value, tuple):
@@ -97,7 +97,7 @@ class Guilt:
         flat = np.reshape(value, -1)
         return flat[place.element] if place.element is not None and place.element < flat.size else _extreme(flat)
 
-    def _sources(self, place: Place) -> Iterator[Place]:
+    def _sources(self, place: ElementOf) -> Iterator[ElementOf]:
         event = place.event
         instruction = self.trace[event].instruction
         if event in self._meetings or event in self._transfers:
@@ -113,12 +113,12 @@ class Guilt:
         else:
             yield from self._of_operands(place, instruction)
 
-    def _operand(self, event: int, number: int | None, part: int | None, element: int | None) -> Iterator[Place]:
+    def _operand(self, event: int, number: int | None, part: int | None, element: int | None) -> Iterator[ElementOf]:
         operands = self.trace.operands(event)
         chosen = operands if number is None else operands[number : number + 1]
-        yield from (Place(each, part, element) for each in chosen if each is not None)
+        yield from (ElementOf(each, part, element) for each in chosen if each is not None)
 
-    def _of_operands(self, place: Place, instruction: Instruction) -> Iterator[Place]:
+    def _of_operands(self, place: ElementOf, instruction: Instruction) -> Iterator[ElementOf]:
         """By the origins of the element; where these are not known, the operands as they are."""
         events = self.trace.operands(place.event)
         values = [None if event is None else self.trace.values.get(event) for event in events]
@@ -129,23 +129,23 @@ class Guilt:
             if event is None or not _counts(values, number):
                 continue
             if tables is None:
-                yield Place(event)
+                yield ElementOf(event)
             elif (table := tables[number]) is not None:
                 row = table[place.element]
-                yield from (Place(event, None, int(each)) for each in row[row >= 0][:_MOVED])
+                yield from (ElementOf(event, None, int(each)) for each in row[row >= 0][:_MOVED])
 
-    def _of_loop(self, place: Place, before: int, loop: Instruction) -> Iterator[Place]:
+    def _of_loop(self, place: ElementOf, before: int, loop: Instruction) -> Iterator[ElementOf]:
         """What the body gave last; of a loop without a trip what went into it."""
         spot = self.trace[place.event].spot
         path = (*(spot.path if loop is spot.instruction else spot.path[:-1]), loop.name)
         entered = self._last(path[:-1], loop.operands[0], place.event)
         given = self._last(path, dict(loop.regions())["body"].root, before)
         if given is not None and (entered is None or given > entered):
-            yield Place(given, place.part, place.element)
+            yield ElementOf(given, place.part, place.element)
         elif entered is not None:
-            yield Place(entered, place.part, place.element)
+            yield ElementOf(entered, place.part, place.element)
 
-    def _of_caller(self, place: Place, parameter: Instruction) -> Iterator[Place]:
+    def _of_caller(self, place: ElementOf, parameter: Instruction) -> Iterator[ElementOf]:
         """What the op gave that runs the computation of a parameter."""
         path = self.trace[place.event].spot.path
         name, _, branch = (path[-1] if path else "").partition(" branch ")
@@ -158,13 +158,13 @@ class Guilt:
         number = 1 + int(branch) if branch else parameter.attributes.number
         if caller.opcode in ("call", "conditional", "fusion", "async_start") and number < len(caller.operands):
             given = self._last(path[:-1], caller.operands[number], place.event)
-            yield from () if given is None else (Place(given, place.part, place.element),)
+            yield from () if given is None else (ElementOf(given, place.part, place.element),)
 
     def _last(self, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
         """The last event of an instruction on the device of an event, before that."""
         return self.trace.last(int(self.trace.device[before]), path, instruction, before)
 
-    def _from_others(self, place: Place) -> Iterator[Place]:
+    def _from_others(self, place: ElementOf) -> Iterator[ElementOf]:
         """The elements that members of a group, or the sender, brought."""
         transfer, meeting = self._transfers.get(place.event), self._meetings.get(place.event)
         if transfer is not None:
@@ -175,7 +175,7 @@ class Guilt:
         parts = dict(zip(meeting.group, members, strict=False)).get(int(self.trace.device[place.event]), ())
         table = next((each for each in parts if each.part == place.part), None)
         if table is None or place.element is None or place.element >= len(table.element):
-            yield from map(Place, self._afar.get(place.event, ()))
+            yield from map(ElementOf, self._afar.get(place.event, ()))
             return
         starts = {int(self.trace.device[event]): bringing(self.trace, event) for event in meeting.events}
         rows = zip(
@@ -185,7 +185,7 @@ class Guilt:
             if device in starts:
                 yield from self._operand(starts[device], operand, None, element)
 
-    def _guilty(self, place: Place, made: Sequence[Made]) -> Made:
+    def _guilty(self, place: ElementOf, made: Sequence[Made]) -> Made:
         """What is no number before what is infinite, before the number that weighs most; of equals the last."""
         divides = self.trace[place.event].instruction.opcode in ("divide", "remainder")
         divisor = self.trace.operands(place.event)[1] if divides else None

@@ -10,7 +10,7 @@ import xbuild as xb
 from tests.model.compare import disagreement
 from tests.model.generator import LARGE, SMALL, WIDE, random_program
 from tests.model.writer import written
-from xbuild.checking.deadlock.in_order_run import Cursors
+from xbuild.checking.deadlock.in_order_run import InOrderRun
 from xbuild.checking.deadlock.run import Run
 
 
@@ -29,7 +29,7 @@ def told(seeds: Iterable[int]) -> list[tuple[str, object]]:
 def test_both_ways_tell_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = range(first, first + 100)
     quick = told(seeds)
-    monkeypatch.setattr(Cursors, "finish", lambda cursors: False)
+    monkeypatch.setattr(InOrderRun, "finish", lambda cursors: False)
     monkeypatch.setattr(Run, "_stand", lambda run, cursors: run._search())
     assert quick == told(seeds)
 

@@ -11,7 +11,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate, execute
 from xbuild.checking.dataflow.analysis import flat
-from xbuild.checking.dataflow.backward_slice import Needed
+from xbuild.checking.dataflow.backward_slice import BackwardSlice
 from xbuild.checking.dataflow.constant_propagation import Propagation
 from xbuild.checking.dataflow.exchange import Exchange
 from xbuild.checking.dataflow.lattice import Open, is_value
@@ -166,7 +166,7 @@ STEPS: dict[str, Any] = {
 def readings(module: xb.Module, *roots: xb.Instruction) -> list[Any]:
     """What is known of the root of a program on each of its devices."""
     program = program_of(module)
-    needed = Needed(module)
+    needed = BackwardSlice(module)
     needed.also(roots or (module.entry.root,))
     exchange, found = Exchange(program, identities(program), frozenset()), {}
 

@@ -7,7 +7,8 @@ from collections import Counter
 
 import xbuild as xb
 from interpreter import StrictFailure, execute
-from xbuild.variance.verifying import breaches
+from xbuild.checking.declared_types import declared_types
+from xbuild.checking.model.program import program_of
 
 from .random_programs import drawn
 
@@ -16,7 +17,7 @@ def outcome(seed: int) -> str:
     """`ok`, or how the program of this seed fails."""
     made, columns, _ = drawn(seed)
     module = made.lowered
-    if found := breaches(module) + breaches(made.module):
+    if found := declared_types(program_of(module)) + declared_types(program_of(made.module)):
         return f"breach: {found[0]}"
     if (verdict := xb.check(module)).refused:
         return f"refused: {verdict.findings[0].kind}"

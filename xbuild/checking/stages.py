@@ -12,19 +12,19 @@ from shape_inference.escaping import Harmless
 from ..core.graph import Module, ModuleGroup
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
-from ..process.recursion_limit import room
+from ..process.recursion_limit import room_for_calls
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
 from .dataflow.control import Control
 from .deadlock.examine import Examination
 from .deadlock.repair import repair, tries
-from .deadlock.run import World
+from .deadlock.run import Context
+from .declared_types import declared_types
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
 from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios.data_dependence import Settlement
 from .scenarios.external_waits import outside
 from .scenarios.summary import is_summarised, summarised, unfinished
-from .structure.declared_types import declared_types
 from .structure.meetings import identities, meetings
 from .structure.structure import structure
 from .structure.transfers import transfers
@@ -64,7 +64,7 @@ def check(
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
     asked = Asked(program_of(program, schedule), send_buffers, _counts(infeed))
-    with no_collection(), room({each.module.entry for each in asked.program.classes}):
+    with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
                 return evolve(_verdict(asked), asked=asked)
@@ -85,8 +85,8 @@ def _verdict(asked: Asked) -> Verdict:
     faults = faults or declared_types(whole)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    world = World(whole, found, identity, asked.send_buffers, asked.infeed)
-    return summarised(world) if is_summarised(whole) else _Check(world).verdict()
+    context = Context(whole, found, identity, asked.send_buffers, asked.infeed)
+    return summarised(context) if is_summarised(whole) else _Check(context).verdict()
 
 
 def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
@@ -116,16 +116,16 @@ def _counts(infeed: Mapping[int, Any] | Sequence[Any] | None) -> dict[int, int] 
 class _Check:
     """One check of programs whose structure is right."""
 
-    world: World
+    context: Context
 
     def verdict(self) -> Verdict:
-        program = self.world.program
+        program = self.context.program
         examination = self._examine(program)
         if examination.recorder.torn is not None:
             examination = self._in_recorded_order(examination)
-        findings = (*examination.found, *outside(self.world))
+        findings = (*examination.found, *outside(self.context))
         is_open = examination.stuck or findings or examination.fills
-        settled = Settlement(self.world, examination).settled() if is_open else None
+        settled = Settlement(self.context, examination).settled() if is_open else None
         if settled is not None:
             found = self._verdict(examination, settled.kind, settled.findings, settled.orders)
             return found if settled.may_end else evolve(found, summary="")
@@ -139,7 +139,7 @@ class _Check:
     def _verdict(
         self, examination: Examination, kind: VerdictKind, findings: tuple[Finding, ...], orders: Mapping[int, Orders]
     ) -> Verdict:
-        scope, program = self._scope(examination), self.world.program
+        scope, program = self._scope(examination), self.context.program
         if kind == "deadlock":
             return Verdict(kind, scope, findings)
         return Verdict(
@@ -155,18 +155,18 @@ class _Check:
         )
 
     def _examine(self, program: Program, send_buffers: float | None = None) -> Examination:
-        buffers = self.world.send_buffers if send_buffers is None else send_buffers
-        return Examination(evolve(self.world, program=program, send_buffers=buffers), Control(program))
+        buffers = self.context.send_buffers if send_buffers is None else send_buffers
+        return Examination(evolve(self.context, program=program, send_buffers=buffers), Control(program))
 
     def _in_recorded_order(self, torn: Examination) -> Examination:
         """The recorded order where that or moves in it run; an order that leaves a call and enters it again is none."""
-        program = self.world.program.ordered({})
+        program = self.context.program.ordered({})
         recorded = self._examine(program)
         if not recorded.stuck:
             return recorded
         mended = repair(program, recorded, torn, self._examine)
         if mended is not None:
-            return self._examine(self.world.program.ordered(mended.orders))
+            return self._examine(self.context.program.ordered(mended.orders))
         call = torn.recorder.torn
         assert call is not None
         site = Site((), call)
@@ -175,7 +175,7 @@ class _Check:
                 "companion_conflict",
                 f"{call.name} would have to be left and entered again: what it calls and what stands around it "
                 "wait for each other by turns",
-                (self.world.program.devices, site),
+                (self.context.program.devices, site),
                 repair_text=f"inline what {call.name} calls",
             )
         )
@@ -184,10 +184,10 @@ class _Check:
     def _scope(self, examination: Examination) -> Scope:
         if examination.is_forced:
             return "every"
-        return "given" if self.world.program.given else "found"
+        return "given" if self.context.program.given else "found"
 
     def _refused(self, examination: Examination) -> Verdict:
-        program = self.world.program
+        program = self.context.program
         scope: Scope = "every"
         mended: Repair | None = None
         if any(each.given for each in program.classes):
@@ -202,15 +202,15 @@ class _Check:
 
     def _is_hopeless(self, free: Examination) -> bool:
         """Whether what is stuck with no order given stays so, however the data decide."""
-        settled = Settlement(evolve(self.world, program=free.world.program), free).settled()
+        settled = Settlement(evolve(self.context, program=free.context.program), free).settled()
         return settled is None or settled.kind == "deadlock"
 
     def _confirmed(self, mended: Repair | None) -> Repair | None:
         """A repair that helps: what the levels cannot see, such as items that a loop lacks, no order mends."""
         if mended is None:
             return mended
-        program = self.world.program.ordered(mended.orders)
-        settled = Settlement(evolve(self.world, program=program), self._examine(program)).settled()
+        program = self.context.program.ordered(mended.orders)
+        settled = Settlement(evolve(self.context, program=program), self._examine(program)).settled()
         left = () if settled is None else settled.findings
         stops = settled is not None and settled.kind == "deadlock"
         return None if stops or any(found.cause != "STARVED" for found in left) else mended
@@ -218,9 +218,9 @@ class _Check:
     def _note(self, examination: Examination) -> str:
         """From which capacity of send buffers on the program runs."""
         kinds = {run.item(place).kind for run in examination.stuck for place in run.blocked()}
-        if "send" in kinds and self.world.send_buffers == 0:
+        if "send" in kinds and self.context.send_buffers == 0:
             for buffers in range(1, tries(examination, MOST_BUFFERS) + 1):
-                if not self._examine(self.world.program, buffers).stuck:
+                if not self._examine(self.context.program, buffers).stuck:
                     return f"with a send buffer of {buffers} the program runs: send_buffers={buffers}"
         return ""
 

@@ -8,7 +8,7 @@ import click
 
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
-from .group import given, load, main, takes_target
+from .group import given, load, main, needs, takes_target
 from .saying import say
 
 
@@ -17,8 +17,17 @@ from .saying import say
 @click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
 @click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
 @click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Of HLO text.")
-def show(target: str, plan: bool, only: str | None, style: str) -> None:
+@click.option("--replication", "asks", is_flag=True, help="Beside each value the devices on which it is equal.")
+@click.option("--why", metavar="NAME", help="Of one value, from where it may differ.")
+@click.option("--replicated", metavar="N", type=int, multiple=True, help="A parameter that comes equal on all devices.")
+def show(
+    target: str, plan: bool, only: str | None, style: str, asks: bool, why: str | None, replicated: tuple[int, ...]
+) -> None:
     """Print a program as HLO text."""
+    needs("--replication", asks, "replicated", "why")
+    if asks:
+        _show_replication(target, why, replicated)
+        return
     if plan and (found := given("only", "style")):
         raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
     if only and given("style"):
@@ -27,6 +36,20 @@ def show(target: str, plan: bool, only: str | None, style: str) -> None:
     for heading, part in _parts(program):
         say(heading, nl=False)
         say(_shown(part, plan, only, style).rstrip("\n"))
+
+
+def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:
+    from ..checking import replication
+
+    if found := given("plan", "only", "style"):
+        raise click.UsageError(f"{found[0]} is for the text of the program, and --replication is a table")
+    program = load(target)
+    module = Module(program.name, program) if isinstance(program, Computation) else program
+    values = replication(module, dict.fromkeys(replicated, True))
+    try:
+        say(str(values) if why is None else values.why(why))
+    except KeyError as error:
+        raise click.UsageError(str(error.args[0])) from None
 
 
 def _parts(program: Program) -> Iterator[tuple[str, Computation | Module]]:

@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
+from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
+from ..files.targets import Program
 from .group import Amount, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 from .saying import say
@@ -39,6 +41,7 @@ _SECONDS = "How long graphviz may take, for png and pdf."
 )
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
 @click.option("--data-name", help="What the data are, for the legend.  [default: the file's name]")
+@click.option("--replication", is_flag=True, help="As data: how many groups of devices hold different values.")
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program."""
@@ -49,6 +52,8 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
     distinct({**target_of(target), "--data": view["data"]}, {"-o": output})
+    if view["replication"] and view["data"]:
+        raise click.UsageError("--data and --replication both give the boxes their colour")
     view |= _data(view["data"], view["data_name"])
     try:
         content, notes = _drawn(target, output, view)
@@ -68,11 +73,21 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
     form = form_of(output)
     view["max_nodes"] = view["max_nodes"] or most_boxes(form)
     program = load(target)
+    if view.pop("replication"):
+        view |= _counted(program)
     try:
         drawing = draw(program, **view)
         return drawing.render(form), drawing.notes
     except DrawingError as error:
         raise stop(str(error)) from None
+
+
+def _counted(program: Program) -> dict[str, Any]:
+    """Into how many groups of equal values the devices fall, as data."""
+    from ..checking import replication
+
+    module = Module(program.name, program) if isinstance(program, Computation) else program
+    return {"data": replication(module).counts(), "data_name": "groups of devices with equal values"}
 
 
 def _data(file: str | None, name: str | None) -> dict[str, Any]:

@@ -232,7 +232,7 @@ class Builder(Uncopied):
         else:
             return attributes
         schema.expect(attributes)
-        shapes = schema.gather(tuple(operand.shape for operand in operands), segments)
+        shapes = schema.unflatten(tuple(operand.shape for operand in operands), segments)
         return {**attributes, **trace_regions(self, schema, shapes, attributes)}
 
     def _count_parameter(self, number: int) -> None:
@@ -260,7 +260,7 @@ def _inferred(
 ) -> AnyShape:
     """Rules are pure, so what one has said is remembered; a refusal is not."""
     attributes = dict(zip(schema.readers, values, strict=True))
-    return infer[schema.opcode](*schema.gather(shapes, segments), **attributes)  # type: ignore[no-any-return]
+    return infer[schema.opcode](*schema.unflatten(shapes, segments), **attributes)  # type: ignore[no-any-return]
 
 
 def _signature(attribute: Any) -> Any:

@@ -108,7 +108,7 @@ class Instruction(Draft):
         """The operands as the op's rules take them: a value, None, or a tuple, for each operand list."""
         from .op import OPS
 
-        return OPS[self.opcode].gather(self.operands, self.segments)
+        return OPS[self.opcode].unflatten(self.operands, self.segments)
 
     def attribute_values(self) -> dict[str, Any]:
         return {} if self.attributes is None else vars(self.attributes)

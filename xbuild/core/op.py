@@ -94,7 +94,7 @@ class Schema:
         lists = [each if type(each) is tuple else _as_list(each) for each in arguments]
         return sum(lists, ()), tuple(map(len, lists))
 
-    def gather(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
+    def unflatten(self, operands: tuple[Any, ...], segments: tuple[int, ...] | None) -> tuple[Any, ...]:
         """The inverse: for each operand parameter a value, None or a tuple."""
         if segments is None:
             return operands

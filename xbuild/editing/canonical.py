@@ -10,7 +10,7 @@ from attrs import evolve
 from ..core.graph import Computation, Instruction, Module
 from ..properties.structure import Structure, structure_of
 from .programs import Program, applied
-from .renewal import Unchanged, called_by, callees_first, renewed
+from .rebuild import Unchanged, called_by, callees_first, renewed
 
 
 class _Named(Unchanged):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..core.graph import Computation, Instruction, Module
 from ..properties.effects import has_effect
 from .programs import Program, applied
-from .renewal import Unchanged, renewed
+from .rebuild import Unchanged, renewed
 
 
 class _Kept(Unchanged):

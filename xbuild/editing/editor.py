@@ -16,11 +16,11 @@ from ..core.identifiers import check_name
 from ..core.op import OPS
 from .draft import Draft
 from .inlining import inline
+from .module_drafts import ModuleDrafts
 from .programs import Program, module_of
 from .refusals import label_of, refusal, shown, with_attributes
-from .rooms import Rooms
 
-Place: TypeAlias = str | Instruction | Value
+Target: TypeAlias = str | Instruction | Value
 
 
 class Editor(Generic[Program]):
@@ -32,7 +32,7 @@ class Editor(Generic[Program]):
 
     def __init__(self, program: Program) -> None:
         self._is_module = isinstance(program, Module)
-        self._rooms = Rooms(module_of(program))
+        self._rooms = ModuleDrafts(module_of(program))
         self._result: Program | None = None
 
     def __enter__(self) -> Editor[Program]:
@@ -57,7 +57,7 @@ class Editor(Generic[Program]):
         """The builder of the entry, for ops that have no operand to tell it."""
         return self._rooms.entry.builder
 
-    def __getitem__(self, place: Place) -> Value:
+    def __getitem__(self, place: Target) -> Value:
         """The value of an instruction, which ops take as an operand."""
         draft, key = self._rooms.find(place)
         return draft.value(key)
@@ -68,14 +68,14 @@ class Editor(Generic[Program]):
         return draft.value(draft.root)
 
     @contextmanager
-    def before(self, place: Place) -> Iterator[None]:
+    def before(self, place: Target) -> Iterator[None]:
         """What is recorded inside stands before this instruction."""
         draft, key = self._rooms.find(place)
         with self._inserting(draft, key, "before"):
             yield
 
     @contextmanager
-    def after(self, place: Place) -> Iterator[None]:
+    def after(self, place: Target) -> Iterator[None]:
         """What is recorded inside stands after this instruction, before the next."""
         draft, key = self._rooms.find(place)
         with self._inserting(draft, key, "after"):
@@ -90,7 +90,7 @@ class Editor(Generic[Program]):
         self._rooms.find(key)
         draft.pin(begin, key, word)
 
-    def replace_operand(self, place: Place, operand: int | str, by: Place) -> None:
+    def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
         """Let an instruction take another value as the operand of this number or of this name.
 
         Raises what the op, or one that its new shape reaches, says of it; used_too_early where the value stands later.
@@ -104,7 +104,7 @@ class Editor(Generic[Program]):
         operands[index] = new
         self._rewire(draft, {key: tuple(operands)}, new, edit)
 
-    def replace_uses(self, place: Place, by: Place) -> None:
+    def replace_uses(self, place: Target, by: Target) -> None:
         """Let all that takes a value as an operand take another, and the root be that other where it was this one.
 
         What the other value is itself made from keeps the old one.
@@ -127,18 +127,18 @@ class Editor(Generic[Program]):
             draft.settle(new, min(changes, key=draft.order.label), edit)
         draft.revise({user: evolve(draft.now(user), operands=now) for user, now in changes.items()}, edit)
 
-    def set_attributes(self, place: Place, **attributes: Any) -> None:
+    def set_attributes(self, place: Target, **attributes: Any) -> None:
         """Give an instruction other attributes; those that are not named stay."""
         draft, key = self._rooms.find(place)
         version = with_attributes(draft.now(key), attributes)
         draft.revise({key: version}, f"{', '.join(attributes)} would be other than it was")
 
-    def set_root(self, place: Place) -> None:
+    def set_root(self, place: Target) -> None:
         """Let this instruction be the result of its computation."""
         draft, key = self._rooms.find(place)
         draft.root, draft.changed = key, True
 
-    def rename(self, place: Place, name: str) -> None:
+    def rename(self, place: Target, name: str) -> None:
         """Give an instruction another name, which no other of its computation has."""
         draft, key = self._rooms.find(place)
         check_name(name)
@@ -146,13 +146,13 @@ class Editor(Generic[Program]):
             raise refusal("duplicate_name", f"rename: {draft.computation.name} has an instruction %{name} already")
         draft.rename(key, name)
 
-    def remove(self, *places: Place) -> None:
+    def remove(self, *places: Target) -> None:
         """Take instructions out; refused where others use them."""
         found = [self._rooms.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)
 
-    def move(self, place: Place, *, before: Place | None = None, after: Place | None = None) -> None:
+    def move(self, place: Target, *, before: Target | None = None, after: Target | None = None) -> None:
         """Move an instruction; refused where it would stand before what it needs, or after what needs it."""
         if (before is None) == (after is None):
             raise TypeError("move: one of before= and after= is wanted")
@@ -167,12 +167,12 @@ class Editor(Generic[Program]):
         if follows is not key:
             draft.place([key], follows)
 
-    def inline(self, place: Place) -> None:
+    def inline(self, place: Target) -> None:
         """Put the instructions of a called computation in the place of the call."""
         draft, key = self._rooms.find(place)
         inline(draft, key)
 
-    def _of(self, draft: Draft, place: Place, edit: str) -> Instruction:
+    def _of(self, draft: Draft, place: Target, edit: str) -> Instruction:
         """An instruction of this computation."""
         home, key = self._rooms.find(place, draft)
         if home is not draft:

@@ -11,10 +11,10 @@ from ..core.graph import NOTHING, Computation, Instruction, Module
 from ..core.op import OPS
 from ..properties.effects import DONE_OF, START_OF
 from .draft import Draft
-from .editor import Place
+from .editor import Target
+from .module_drafts import ModuleDrafts
 from .programs import module_of
-from .renewal import Unchanged, revised
-from .rooms import Rooms
+from .rebuild import Unchanged, revised
 
 _ALONE = frozenset({"constant", "iota"})  # these come along wherever they are used
 _ENDS = _ALONE | {"parameter"}  # what else uses one of these is no neighbour
@@ -22,7 +22,7 @@ _KEPT = ("frontend_attributes", "stack_tables")
 
 
 def extract(
-    program: Module | Computation, around: Place | None = None, radius: int = 2, *, computation: str | None = None
+    program: Module | Computation, around: Target | None = None, radius: int = 2, *, computation: str | None = None
 ) -> Module:
     """A computation (the entry where none is named), or the neighbourhood of an instruction in it, as a module.
 
@@ -42,7 +42,7 @@ def extract(
     }
     """
     module = module_of(program)
-    rooms = Rooms(module)
+    rooms = ModuleDrafts(module)
     draft = rooms.named(computation)
     if around is None:
         return _module(module, draft.computation.name, draft.computation)

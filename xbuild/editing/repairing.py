@@ -6,7 +6,7 @@ from attrs import evolve
 
 from ..checking.model.verdict import Order, Orders, Verdict
 from ..core.graph import Computation, Module, ModuleGroup
-from .renewal import Unchanged, renewed
+from .rebuild import Unchanged, renewed
 
 
 class _InOrder(Unchanged):

@@ -124,7 +124,7 @@ _ITEM = re.compile(
 )
 _DEEPEST = 40
 
-Place: TypeAlias = tuple[int, ...]
+LeafPath: TypeAlias = tuple[int, ...]
 
 
 @frozen
@@ -139,7 +139,7 @@ class Item:
         return found if self.dtype is None else from_bits(found, self.dtype)
 
 
-Parts: TypeAlias = Mapping[Place, Item]
+Parts: TypeAlias = Mapping[LeafPath, Item]
 
 
 def read_infeed(path: str | os.PathLike[str], devices: int, most: int | None = None) -> list[list[Any]]:
@@ -161,9 +161,9 @@ def _loaded(item: Any, load: Callable[[Item], Array]) -> Any:
     return tuple(_loaded(each, load) for each in item) if isinstance(item, tuple) else load(item)
 
 
-def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[int, dict[Place, Item]]]:
+def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[int, dict[LeafPath, Item]]]:
     """By device and item, what stands where in it."""
-    found: dict[int | None, dict[int, dict[Place, Item]]] = {}
+    found: dict[int | None, dict[int, dict[LeafPath, Item]]] = {}
     for key, member in stored.items():
         device, item, place, dtype = _item_of(key)
         if device is not None and device >= devices:
@@ -175,7 +175,7 @@ def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[
     return found
 
 
-def _item_of(key: str) -> tuple[int | None, int, Place, PrimitiveType | None]:
+def _item_of(key: str) -> tuple[int | None, int, LeafPath, PrimitiveType | None]:
     """The device that a name is for (None: every one), the item, the place in its tuple, the type that is named."""
     match = _ITEM.fullmatch(key)
     if match is None or (match["type"] and match["type"] not in PRIMITIVES):
@@ -200,7 +200,7 @@ def _joined(parts: Parts, name: str) -> Any:
         if len(parts) > 1:
             raise ArchiveError(f"{name} is an array, and is a tuple, too")
         return parts[()]
-    inside: dict[int, dict[Place, Item]] = {}
+    inside: dict[int, dict[LeafPath, Item]] = {}
     for place, part in parts.items():
         inside.setdefault(place[0], {})[place[1:]] = part
     for number in range(len(inside)):

@@ -44,7 +44,7 @@ def _refuse_recursion(computation: Computation, instruction: Instruction, called
 
 
 @contextmanager
-def room(entries: Iterable[Computation]) -> Iterator[None]:
+def room_for_calls(entries: Iterable[Computation]) -> Iterator[None]:
     """Walks may follow every call in these. Raises BuildError where they are nested deeper than DEEPEST."""
     deepest = max(map(depth, entries), default=0)
     if deepest > DEEPEST:

@@ -114,7 +114,8 @@ EXPLANATIONS = {
     "inf_born": "An op gave an infinity, and nothing that went into it was one.",
     "nan_born": "An op gave a NaN, and nothing that went into it was one.",
     "nan_converted": "A NaN was converted to an integer, which gives 0.",
-    "promise_broken": "Indices that an attribute says are sorted, or unique, are not; a compiler may count on it.",
+    "promise_broken": "Indices that an attribute says are sorted or unique, or parameters that annotations say are "
+    "equal on several devices, are not; a compiler may count on it.",
     "shift_out_of_range": "An integer was shifted by its width or more, or by a negative number.",
     "undefined_read": "A dynamic dimension was made longer than what it holds; nobody has given those elements.",
     "update_dropped": "An update of a scatter was not wholly inside of the operand, and was left out.",

@@ -25,7 +25,7 @@ KINDS = {
 
 
 @frozen
-class Row:
+class MigrationRow:
     """What a function of XlaBuilder is here: for `xb.target`, or for the reason why there is none."""
 
     name: str
@@ -161,7 +161,7 @@ _NOTES = {
 }
 
 
-def _rows() -> Iterator[Row]:
+def _rows() -> Iterator[MigrationRow]:
     ops: dict[str, list[str]] = {}
     for names in NAMES.values():
         if names.xla_builder:
@@ -169,9 +169,9 @@ def _rows() -> Iterator[Row]:
     for name, targets in ops.items():
         own = _snake(name)
         forms = [own] if own not in targets and hasattr(xbuild, own) else []
-        yield Row(f"ops.{name}", "op", ", ".join([*forms, *targets]), _NOTES.get(name, ""))
+        yield MigrationRow(f"ops.{name}", "op", ", ".join([*forms, *targets]), _NOTES.get(name, ""))
     for line in _OTHERS.strip().splitlines():
-        yield Row(*(cell.strip() for cell in line.split("|")))
+        yield MigrationRow(*(cell.strip() for cell in line.split("|")))
 
 
 def _snake(name: str) -> str:
@@ -186,12 +186,12 @@ _TITLES = {
 }
 
 
-def _section(row: Row) -> str:
+def _section(row: MigrationRow) -> str:
     return row.name.partition(".")[0] if "." in row.name else ""
 
 
 _ORDER = list(_TITLES)
-ROWS: dict[str, Row] = {
+ROWS: dict[str, MigrationRow] = {
     row.name: row for row in sorted(_rows(), key=lambda row: (_ORDER.index(_section(row)), row.name.lower()))
 }
 
@@ -215,12 +215,12 @@ there and that its example runs.
 """
 
 
-def _line(row: Row) -> str:
+def _line(row: MigrationRow) -> str:
     places = ", ".join(f"`xb.{target}`" for target in row.target.split(", ")) if row.target != "-" else "–"
     return f"| `{row.name.removeprefix('ops.')}` | {places} | {row.kind} | {row.note or _sentence(row)} |"
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: MigrationRow) -> str:
     """The first sentence of what is there."""
     text = inspect.getdoc(row.found()[0]) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")

@@ -10,7 +10,7 @@ from attrs import frozen
 from ..core.graph import Computation, Instruction, Module
 from ..text.spelling.expansion import expansion
 
-Place: TypeAlias = tuple[int, int]
+RowNumber: TypeAlias = tuple[int, int]
 """The number of the computation, and the row in it."""
 
 
@@ -18,8 +18,8 @@ Place: TypeAlias = tuple[int, int]
 class Places:
     """For each instruction the place of its result, and of what is met in it where that is a collective."""
 
-    result: Mapping[Instruction, Place]
-    met: Mapping[Instruction, Place]
+    result: Mapping[Instruction, RowNumber]
+    met: Mapping[Instruction, RowNumber]
 
     @staticmethod
     def of(program: Module, read: Module) -> Places:

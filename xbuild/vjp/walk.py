@@ -134,7 +134,7 @@ def pulled(
         return recorder.value(now(instruction))
 
     back = Pullback(cotangent, value(each), tuple(map(trees.any_of, varies)), each, varies, context, memory)
-    arguments = OPS[each.opcode].gather(tuple(map(value, each.operands)), each.segments)
+    arguments = OPS[each.opcode].unflatten(tuple(map(value, each.operands)), each.segments)
     try:
         found: Sequence[Any] = rule(back, *arguments, **each.attribute_values())
     except XbuildError as error:

@@ -6,7 +6,7 @@ One walk, two readings: which devices agree on a value (`uniformity`), and which
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 from attrs import define, field
@@ -23,8 +23,7 @@ Leaf: TypeAlias = Any  # what a reading says of one array or token; never a tupl
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
 Key: TypeAlias = tuple[Any, ...]
 
-_SAME = ("copy", "opt_barrier", "add_dependency")
-_UNKNOWN = object()
+SAME = ("copy", "opt_barrier", "add_dependency")
 
 
 class TooMuchError(Exception):
@@ -49,7 +48,6 @@ class Analysis(ABC):
     rules: RuleTable
     decides: dict[Key, Leaf] = field(factory=dict, init=False)
     work: int = field(default=0, init=False)
-    _found: dict[Hashable, Reading] = field(factory=dict, init=False)
 
     @abstractmethod
     def join(self, a: Leaf, b: Leaf) -> Leaf:
@@ -63,22 +61,12 @@ class Analysis(ABC):
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
         """What an op without a rule of its own gives, by what its operands are."""
 
-    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        """What a call is known by, where another of the same form would find the same; None where it may not."""
-        return None
-
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root, by that of the parameters; what is called again in the same form is read once.
+        """The reading of the root, by that of the parameters.
 
         Raises TooMuchError where it would come to more than `most` instructions.
         """
-        form = self.form(computation, parameters, path) if path else None
-        if form is None:
-            return self._run(computation, parameters, path)
-        found = self._found.get(form, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = self._found[form] = self._run(computation, parameters, path)
-        return found
+        return self._run(computation, parameters, path)
 
     def _run(self, computation: Computation, parameters: list[Reading], path: Path) -> Reading:
         self.work += len(computation.instructions)
@@ -97,9 +85,13 @@ class Analysis(ABC):
             return _FOLLOWED[opcode](self, instruction, operands, path)
         if opcode in self.rules:
             return self.rules[opcode](self, instruction, *operands)
-        if opcode in _SAME:
+        if opcode in SAME:
             return operands[0]
-        return spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+        return self.spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
+
+    def spread(self, leaf: Leaf, shape: AnyShape) -> Reading:
+        """The reading of a result of which all leaves are alike."""
+        return spread(leaf, shape)
 
     def tupled(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         return (*operands,)

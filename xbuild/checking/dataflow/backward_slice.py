@@ -35,7 +35,7 @@ _ASKS = frozenset({"replica_id", "partition_id"})
 
 
 @define(eq=False)
-class Needed:
+class BackwardSlice:
     """The slice of a program."""
 
     module: Module
@@ -175,9 +175,9 @@ def _asks_inside(computation: Computation) -> bool:
     return any(map(_asks, computation.instructions))
 
 
-def needed(program: Program, identity: Identities) -> Mapping[Module, Needed]:
+def needed(program: Program, identity: Identities) -> Mapping[Module, BackwardSlice]:
     """The slices of all programs; of a collective that one needs, all others need their part."""
-    found = {each.module: Needed(each.module) for each in program.classes}
+    found = {each.module: BackwardSlice(each.module) for each in program.classes}
     if len(found) == 1:
         return found
     sites = {module: _by_identity(module, identity) for module in found}

@@ -22,7 +22,7 @@ from ...properties.sites import Site
 from ...running import result_shape
 from ..model.scans import parted, results_of, slices_of, whole
 from .analysis import Reading, flat, key_of
-from .backward_slice import CALLS, SAME, Needed
+from .backward_slice import CALLS, SAME, BackwardSlice
 from .exchange import MOST_STEPS, Exchange, Promise, promised
 from .facts import Facts, ways_of
 from .lattice import Leaf, Open, bounds_of, is_value
@@ -53,7 +53,7 @@ class Propagation:
     """The walk of one device through its program."""
 
     exchange: Exchange
-    needed: Needed
+    needed: BackwardSlice
     device: int
     facts: Facts = field(factory=Facts)
     _ids: tuple[int, int] = field(init=False)

@@ -17,11 +17,11 @@ from ..model.describe import finding, named
 from ..model.program import Program, devices_text
 from ..model.verdict import Finding
 from .analysis import key_of
-from .backward_slice import Needed, needed
+from .backward_slice import BackwardSlice, needed
 from .cross_device_values import Values
 from .facts import Facts
 from .known import propagated
-from .replication import Uniformity, uniformity
+from .replication import Replication, uniformity
 
 Member = tuple[int, Site]
 
@@ -33,9 +33,9 @@ class Control:
     program: Program
     assumed: Mapping[Hashable, int] = field(factory=dict)
     values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
-    _agreements: dict[Module, tuple[dict[int, int], Uniformity]] = field(factory=dict, init=False)
+    _agreements: dict[Module, tuple[dict[int, int], Replication]] = field(factory=dict, init=False)
     _facts: dict[Any, Facts] = field(factory=dict, init=False)
-    _slices: list[Mapping[Module, Needed]] = field(factory=list, init=False)
+    _slices: list[Mapping[Module, BackwardSlice]] = field(factory=list, init=False)
 
     def assuming(self, assumed: Mapping[Hashable, int]) -> Control:
         """The same, where these places of devices decide in these ways."""
@@ -105,7 +105,7 @@ class Control:
         label: int = agreement.labels[places[device]]
         return label
 
-    def _uniform(self, module: Module) -> tuple[dict[int, int], Uniformity]:
+    def _uniform(self, module: Module) -> tuple[dict[int, int], Replication]:
         if module not in self._agreements:
             devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
             walk = uniformity(module.entry, devices, *self.program.grid)

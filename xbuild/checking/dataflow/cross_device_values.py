@@ -21,15 +21,15 @@ from ..model.flattening import UNITS
 from ..model.program import Program
 from ..model.scans import parted, results_of, slices_of, whole
 from ..structure.meetings import Identities, identities
-from .analysis import Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .replication import SHARED, asks, varies
-from .value_numbering import Carried, Kind, Numbers
+from .analysis import SAME, Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
+from .replication import asks, varies
+from .shared_results import SHARED
+from .value_numbering import Carried, CarriedNumber, NumberingPass
 
 MOST_WORK = 40_000  # instructions of all devices together
 MOST_ROUNDS = 20
 MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
 FOLLOWED = ("tuple", "get_tuple_element", "call", "fusion", "while", "scan", "conditional")
-SAME = ("copy", "opt_barrier", "add_dependency")
 OWN = ("infeed", "recv", "recv_done", "rng", "rng_get_and_update_state")
 
 
@@ -38,7 +38,7 @@ class Values:
     """The numbers of all that is decided in the programs of all devices, found when first asked for."""
 
     program: Program
-    _kinds: dict[Carried, Kind] = field(factory=dict, init=False)
+    _kinds: dict[Carried, CarriedNumber] = field(factory=dict, init=False)
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
         """The number of what decides at a place; None where that was too much to find out."""
@@ -59,18 +59,18 @@ class Values:
         return Structure({})
 
     @functools.cached_property
-    def _numbers(self) -> Numbers:
+    def _numbers(self) -> NumberingPass:
         entries = ((len(each.devices), each.module.entry) for each in self.program.classes)
         if sum(n * sum(len(c.instructions) for c in reached(entry)) for n, entry in entries) > MOST_WORK:
-            return Numbers({})
+            return NumberingPass({})
         try:
             return self._rounds()
         except TooMuchError:
-            return Numbers({})
+            return NumberingPass({})
 
-    def _rounds(self) -> Numbers:
+    def _rounds(self) -> NumberingPass:
         for _ in range(MOST_ROUNDS):
-            numbers = Numbers(self._kinds)
+            numbers = NumberingPass(self._kinds)
             for device, each in self.program.class_of.items():
                 walk = _Walk(varies, self, numbers, device, each.module)
                 parameters = each.module.entry.parameters
@@ -79,7 +79,7 @@ class Values:
             if found == self._kinds:
                 return numbers
             self._kinds = found
-        return Numbers({})
+        return NumberingPass({})
 
     def meeting(self, module: Module, site: Site) -> Hashable:
         """What tells this coming to a collective from others; None where nobody knows which it is."""
@@ -108,7 +108,7 @@ class _Walk(Analysis):
 
     most = MOST_WALK
     values: Values
-    numbers: Numbers
+    numbers: NumberingPass
     device: int
     module: Module
 

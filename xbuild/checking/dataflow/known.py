@@ -8,7 +8,7 @@ from ...core.graph import Module
 from ...running import as_in_a_run
 from ..model.program import Program
 from ..structure.meetings import Identities
-from .backward_slice import Needed
+from .backward_slice import BackwardSlice
 from .constant_propagation import Propagation
 from .exchange import AgainError, Exchange, ExhaustedError
 from .facts import Facts
@@ -17,7 +17,7 @@ MOST_AGAIN = 8  # walks that are begun again, since a device brought more than o
 
 
 def propagated(
-    program: Program, identity: Identities, needed: Mapping[Module, Needed], devices: Sequence[int]
+    program: Program, identity: Identities, needed: Mapping[Module, BackwardSlice], devices: Sequence[int]
 ) -> Mapping[int, Facts]:
     """The facts of these devices, found together: each collective that they all come to may be known.
 
@@ -40,7 +40,7 @@ def propagated(
     return found
 
 
-def _walked(exchange: Exchange, needed: Mapping[Module, Needed], devices: Sequence[int]) -> Mapping[int, Facts]:
+def _walked(exchange: Exchange, needed: Mapping[Module, BackwardSlice], devices: Sequence[int]) -> Mapping[int, Facts]:
     modules = {device: exchange.program.class_of[device].module for device in devices}
     walks = {device: Propagation(exchange, needed[module], device) for device, module in modules.items()}
     with as_in_a_run():

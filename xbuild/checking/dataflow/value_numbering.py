@@ -15,7 +15,7 @@ MOST_ROWS = 200  # of what a loop's condition is made of
 
 
 @frozen
-class Kind:
+class CarriedNumber:
     """Carried values of one number; `trips` are the depths of the loops in whose trips they differ."""
 
     number: int
@@ -23,10 +23,10 @@ class Kind:
 
 
 @define(eq=False)
-class Numbers:
+class NumberingPass:
     """One round: numbers by what values are made of, with the loops in whose trips each differs."""
 
-    kinds: dict[Carried, Kind]
+    kinds: dict[Carried, CarriedNumber]
     trips: list[frozenset[int]] = field(factory=list)
     made: list[tuple[Hashable, ...]] = field(factory=list)  # of each number the head and the parts
     decides: dict[tuple[int, Key], int] = field(factory=dict)
@@ -76,7 +76,7 @@ class Numbers:
         differs = frozenset().union(*(self.trips[number] for number in outside)) - {depth}
         return self.of(("trips", *rows), (), differs)
 
-    def refined(self) -> dict[Carried, Kind]:
+    def refined(self) -> dict[Carried, CarriedNumber]:
         """The kinds of the next round: parted where they begin or go on differently."""
         kinds: dict[tuple[int, int, int, int], int] = {}
         trips: dict[int, frozenset[int]] = {}
@@ -84,4 +84,4 @@ class Numbers:
             number = kinds.setdefault(signature, len(kinds))
             _, depth, *values = signature
             trips[number] = trips.get(number, frozenset({depth})).union(*(self.trips[value] for value in values))
-        return {at: Kind(kinds[signature], trips[kinds[signature]]) for at, signature in self.carried.items()}
+        return {at: CarriedNumber(kinds[signature], trips[kinds[signature]]) for at, signature in self.carried.items()}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..model.program import devices_text
-from .run import Place, Run
+from .run import ItemNumber, Run
 
 if TYPE_CHECKING:
     from .stuck import Edge
 
 
-def cause(run: Run, cycle: Sequence[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> tuple[str, str]:
+def cause(run: Run, cycle: Sequence[Edge], roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> tuple[str, str]:
     """The class of the cause, and the sentence that says it."""
     if not cycle:
         return _cause_of_roots(run, roots)
@@ -34,7 +34,7 @@ def cause(run: Run, cycle: Sequence[Edge], roots: list[tuple[Place, tuple[int, .
     return "ORDER_INVERSION" if given else "TOKEN_ORDER", f"{names} stand in different orders on these devices{tail}"
 
 
-def _cause_of_roots(run: Run, roots: list[tuple[Place, tuple[int, ...]]]) -> tuple[str, str]:
+def _cause_of_roots(run: Run, roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> tuple[str, str]:
     place, missing = roots[0]
     item = run.item(place)
     if not missing:

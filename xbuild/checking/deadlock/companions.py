@@ -8,42 +8,42 @@ from ...properties.effects import collective_in, steps
 from ...properties.sites import Site, sites
 from ..model.describe import finding, named
 from ..model.verdict import Finding
-from .run import Place, World
+from .run import Context, ItemNumber
 from .skeleton import Skeleton
 
 
-def companions(world: World, skeletons: Mapping[int, Skeleton]) -> list[list[Place]]:
+def companions(context: Context, skeletons: Mapping[int, Skeleton]) -> list[list[ItemNumber]]:
     """The units of a level in sets: two are in one set where anything inside meets, directly or by others."""
-    leader: dict[Place, Place] = {}
+    leader: dict[ItemNumber, ItemNumber] = {}
 
-    def find(place: Place) -> Place:
+    def find(place: ItemNumber) -> ItemNumber:
         while leader[place] != place:
             leader[place] = leader[leader[place]]
             place = leader[place]
         return place
 
-    first: dict[Hashable, Place] = {}
+    first: dict[Hashable, ItemNumber] = {}
     for device, skeleton in skeletons.items():
         for number in skeleton.units:
             place = leader[device, number] = (device, number)
-            for key in _meets(world, device, skeleton.items[number]):
+            for key in _meets(context, device, skeleton.items[number]):
                 leader[find(place)] = find(first.setdefault(key, place))
-    found: dict[Place, list[Place]] = {}
+    found: dict[ItemNumber, list[ItemNumber]] = {}
     for place in leader:
         found.setdefault(find(place), []).append(place)
     return list(found.values())
 
 
-def _meets(world: World, device: int, item: Site) -> Iterator[Hashable]:
+def _meets(context: Context, device: int, item: Site) -> Iterator[Hashable]:
     """What tells whom a unit meets inside: channels with their ends, collectives with their groups."""
-    program = world.program
+    program = context.program
     module = program.class_of[device].module
     for site in inside(item):
         instruction, collective = site.instruction, collective_in(site.instruction)
         if collective is not None:
-            yield world.identity.of(module, site), program.group(collective, device)[0]  # groups share nobody
+            yield context.identity.of(module, site), program.group(collective, device)[0]  # groups share nobody
         elif instruction.opcode in ("send", "recv"):
-            peer = world.transfers.peer(instruction, device)
+            peer = context.transfers.peer(instruction, device)
             if peer is not None:
                 yield site.channel, *((device, peer) if instruction.opcode == "send" else (peer, device))
 
@@ -54,7 +54,7 @@ def inside(unit: Site) -> Iterator[Site]:
         yield from sites(step.computation, (*unit.path, step))
 
 
-def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[Place]) -> Finding | None:
+def conflict(skeletons: Mapping[int, Skeleton], places: Sequence[ItemNumber]) -> Finding | None:
     """Two units of one device that would have to run as one."""
     seen: dict[int, Site] = {}
     for device, number in places:

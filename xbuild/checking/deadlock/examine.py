@@ -17,7 +17,7 @@ from ..dataflow.control import Control
 from ..model.verdict import Finding
 from .companions import companions, conflict
 from .orders import Recorder
-from .run import Level, Place, Run, World
+from .run import Context, ItemNumber, Level, Run
 from .skeleton import Skeleton, skeleton
 from .stuck import deadlock
 
@@ -32,7 +32,7 @@ class Examination:
     a loop sends more than it takes, so that buffers have room for some trips only.
     """
 
-    world: World
+    context: Context
     control: Control
     found: list[Finding] = field(factory=list)
     stuck: list[Run] = field(factory=list)
@@ -44,8 +44,8 @@ class Examination:
     _skeletons: dict[Any, Skeleton] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.recorder = Recorder(self.world.program)
-        self.level({device: (each.module.entry, ()) for device, each in self.world.program.class_of.items()})
+        self.recorder = Recorder(self.context.program)
+        self.level({device: (each.module.entry, ()) for device, each in self.context.program.class_of.items()})
 
     def level(self, places: Places) -> None:
         """Run the items of these computations against each other, then what is inside their units."""
@@ -60,16 +60,16 @@ class Examination:
         for members in sets:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
-    def _settled(self, places: Places) -> tuple[dict[int, Skeleton], list[list[Place]]]:
+    def _settled(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
         """The items of a level and its units in sets, once every conditional whose branch is known is entered."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
-            sets = companions(self.world, skeletons)
+            sets = companions(self.context, skeletons)
             if not sum(self._choose(skeletons, members) for members in sets):
                 return skeletons, sets
 
-    def _choose(self, skeletons: Mapping[int, Skeleton], places: list[Place]) -> bool:
+    def _choose(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
         """Enter conditionals of which every device knows its branch, and loops of one trip; leave out those of none."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
         branches = self._decided(members)
@@ -87,7 +87,7 @@ class Examination:
 
     def skeleton(self, device: int, computation: Computation, path: Path) -> Skeleton:
         """The items of a computation on a device; the same object for devices that do the same."""
-        each, chosen = self.world.program.class_of[device], self._chosen.get(device, {})
+        each, chosen = self.context.program.class_of[device], self._chosen.get(device, {})
         key = (each, key_of(computation.root, path), tuple(chosen.items()))
         if key not in self._skeletons:
             known = {**chosen}  # what is chosen later does not count
@@ -98,11 +98,11 @@ class Examination:
 
     def _run(self, level: Level, places: Places) -> None:
         self.levels.append(level)
-        self.fills = self.fills or (self.world.send_buffers > 0 and self._leaves(level))
+        self.fills = self.fills or (self.context.send_buffers > 0 and self._leaves(level))
         if self._is_one_program(level):
             return
         self.is_forced = self.is_forced and all(each.is_chain for each in level.skeletons.values())
-        run = Run(self.world, level)
+        run = Run(self.context, level)
         if not run.finished:
             self.stuck.append(run)
             self.found.append(deadlock(run, self._inner))
@@ -117,7 +117,7 @@ class Examination:
         for device, each in level.skeletons.items():
             for item in each.items:
                 if item.kind in ("send", "recv") and any(step.instruction.opcode in LOOPS for step in item.path):
-                    peer = self.world.transfers.peer(item.instruction, device)
+                    peer = self.context.transfers.peer(item.instruction, device)
                     if peer is not None:
                         is_send = item.kind == "send"
                         ends = (device, peer) if is_send else (peer, device)
@@ -126,11 +126,12 @@ class Examination:
 
     def _is_one_program(self, level: Level) -> bool:
         """Whether all devices have the same items and only collectives: any one order of them serves all."""
-        if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.world.program.devices):
+        if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.context.program.devices):
             return False
         items = next(iter(level.skeletons.values())).items
         return not any(
-            item.kind in ("send", "recv") or (item.kind == "infeed" and self.world.infeed is not None) for item in items
+            item.kind in ("send", "recv") or (item.kind == "infeed" and self.context.infeed is not None)
+            for item in items
         )
 
     def _unit(self, members: list[tuple[int, Site]]) -> None:
@@ -148,7 +149,7 @@ class Examination:
         for places in inside.values():
             self.level(places)
 
-    def _inner(self, run: Run, blocked: Mapping[int, list[Place]]) -> dict[int, list[tuple[Instruction, str]]]:
+    def _inner(self, run: Run, blocked: Mapping[int, list[ItemNumber]]) -> dict[int, list[tuple[Instruction, str]]]:
         """Where devices that are blocked at a unit stand inside it, at what misses its partner there."""
         units = {
             device: run.item(places[0]) for device, places in blocked.items() if run.item(places[0]).kind == "unit"
@@ -157,8 +158,8 @@ class Examination:
             return {}
         entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
-        inner = Run(self.world, Level(skeletons, _names(companions(self.world, skeletons))))
-        standing: dict[int, list[Place]] = {}
+        inner = Run(self.context, Level(skeletons, _names(companions(self.context, skeletons))))
+        standing: dict[int, list[ItemNumber]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)
         found = {
@@ -183,5 +184,5 @@ def _first_inside(unit: Site) -> tuple[Step, Path]:
     return step, (*unit.path, step)
 
 
-def _names(sets: list[list[Place]]) -> dict[Place, Place]:
+def _names(sets: list[list[ItemNumber]]) -> dict[ItemNumber, ItemNumber]:
     return {place: members[0] for members in sets for place in members}

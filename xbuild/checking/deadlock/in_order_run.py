@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from .run import Place, Run
+    from .run import ItemNumber, Run
 
 
 @define(eq=False)
-class Cursors:
+class InOrderRun:
     """Every device at the first of its items that is not done; a node waits for its members and for what it needs.
 
     Only where all stand is it asked what an item comes after by dependencies, and only of items that others wait for.
@@ -76,7 +76,7 @@ class Cursors:
                 after = node_at[node + 1]
                 nodes += (after,) if waits[after] else self._after(self.run.members[node])
 
-    def _after(self, places: Sequence[Place]) -> Iterator[int]:
+    def _after(self, places: Sequence[ItemNumber]) -> Iterator[int]:
         """What devices come to after these items, where not all is done."""
         for device, number in places:
             rest = islice(self.run.node_of[device], number + 1, None)

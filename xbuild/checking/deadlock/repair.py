@@ -12,7 +12,7 @@ from ...properties.effects import talks
 from ..model.program import Program, devices_text
 from ..model.verdict import Move, Order, Orders, Repair
 from .examine import Examination
-from .run import Place, Run
+from .run import ItemNumber, Run
 from .stuck import Stuck
 
 MOST_TRIED = 64  # each is a whole check
@@ -76,7 +76,7 @@ def _edits(program: Program, run: Run) -> Iterator[_Edit]:
                 yield edit
 
 
-def _edit(program: Program, run: Run, late: Place, early: Place) -> _Edit | None:
+def _edit(program: Program, run: Run, late: ItemNumber, early: ItemNumber) -> _Edit | None:
     each = program.class_of[late[0]]
     paths = [(*run.item(place).path,) for place in (late, early)]
     depth = next(

@@ -13,18 +13,18 @@ from ...properties.sites import Site
 from ..model.program import Program
 from ..structure.meetings import Identities
 from ..structure.transfers import Transfers
-from .in_order_run import Cursors
+from .in_order_run import InOrderRun
 from .skeleton import Skeleton
-from .wait_graph import Joiner
+from .wait_graph import WaitGraph
 
-Place = tuple[int, int]  # a device, and the number of an item on it
+ItemNumber = tuple[int, int]  # a device, and the number of an item on it
 # What goes first where nobody can go on in recorded order: what waits for nobody and lets others go on.
 FIRST = (("recv", "start"), ("send", "outfeed"), ("send_done", "infeed", "unit"), ("recv_done", "done", "meet"))
 RANK = {kind: rank for rank, kinds in enumerate(FIRST) for kind in kinds}
 
 
 @frozen(eq=False)
-class World:
+class Context:
     """What every level of a program is run against."""
 
     program: Program
@@ -39,7 +39,7 @@ class Level:
     """The items of each device, and which units of several devices run together."""
 
     skeletons: Mapping[int, Skeleton]
-    companions: Mapping[Place, Hashable]
+    companions: Mapping[ItemNumber, Hashable]
 
 
 @define(eq=False, slots=False)
@@ -50,10 +50,10 @@ class Run:
     several devices have, instead of the items `joined`, and hubs, which no device has.
     """
 
-    world: World
+    context: Context
     level: Level
     node_of: dict[int, list[int]] = field(factory=dict)
-    together: dict[int, list[Place]] = field(factory=dict)
+    together: dict[int, list[ItemNumber]] = field(factory=dict)
     joined: set[int] = field(factory=set)
     pending: list[int] = field(factory=list)
     done: list[bool] = field(factory=list)
@@ -71,7 +71,7 @@ class Run:
     _later: tuple[deque[int], ...] = field(factory=lambda: tuple(deque[int]() for _ in FIRST))
 
     def __attrs_post_init__(self) -> None:
-        cursors = Cursors(self, Joiner(self).join())
+        cursors = InOrderRun(self, WaitGraph(self).join())
         if cursors.finish():
             self.done = [True] * len(self.pending)
             self.order = {device: cursors.order(device) for device in self.node_of}
@@ -80,7 +80,7 @@ class Run:
         else:
             self._search()
 
-    def _stand(self, cursors: Cursors) -> None:
+    def _stand(self, cursors: InOrderRun) -> None:
         """In given orders there is nothing to look for: each device is at its cursor."""
         self.done = [not count for count in cursors.waits]
         for device, cursor in cursors.cursor.items():
@@ -88,7 +88,7 @@ class Run:
             self._local[device] = [int(number > cursor) for number in range(len(self.node_of[device]))]
 
     @cached_property
-    def members(self) -> list[Sequence[Place]]:
+    def members(self) -> list[Sequence[ItemNumber]]:
         """Who has each node."""
         skeletons = self.level.skeletons.items()
         alone = (((device, number),) for device, each in skeletons for number in range(len(each.items)))
@@ -122,10 +122,10 @@ class Run:
     def finished(self) -> bool:
         return all(self.done)
 
-    def item(self, place: Place) -> Site:
+    def item(self, place: ItemNumber) -> Site:
         return self.level.skeletons[place[0]].items[place[1]]
 
-    def node(self, place: Place) -> int:
+    def node(self, place: ItemNumber) -> int:
         return self.node_of[place[0]][place[1]]
 
     def missing(self, node: int) -> tuple[int, ...]:
@@ -133,14 +133,14 @@ class Run:
         hubs = (need for need in self.needs.get(node, ()) if not self.members[need])
         return (*self.absent.get(node, ()), *(device for hub in hubs for device in self.absent.get(hub, ())))
 
-    def blocked(self) -> Iterator[Place]:
+    def blocked(self) -> Iterator[ItemNumber]:
         """Every item that is ready on its own device and misses others."""
         for device, counts in self._local.items():
             nodes = self.node_of[device]
             pairs = enumerate(zip(nodes, counts, strict=False))
             yield from ((device, n) for n, (node, count) in pairs if not count and not self.done[node])
 
-    def is_ready(self, place: Place) -> bool:
+    def is_ready(self, place: ItemNumber) -> bool:
         """Whether all that it comes after on its own device is done."""
         return not self._local[place[0]][place[1]]
 

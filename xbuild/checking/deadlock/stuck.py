@@ -12,9 +12,9 @@ from ...properties.effects import start_of, where
 from ..model.branches import cause_of, parted, predicate_row, repair_of
 from ..model.describe import calls_text, fact, untied
 from ..model.program import devices_text
-from ..model.verdict import Finding, Row, Wait
+from ..model.verdict import Finding, ReportRow, Wait
 from .causes import cause
-from .run import Place, Run
+from .run import ItemNumber, Run
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,9 +34,9 @@ REASONS = {
 class Edge:
     """A blocked item waits for a partner, which stands at or behind a blocked item of its own device."""
 
-    blocked: Place
-    partner: Place
-    at: Place
+    blocked: ItemNumber
+    partner: ItemNumber
+    at: ItemNumber
 
 
 @define(eq=False)
@@ -44,10 +44,10 @@ class Stuck:
     """A run that has come to a stop before its end."""
 
     run: Run
-    _late: dict[int, list[Place]] = field(factory=dict)
+    _late: dict[int, list[ItemNumber]] = field(factory=dict)
     _missed: dict[int, str] = field(factory=dict)
 
-    def late(self, node: int) -> list[Place]:
+    def late(self, node: int) -> list[ItemNumber]:
         """Of those who have a node the items that others on their devices have to come before."""
         if node not in self._late:
             self._late[node] = [member for member in self.run.members[node] if not self.run.is_ready(member)]
@@ -61,14 +61,14 @@ class Stuck:
             self._missed[node] = never
         return self._missed[node]
 
-    def blocked(self) -> dict[int, list[Place]]:
+    def blocked(self) -> dict[int, list[ItemNumber]]:
         """The items of each device that are ready and miss others: one, in a given order."""
-        found: dict[int, list[Place]] = {}
+        found: dict[int, list[ItemNumber]] = {}
         for place in self.run.blocked():
             found.setdefault(place[0], []).append(place)
         return found
 
-    def partners(self, place: Place) -> Iterator[Place]:
+    def partners(self, place: ItemNumber) -> Iterator[ItemNumber]:
         """What a blocked item waits for on other devices."""
         run, node = self.run, self.run.node(place)
         needs = [*run.needs.get(node, ())]
@@ -79,7 +79,7 @@ class Stuck:
                 needs += run.needs.get(need, ()) if not run.members[need] else ()
         yield from (member for member in self.late(node) if member != place)
 
-    def edges(self, blocked: dict[int, list[Place]]) -> Iterator[Edge]:
+    def edges(self, blocked: dict[int, list[ItemNumber]]) -> Iterator[Edge]:
         for places in blocked.values():
             for place in places:
                 for partner in self.partners(place):
@@ -87,7 +87,7 @@ class Stuck:
                     if at is not None:
                         yield Edge(place, partner, at)
 
-    def _stands_before(self, partner: Place, blocked: list[Place]) -> Place | None:
+    def _stands_before(self, partner: ItemNumber, blocked: list[ItemNumber]) -> ItemNumber | None:
         """The blocked item that keeps its device from coming to the partner."""
         skeleton = self.run.level.skeletons[partner[0]]
         if partner in blocked:
@@ -100,19 +100,19 @@ class Stuck:
         """The shortest cycle of waits, or none; of a very large graph any."""
         import networkx as nx
 
-        by_ends: dict[tuple[Place, Place], Edge] = {}
+        by_ends: dict[tuple[ItemNumber, ItemNumber], Edge] = {}
         for edge in edges:
             by_ends.setdefault((edge.blocked, edge.at), edge)
-        graph: nx.DiGraph[Place] = nx.DiGraph(list(by_ends))
+        graph: nx.DiGraph[ItemNumber] = nx.DiGraph(list(by_ends))
         nodes = _shortest(graph) if len(graph) <= LARGEST else _any(graph)
         return [by_ends[a, b] for a, b in zip(nodes, [*nodes[1:], *nodes[:1]], strict=True)]
 
 
-def _shortest(graph: nx.DiGraph[Place]) -> list[Place]:
+def _shortest(graph: nx.DiGraph[ItemNumber]) -> list[ItemNumber]:
     """The nodes of a shortest cycle, from its least on."""
     import networkx as nx
 
-    best: list[Place] = []
+    best: list[ItemNumber] = []
     for component in sorted(map(sorted, nx.strongly_connected_components(graph))):
         part = graph.subgraph(component)
         starts = (
@@ -127,9 +127,9 @@ def _shortest(graph: nx.DiGraph[Place]) -> list[Place]:
     return best
 
 
-def _through(graph: nx.DiGraph[Place], start: Place, bound: int) -> list[Place]:
+def _through(graph: nx.DiGraph[ItemNumber], start: ItemNumber, bound: int) -> list[ItemNumber]:
     """A shortest cycle through a node, if it is shorter than the bound."""
-    before: dict[Place, Place] = {}
+    before: dict[ItemNumber, ItemNumber] = {}
     layer, length = [start], 1
     while layer and (not bound or length < bound):
         following = []
@@ -144,14 +144,14 @@ def _through(graph: nx.DiGraph[Place], start: Place, bound: int) -> list[Place]:
     return []
 
 
-def _back(before: dict[Place, Place], start: Place, node: Place) -> list[Place]:
+def _back(before: dict[ItemNumber, ItemNumber], start: ItemNumber, node: ItemNumber) -> list[ItemNumber]:
     path = [node]
     while path[-1] != start:
         path.append(before[path[-1]])
     return path[::-1]
 
 
-def _any(graph: nx.DiGraph[Place]) -> list[Place]:
+def _any(graph: nx.DiGraph[ItemNumber]) -> list[ItemNumber]:
     import networkx as nx
 
     try:
@@ -160,7 +160,7 @@ def _any(graph: nx.DiGraph[Place]) -> list[Place]:
         return []
 
 
-Enter = Callable[[Run, dict[int, list[Place]]], dict[int, list[tuple[Instruction, str]]]]
+Enter = Callable[[Run, dict[int, list[ItemNumber]]], dict[int, list[tuple[Instruction, str]]]]
 
 
 def deadlock(run: Run, enter: Enter) -> Finding:
@@ -200,7 +200,7 @@ def deadlock(run: Run, enter: Enter) -> Finding:
     )
 
 
-def _roots(run: Run, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple[int, ...]]]:
+def _roots(run: Run, blocked: dict[int, list[ItemNumber]]) -> list[tuple[ItemNumber, tuple[int, ...]]]:
     """Blocked items that miss somebody who will never come, or an item of the infeed."""
     found = []
     for places in blocked.values():
@@ -211,7 +211,7 @@ def _roots(run: Run, blocked: dict[int, list[Place]]) -> list[tuple[Place, tuple
     return found
 
 
-def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ...]]]) -> str:
+def _message(run: Run, cycle: list[Edge], roots: list[tuple[ItemNumber, tuple[int, ...]]]) -> str:
     if cycle:
         calls = calls_text((e.blocked[0], run.item(e.blocked).instruction) for e in cycle)
         orders = "this schedule allows" if run.level.skeletons[cycle[0].blocked[0]].given else "the dependencies allow"
@@ -223,7 +223,7 @@ def _message(run: Run, cycle: list[Edge], roots: list[tuple[Place, tuple[int, ..
     return f"{devices_text(missing)} never come{'s' * (len(missing) == 1)} to {partner_name(run, place)}"
 
 
-def partner_name(run: Run, place: Place) -> str:
+def partner_name(run: Run, place: ItemNumber) -> str:
     """What others would have to come to: the collective itself, the other half of a channel."""
     item = run.item(place)
     start = start_of(item.instruction) if item.kind == "done" else None
@@ -233,11 +233,11 @@ def partner_name(run: Run, place: Place) -> str:
     return str(item) if other is None else f"{other} of {fact(item.instruction)}, which {item} waits for"
 
 
-def _around(run: Run, place: Place) -> str:
+def _around(run: Run, place: ItemNumber) -> str:
     return where(run.item(place).path)
 
 
-def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, str]] | None) -> Row:
+def _row(run: Run, stuck: Stuck, place: ItemNumber, inner: list[tuple[Instruction, str]] | None) -> ReportRow:
     device, item = place[0], run.item(place)
     text = " and ".join(each for _, each in inner) if inner else str(item)
     partners: dict[str, list[int]] = {}
@@ -251,14 +251,14 @@ def _row(run: Run, stuck: Stuck, place: Place, inner: list[tuple[Instruction, st
     reason = REASONS.get(item.kind)
     waits = ", ".join(shown) + (f" ({reason})" if reason else "")
     stands = inner[0][0] if inner else item.instruction
-    return Row((device,), f"stops at {text}", _fact(run, place), stands.source, waits)
+    return ReportRow((device,), f"stops at {text}", _fact(run, place), stands.source, waits)
 
 
-def _fact(run: Run, place: Place) -> str:
+def _fact(run: Run, place: ItemNumber) -> str:
     item = run.item(place)
     if item.kind == "unit":
         return ""
-    peer = run.world.transfers.peer(item.instruction, place[0]) if item.kind in ("send", "recv") else None
+    peer = run.context.transfers.peer(item.instruction, place[0]) if item.kind in ("send", "recv") else None
     return fact(item.instruction, place[0], peer)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class Wire:
+class ChannelNodes:
     """One channel from one device to another: the nodes of its sends, its recvs and their dones, each in order."""
 
     source: int
@@ -30,13 +30,13 @@ class Wire:
 
 
 @define(eq=False)
-class Joiner:
+class WaitGraph:
     """Makes the nodes of a run and the edges between devices."""
 
     run: Run
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
-    wires: dict[tuple[int, int, int], Wire] = field(factory=dict)
+    wires: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
@@ -52,7 +52,7 @@ class Joiner:
         self.run.pending = [0] * count
         for device, skeleton in skeletons.items():
             for number, item in enumerate(skeleton.items):
-                join = _JOINED.get(item.instruction.opcode, Joiner._unit)
+                join = _JOINED.get(item.instruction.opcode, WaitGraph._unit)
                 if join is not None:
                     join(self, device, number, item)
         self._edges()
@@ -85,10 +85,10 @@ class Joiner:
         return node
 
     def _meeting_key(self, device: int, site: Site) -> tuple[Hashable, tuple[int, ...]]:
-        world, collective = self.run.world, collective_in(site.instruction)
+        context, collective = self.run.context, collective_in(site.instruction)
         assert collective is not None
-        group = world.program.group(collective, device)
-        key = world.identity.of(world.program.class_of[device].module, site), group[0]  # groups share nobody
+        group = context.program.group(collective, device)
+        key = context.identity.of(context.program.class_of[device].module, site), group[0]  # groups share nobody
         if not site.path:
             return (*key, 0), group
         turns = self.turns.setdefault((device, key), {})  # a computation that is called again comes to it again
@@ -104,30 +104,30 @@ class Joiner:
         self.run.node_of[device][number] = node
 
     def _sent(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.world.transfers.peer(item.instruction, device)
+        peer = self.run.context.transfers.peer(item.instruction, device)
         if peer is not None:
             self._wire(item.channel, device, peer).sends.append(self._node(device, number))
 
     def _posted(self, device: int, number: int, item: Site) -> None:
-        peer = self.run.world.transfers.peer(item.instruction, device)
+        peer = self.run.context.transfers.peer(item.instruction, device)
         if peer is not None:
             self._wire(item.channel, peer, device).recvs.append(self._node(device, number))
 
     def _received(self, device: int, number: int, item: Site) -> None:
         start = start_of(item.instruction)
-        peer = None if start is None else self.run.world.transfers.peer(start, device)
+        peer = None if start is None else self.run.context.transfers.peer(start, device)
         if peer is not None:
             self._wire(item.channel, peer, device).dones.append(self._node(device, number))
 
-    def _wire(self, channel: int, source: int, target: int) -> Wire:
+    def _wire(self, channel: int, source: int, target: int) -> ChannelNodes:
         key = channel, source, target
         wire = self.wires.get(key)
         if wire is None:
-            wire = self.wires[key] = Wire(source, target)
+            wire = self.wires[key] = ChannelNodes(source, target)
         return wire
 
     def _fed(self, device: int, number: int, item: Site) -> None:
-        counts = self.run.world.infeed
+        counts = self.run.context.infeed
         self.fed[device] = self.fed.get(device, 0) + 1
         if counts is not None and self.fed[device] > counts.get(device, 0):
             node = self._node(device, number)
@@ -163,9 +163,9 @@ class Joiner:
             self.run.never(hub, absent)
         return hub
 
-    def _wired(self, wire: Wire) -> None:
+    def _wired(self, wire: ChannelNodes) -> None:
         """A send waits for its recv, but for those that the buffers take; a recv-done for its send."""
-        buffered = int(min(self.run.world.send_buffers, len(wire.sends)))
+        buffered = int(min(self.run.context.send_buffers, len(wire.sends)))
         self._wait(wire.sends[buffered:], wire.recvs, wire.target)
         self._wait(wire.dones, wire.sends, wire.source)
 
@@ -178,12 +178,12 @@ class Joiner:
 
 
 _BY_KIND = {
-    "meet": Joiner._met,
-    "send": Joiner._sent,
-    "recv": Joiner._posted,
-    "recv_done": Joiner._received,
-    "start": Joiner._begun,
-    "done": Joiner._completed,
-    "infeed": Joiner._fed,
+    "meet": WaitGraph._met,
+    "send": WaitGraph._sent,
+    "recv": WaitGraph._posted,
+    "recv_done": WaitGraph._received,
+    "start": WaitGraph._begun,
+    "done": WaitGraph._completed,
+    "infeed": WaitGraph._fed,
 }
 _JOINED = {opcode: _BY_KIND.get(kind) for opcode, kind in KINDS.items()}

@@ -10,7 +10,7 @@ from ...core.graph import Instruction
 from ...properties.effects import Step, collective_in
 from ...properties.sites import Site
 from .program import devices_text
-from .verdict import Row
+from .verdict import ReportRow
 
 _SIGNS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _BY_DEVICE = {"replica_id": "replica-id", "partition_id": "partition-id"}
@@ -23,17 +23,19 @@ def parted(site: Site) -> Step | None:
     return next((step for step in reversed(site.path) if step.instruction.opcode == "conditional"), None)
 
 
-def predicate_row(step: Step, here: int, missing: tuple[int, ...]) -> Row:
+def predicate_row(step: Step, here: int, missing: tuple[int, ...]) -> ReportRow:
     """`compare.1 = (replica-id == 0)`, `conditional.2: true_computation on device 0, another on device 1`"""
     predicate = step.instruction.operands[0]
     takes = f"{step.branch} on device {here}, another on {devices_text(missing)}"
-    return Row((here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source)
+    return ReportRow(
+        (here, *missing), _equation(predicate), f"decides {step.instruction.name}: {takes}", predicate.source
+    )
 
 
-def decider_row(unit: Site, devices: Sequence[int]) -> Row:
+def decider_row(unit: Site, devices: Sequence[int]) -> ReportRow:
     """What decides in a conditional: `compare.1 = (n > 0)`, `decides conditional.2`"""
     predicate = unit.instruction.operands[0]
-    return Row(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
+    return ReportRow(tuple(devices), _equation(predicate), f"decides {unit.instruction.name}", predicate.source)
 
 
 def _equation(instruction: Instruction) -> str:

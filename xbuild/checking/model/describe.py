@@ -12,7 +12,7 @@ from ...core.graph import Instruction
 from ...properties.effects import START_OF, Path, collective_in, spelling, start_of, where
 from ...properties.sites import Site
 from .program import devices_text
-from .verdict import Finding, Row
+from .verdict import Finding, ReportRow
 
 SHOWN = 4
 
@@ -85,22 +85,22 @@ def untied(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
     return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
 
 
-def row(devices: Iterable[int], site: Site, peer: int | None = None) -> Row:
+def row(devices: Iterable[int], site: Site, peer: int | None = None) -> ReportRow:
     """The place that these devices have: its name, its facts, its line."""
     found = tuple(devices)
-    return Row(found, str(site), fact(site.instruction, found[0], peer), site.instruction.source)
+    return ReportRow(found, str(site), fact(site.instruction, found[0], peer), site.instruction.source)
 
 
-def absent(devices: Iterable[int], text: str) -> Row:
+def absent(devices: Iterable[int], text: str) -> ReportRow:
     """Devices that have not got what others count on."""
-    return Row(tuple(devices), text)
+    return ReportRow(tuple(devices), text)
 
 
 def finding(
     kind: str,
     message: str,
     *places: tuple[Iterable[int], Site],
-    rows: Iterable[Row] = (),
+    rows: Iterable[ReportRow] = (),
     facts: Sequence[str] = (),
     **more: str,
 ) -> Finding:

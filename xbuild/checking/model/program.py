@@ -18,7 +18,7 @@ Schedule: TypeAlias = Mapping[int, Given | Mapping[Computation, Given]]
 
 
 @frozen(eq=False)
-class Class:
+class DeviceClass:
     """Devices that run the same program in the same way; where `given`, these orders bind, else the recorded."""
 
     module: Module
@@ -37,12 +37,12 @@ class Class:
 class Program:
     """All devices, in classes of those that do the same, and the grid that ids of replicas and partitions count in."""
 
-    classes: tuple[Class, ...]
+    classes: tuple[DeviceClass, ...]
     num_replicas: int
     num_partitions: int
     spmd: bool
     is_own: bool = False
-    class_of: Mapping[int, Class] = field(init=False)
+    class_of: Mapping[int, DeviceClass] = field(init=False)
     devices: tuple[int, ...] = field(init=False)
     _groupings: dict[Instruction, Grouping] = field(factory=dict, init=False)
 
@@ -80,7 +80,7 @@ class Program:
         classes: dict[Module, list[int]] = {}
         for device, each in self.class_of.items():
             classes.setdefault(each.module, []).append(device)
-        free = tuple(Class(module, tuple(devices), (), False) for module, devices in classes.items())
+        free = tuple(DeviceClass(module, tuple(devices), (), False) for module, devices in classes.items())
         return Program(free, self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
     def ordered(self, orders: Mapping[int, Orders]) -> Program:
@@ -139,12 +139,12 @@ def _order(computation: Computation, given: Given) -> Order:
     return tuple(found)
 
 
-def _classes(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tuple[Class, ...]:
+def _classes(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tuple[DeviceClass, ...]:
     found: dict[tuple[Module, Orders | None], list[int]] = {}
     for device, module in modules.items():
         found.setdefault((module, orders.get(device)), []).append(device)
     return tuple(
-        Class(module, tuple(devices), order or (), module.is_scheduled or order is not None)
+        DeviceClass(module, tuple(devices), order or (), module.is_scheduled or order is not None)
         for (module, order), devices in found.items()
     )
 

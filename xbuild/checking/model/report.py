@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .program import devices_text
-from .verdict import Finding, Row, Verdict, Wait
+from .verdict import Finding, ReportRow, Verdict, Wait
 
 MOST_ROWS = 8
 MOST_EDGES = 4
@@ -56,9 +56,9 @@ def _labelled(verdict: Verdict, finding: Finding) -> Iterator[str]:
             yield f"  {label:<7} {text}"
 
 
-def _rows(rows: tuple[Row, ...]) -> Iterator[str]:
+def _rows(rows: tuple[ReportRow, ...]) -> Iterator[str]:
     """Each device's row; devices that do the same as one before are named with it."""
-    alike: dict[tuple[object, ...], list[Row]] = {}
+    alike: dict[tuple[object, ...], list[ReportRow]] = {}
     for row in rows:
         alike.setdefault(_alike(row), []).append(row)
     shown = [group[0] for group in alike.values()][:MOST_ROWS]
@@ -78,7 +78,7 @@ def _rows(rows: tuple[Row, ...]) -> Iterator[str]:
         yield f"  and {len(alike) - MOST_ROWS} more places"
 
 
-def _alike(row: Row) -> tuple[object, ...]:
+def _alike(row: ReportRow) -> tuple[object, ...]:
     """What devices have in common that do the same; whom they wait for differs, and so do the channel and its peer."""
     is_transfer = row.fact.startswith("channel")
     return row.text, row.source, "" if row.waits and is_transfer else row.fact

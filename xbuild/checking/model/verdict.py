@@ -34,7 +34,7 @@ class Wait:
 
 
 @frozen
-class Row:
+class ReportRow:
     """What the report says of devices: where they stand, the facts of that, its line, what they wait for."""
 
     devices: tuple[int, ...]
@@ -57,7 +57,7 @@ class Finding:
 
     kind: str = field(validator=_kind)
     message: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ReportRow, ...] = ()
     instructions: tuple[Instruction, ...] = ()
     devices: tuple[int, ...] = ()
     cause: str = ""
@@ -91,7 +91,7 @@ class Finding:
         }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ReportRow) -> dict[str, Any]:
     source = None if row.source is None else str(row.source)
     return {
         "devices": list(row.devices),

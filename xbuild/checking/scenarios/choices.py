@@ -14,10 +14,10 @@ from ...properties.sites import Site
 from ..dataflow.analysis import key_of
 from ..dataflow.control import Control
 from ..model.flattening import UNITS
-from ..model.program import Class, Program, devices_text
+from ..model.program import DeviceClass, Program, devices_text
 from ..model.scans import slices_of
 
-Value: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
+Decision: TypeAlias = int | tuple[int, ...]  # the same each time, or by turns
 
 SHOWN = 3
 
@@ -41,12 +41,12 @@ class Choice:
         """The largest number that it can be."""
         return slices_of(self.site.instruction)[0] if self.site.instruction.opcode == "scan" else math.inf
 
-    def may_be(self, value: Value) -> bool:
+    def may_be(self, value: Decision) -> bool:
         """Whether it can be this number, or these by turns."""
         each = {value} if isinstance(value, int) else {*value}
         return max(each) <= self.most and (not self.ways or each <= self.ways)
 
-    def text(self, value: Value) -> str:
+    def text(self, value: Decision) -> str:
         """`loop2 runs 1 trip on device 0`"""
         names = [*self.names] if len(self.names) <= SHOWN else [*self.names][: SHOWN - 1]
         more = "" if len(names) == len(self.names) else f" and {len(self.names) - len(names)} more"
@@ -63,7 +63,7 @@ class Choice:
             return f"{where} takes {self._branch(value)}"
         return f"{where} runs {value} trip{'s' * (value != 1)}" if value else f"{where} does not run"
 
-    def _branch(self, value: Value) -> str:
+    def _branch(self, value: Decision) -> str:
         assert isinstance(value, int)
         return branch_name(self.site.instruction, value)
 
@@ -85,7 +85,9 @@ class Choices:
             self.of[device] = []
             self._find(device, each, each.module.entry, (), known)
 
-    def _find(self, device: int, each: Class, computation: Computation, path: Path, known: dict[Hashable, int]) -> None:
+    def _find(
+        self, device: int, each: DeviceClass, computation: Computation, path: Path, known: dict[Hashable, int]
+    ) -> None:
         for instruction in notable(computation):
             if not any(map(communicates, instruction.called)) or instruction.opcode == "async_start":
                 continue
@@ -108,7 +110,7 @@ class Choices:
         always = self.control.decided(device, instruction, path)
         return self.control.turns(device, instruction, path) if always is None else (always,)
 
-    def _add(self, device: int, each: Class, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
+    def _add(self, device: int, each: DeviceClass, site: Site, known: dict[Hashable, int]) -> frozenset[int]:
         """The branches that may be taken there, where that is known."""
         number = self.control.values.decided(device, site.instruction, site.path)
         is_steady = number is None or self.control.values.is_steady(number, site.path)

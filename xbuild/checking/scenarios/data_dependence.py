@@ -10,16 +10,16 @@ from attrs import define, evolve, frozen
 from ...properties.effects import collective_in, start_of
 from ...properties.sites import Site, collectives_of
 from ..deadlock.examine import Examination
-from ..deadlock.run import Place, World
+from ..deadlock.run import Context, ItemNumber
 from ..model.describe import calls_text, finding
 from ..model.flattening import UNITS
 from ..model.program import devices_text
 from ..model.verdict import Finding, Orders, VerdictKind
 from .event_counts import lacks
 from .external_waits import outside
-from .scenarios import Outcomes, Row, Scenarios
+from .scenarios import Outcomes, ScenarioRow, Scenarios
 from .search import Search
-from .simulate import Event
+from .simulate import SimulatedEvent
 
 MOST_ORDERS = 8
 MANY = 10**9
@@ -46,7 +46,7 @@ class Candidate:
     """Orders of the programs, and how these end in them."""
 
     orders: Mapping[int, Orders]
-    world: World
+    context: Context
     outcomes: Outcomes
 
 
@@ -54,16 +54,16 @@ class Candidate:
 class Settlement:
     """The question of one program, whose examination has found something."""
 
-    world: World
+    context: Context
     examination: Examination
 
     @cached_property
     def scenarios(self) -> Scenarios:
-        return Scenarios(self.world, self.examination.control)
+        return Scenarios(self.context, self.examination.control)
 
     @cached_property
     def search(self) -> Search:
-        return Search(self.world)
+        return Search(self.context)
 
     def settled(self) -> Settled | None:
         """None where what was found stands."""
@@ -72,7 +72,7 @@ class Settlement:
         best = self._best()
         if best is None or (best.outcomes.rank != 1 and not self._is_whole(best)):
             return self._open(best)
-        findings = [*self._findings(best.outcomes, best.world)]
+        findings = [*self._findings(best.outcomes, best.context)]
         if any(finding.kind != "data_dependent" for finding in findings):
             return None if self._is_refused else Settled("deadlock", tuple(findings), {})
         return Settled("depends" if findings else "ok", tuple(findings), best.orders)
@@ -85,13 +85,13 @@ class Settlement:
 
     @property
     def _gave_up(self) -> bool:
-        return not self.world.program.given and self.search.gave_up
+        return not self.context.program.given and self.search.gave_up
 
     def _open(self, best: Candidate | None) -> Settled | None:
         """What is to say where it is too much to try all."""
         if not self._is_refused and not self.examination.fills and (best is None or best.outcomes.rank):
             return None  # the levels have told under which conditions it stops
-        if self._is_certain or (self._is_refused and lacks(self.world, self.examination.control)):
+        if self._is_certain or (self._is_refused and lacks(self.context, self.examination.control)):
             return None
         left = [f for f in self.examination.found if f.kind == "data_dependent"]
         orders = {} if best is None else best.orders
@@ -128,14 +128,14 @@ class Settlement:
         levels, stuck = self.examination.levels, self.examination.stuck
         return any(run.level is levels[0] and not any(map(self._may_come, run.blocked())) for run in stuck)
 
-    def _may_come(self, place: Place) -> bool:
+    def _may_come(self, place: ItemNumber) -> bool:
         """Whether who is waited for there may come in a loop or conditional of theirs that data decide."""
         device, item = place[0], self.examination.levels[0].skeletons[place[0]].items[place[1]]
         begun = start_of(item.instruction) if item.kind == "done" else item.instruction
         collective = None if begun is None else collective_in(begun)
         if item.kind == "unit" or begun is None or collective is None:
             return item.kind == "unit"
-        program, identity = self.world.program, self.world.identity
+        program, identity = self.context.program, self.context.identity
         key = identity.of(program.class_of[device].module, Site(item.path, begun))
         modules = {program.class_of[member].module for member in program.group(collective, device)}
         sites = (
@@ -147,30 +147,30 @@ class Settlement:
         """The orders with which most ends; None where that is too much to find out."""
         best: Candidate | None = None
         for orders in self._candidates():
-            world = evolve(self.world, program=self.world.program.ordered(orders))
-            outcomes = self.scenarios.outcomes(world)
+            context = evolve(self.context, program=self.context.program.ordered(orders))
+            outcomes = self.scenarios.outcomes(context)
             if outcomes is None:
                 return None
             if best is None or outcomes.rank > best.outcomes.rank:
-                best = Candidate(orders, world, outcomes)
+                best = Candidate(orders, context, outcomes)
             if outcomes.rank == 2:
                 break
         return best if best is None or best.outcomes.rank == 2 else self._searched(best)
 
     def _searched(self, best: Candidate) -> Candidate:
         """Better orders than these, where there are some: with which all ends, or any."""
-        if self.world.program.given:
+        if self.context.program.given:
             return best
         for some in self._wanted(best.outcomes):
             orders = self.search.order([self.scenarios.scenario(row) for row in some])
             if orders is not None:
-                world = evolve(self.world, program=self.world.program.ordered(orders))
-                outcomes = self.scenarios.outcomes(world)
+                context = evolve(self.context, program=self.context.program.ordered(orders))
+                outcomes = self.scenarios.outcomes(context)
                 if outcomes is not None and outcomes.rank > best.outcomes.rank:
-                    return Candidate(orders, world, outcomes)
+                    return Candidate(orders, context, outcomes)
         return best
 
-    def _wanted(self, outcomes: Outcomes) -> Iterator[list[Row]]:
+    def _wanted(self, outcomes: Outcomes) -> Iterator[list[ScenarioRow]]:
         """The scenarios of which orders are looked for in which these end: all of them, or where none ends any."""
         rows, hopeless = self.scenarios.rows, self.scenarios.is_hopeless
         is_hopeless = outcomes.bad is not None and hopeless(outcomes.bad)
@@ -183,12 +183,12 @@ class Settlement:
         """The order that binds or was found; where none was, those that run in some scenario."""
         found = self.examination.recorder.orders()
         yield found
-        program = self.world.program
+        program = self.context.program
         if program.given or not self._is_refused:
             return
         seen = [found]
         for row in self.scenarios.rows[:MOST_ORDERS]:
-            assumed = self._examined(self.world, row)
+            assumed = self._examined(self.context, row)
             if not assumed.stuck and assumed.recorder.torn is None:
                 orders = _merged(found, assumed.recorder.orders())
                 if orders not in seen:
@@ -197,51 +197,51 @@ class Settlement:
         if {} not in seen:
             yield {}
 
-    def _examined(self, world: World, row: Row) -> Examination:
-        return Examination(world, self.examination.control.assuming(self.scenarios.assumed(row)))
+    def _examined(self, context: Context, row: ScenarioRow) -> Examination:
+        return Examination(context, self.examination.control.assuming(self.scenarios.assumed(row)))
 
-    def _findings(self, outcomes: Outcomes, world: World) -> Iterator[Finding]:
+    def _findings(self, outcomes: Outcomes, context: Context) -> Iterator[Finding]:
         if outcomes.good is None:
-            yield from self._hopeless(outcomes, world)
+            yield from self._hopeless(outcomes, context)
             return
         told = [f for f in self.examination.found if f.kind == "data_dependent"]
         if outcomes.bad is not None:
             yield from told
             if self._is_refused or not told:
-                yield self._conditional(outcomes, world)
-        yield from (f for f in outside(self.world, self.scenarios.asks) if not self._is_settled(f))
+                yield self._conditional(outcomes, context)
+        yield from (f for f in outside(self.context, self.scenarios.asks) if not self._is_settled(f))
 
     def _is_settled(self, found: Finding) -> bool:
         """Whether the scenarios have shown what becomes of it."""
-        return found.cause == "TRAVELLING" or (found.cause == "STARVED" and self.world.infeed is not None)
+        return found.cause == "TRAVELLING" or (found.cause == "STARVED" and self.context.infeed is not None)
 
-    def _hopeless(self, outcomes: Outcomes, world: World) -> Iterator[Finding]:
+    def _hopeless(self, outcomes: Outcomes, context: Context) -> Iterator[Finding]:
         """What is stuck in every scenario, shown in the first of them; an error that was found is one in all."""
         assert outcomes.bad is not None
         errors = [f for f in self.examination.found if f.kind != "data_dependent"]
-        yield from errors or [self._stuck(outcomes.bad, self.world)]
+        yield from errors or [self._stuck(outcomes.bad, self.context)]
 
-    def _stuck(self, row: Row, world: World) -> Finding:
+    def _stuck(self, row: ScenarioRow, context: Context) -> Finding:
         """Where devices stand in a scenario that does not end."""
-        examined = self._examined(world, row)
+        examined = self._examined(context, row)
         found = next((f for f in examined.found if f.cycle or f.blocked), None)
-        return stopped(self.scenarios.standing(world, row)) if found is None else found
+        return stopped(self.scenarios.standing(context, row)) if found is None else found
 
-    def _conditional(self, outcomes: Outcomes, world: World) -> Finding:
+    def _conditional(self, outcomes: Outcomes, context: Context) -> Finding:
         """What makes it stop, and where it then stands."""
         assert outcomes.good is not None
         assert outcomes.bad is not None
-        message = self._stuck(outcomes.bad, world).message
+        message = self._stuck(outcomes.bad, context).message
         condition, bad = self.scenarios.condition(
             outcomes.good,
             outcomes.bad,
-            lambda row: not self.scenarios.ends(world, row) and self._stuck(row, world).message == message,
+            lambda row: not self.scenarios.ends(context, row) and self._stuck(row, context).message == message,
         )
-        found = self._stuck(bad, world)
+        found = self._stuck(bad, context)
         return evolve(found, kind="data_dependent", message=f"if {condition}: {found.message}")
 
 
-def stopped(standing: Mapping[int, Event]) -> Finding:
+def stopped(standing: Mapping[int, SimulatedEvent]) -> Finding:
     """What is to say of devices that stop, where no level shows why."""
     starved = [device for device, event in standing.items() if event.is_starved]
     shown = {device: event for device, event in standing.items() if not starved or device in starved}
@@ -267,7 +267,7 @@ def stopped(standing: Mapping[int, Event]) -> Finding:
     return evolve(found, rows=tuple(rows), blocked=blocked)
 
 
-def _waits(device: int, event: Event) -> str:
+def _waits(device: int, event: SimulatedEvent) -> str:
     if event.is_starved:
         return "an item of its infeed, which has no more"
     return f"{devices_text({*event.members} - {device})} to come to the other side of it"

@@ -10,19 +10,19 @@ from attrs import define, field
 from ...core.graph import Computation, Instruction
 from ...properties.effects import LOOPS, Path, Step, acts, steps
 from ..dataflow.control import Control
-from ..deadlock.run import World
+from ..deadlock.run import Context
 from ..model.flattening import UNITS
-from .simulate import Event, Tracer, order_of
+from .simulate import SimulatedEvent, Tracer, order_of
 
 
 class UnknownError(Exception):
     """Only the run can tell how often a place is come to."""
 
 
-def lacks(world: World, control: Control) -> bool:
+def lacks(context: Context, control: Control) -> bool:
     """Whether, in whatever order, a device needs what another does too seldom; not where only the run can tell."""
     try:
-        found = {device: _Count(world, control, device) for device in world.program.devices}
+        found = {device: _Count(context, control, device) for device in context.program.devices}
     except UnknownError:
         return False
     return any(found[other].done[key] < need for each in found.values() for other, key, need in each.needs())
@@ -32,16 +32,16 @@ def lacks(world: World, control: Control) -> bool:
 class _Count:
     """One device: how often it does what, and of each one event."""
 
-    world: World
+    context: Context
     control: Control
     device: int
     done: Counter[Hashable] = field(factory=Counter)
-    _events: dict[Hashable, Event] = field(factory=dict)
+    _events: dict[Hashable, SimulatedEvent] = field(factory=dict)
     _tracer: Tracer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        each = self.world.program.class_of[self.device]
-        self._tracer = Tracer(self.world, self.device, order_of(each), lambda *_: 0)
+        each = self.context.program.class_of[self.device]
+        self._tracer = Tracer(self.context, self.device, order_of(each), lambda *_: 0)
         self._run(each.module.entry, (), 1)
 
     def needs(self) -> Iterator[tuple[int, Hashable, int]]:
@@ -53,7 +53,7 @@ class _Count:
             elif word == "recv_done":
                 yield from ((peer, ("send", *rest), count) for peer in event.members)
             elif word == "send":
-                buffers = self.world.send_buffers
+                buffers = self.context.send_buffers
                 yield from ((peer, ("recv", *rest), count - int(min(buffers, count))) for peer in event.members)
 
     def _run(self, computation: Computation, path: Path, times: int) -> None:

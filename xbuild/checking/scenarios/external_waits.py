@@ -9,20 +9,20 @@ from shape_inference import TupleShape
 from ...core.graph import Computation, Instruction
 from ...properties.effects import FEEDS, TRANSFERS, acts, has_side_effect, notable
 from ...properties.sites import Site, feeds_of, reached, sites_of
-from ..deadlock.run import World
+from ..deadlock.run import Context
 from ..model.describe import finding, named
-from ..model.program import Class, devices_text
+from ..model.program import DeviceClass, devices_text
 from ..model.verdict import Finding
 from ..structure.async_pairs import is_pipelined
 
 _DONES = frozenset(TRANSFERS.values())
 
 
-def outside(world: World, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
+def outside(context: Context, asks: Callable[[int], bool] = lambda device: True) -> Iterator[Finding]:
     """The conditions that only the run can tell, each in words; `asks`: whether a device comes to its infeed at all."""
-    for each in world.program.freed().classes:
-        yield from _infeeds(world, each, asks)
-        yield from _callbacks(world, each)
+    for each in context.program.freed().classes:
+        yield from _infeeds(context, each, asks)
+        yield from _callbacks(context, each)
         for site in sites_of(each.module.entry):
             if site.instruction.opcode in _DONES and is_pipelined(site.instruction):
                 yield finding(
@@ -39,11 +39,11 @@ def reads(instruction: Instruction) -> bool:
     return instruction.opcode == "infeed" and instruction.attributes.shape != TupleShape()
 
 
-def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator[Finding]:
+def _infeeds(context: Context, each: DeviceClass, asks: Callable[[int], bool]) -> Iterator[Finding]:
     """Infeeds of which nobody has said how many items there are, or that run nobody knows how often."""
     places = [site for site in feeds_of(each.module.entry) if reads(site.instruction)]
     repeated = [site for site in places if any(step.instruction.opcode not in ("call", "fusion") for step in site.path)]
-    if not repeated and (not places or world.infeed is not None):
+    if not repeated and (not places or context.infeed is not None):
         return
     asking = [device for device in each.devices if asks(device)]
     if not asking:
@@ -60,10 +60,10 @@ def _infeeds(world: World, each: Class, asks: Callable[[int], bool]) -> Iterator
     )
 
 
-def _callbacks(world: World, each: Class) -> Iterator[Finding]:
+def _callbacks(context: Context, each: DeviceClass) -> Iterator[Finding]:
     """Functions of the host after which a device still has to meet another: who waits there may wait for ever."""
     computations = reached(each.module.entry)
-    if len(world.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
+    if len(context.program.devices) < 2 or not any(_has_side_effect(c) for c in computations):
         return
     found: dict[Instruction, None] = {}
     for computation in computations:

@@ -19,12 +19,12 @@ from ...properties.order import linear
 from ...properties.sites import reached, sites
 from ..dataflow.analysis import Key, key_of
 from ..deadlock.orders import arranged
-from ..deadlock.run import World
+from ..deadlock.run import Context
 from ..model.verdict import Orders
-from .simulate import ALL, Decide, Event, Open, TooLongError, Tracer, Walk, order_of
+from .simulate import ALL, Decide, Open, SimulatedEvent, TooLongError, Tracer, Walk, order_of
 
-Place: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
-Chosen: TypeAlias = dict[Place, tuple[Instruction, ...]]  # what of the rest comes first
+OrderKey: TypeAlias = tuple[Hashable, Computation]  # whose order of which computation
+Chosen: TypeAlias = dict[OrderKey, tuple[Instruction, ...]]  # what of the rest comes first
 Scenario: TypeAlias = Callable[[int], Decide]  # how a device decides
 
 MOST_STEPS = 100_000
@@ -79,13 +79,13 @@ def _queues(instruction: Instruction) -> list[object]:
 class Search:
     """The search in one program; `gave_up` once it has taken too many steps to go on."""
 
-    world: World
+    context: Context
     gave_up: bool = False
     _steps: int = 0
     _once: dict[Computation, set[Key]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        for each in self.world.program.classes:
+        for each in self.context.program.classes:
             self._count(each.module.entry, ())
             if any(sum(map(talks, notable(c))) > MOST_ITEMS for c in reached(each.module.entry)):
                 self.gave_up = True
@@ -116,12 +116,12 @@ class Search:
 
     def _attempt(
         self, scenarios: Sequence[Scenario], number: int, chosen: Chosen
-    ) -> tuple[Place, list[Instruction]] | None:
+    ) -> tuple[OrderKey, list[Instruction]] | None:
         try:
             return _Attempt(self, scenarios[number], chosen, is_only=len(scenarios) == 1).run()
         except TooLongError:
             self.gave_up = True
-            return (None, self.world.program.classes[0].module.entry), []
+            return (None, self.context.program.classes[0].module.entry), []
 
     def step(self) -> None:
         self._steps += 1
@@ -129,16 +129,16 @@ class Search:
 
     def owner(self, device: int) -> Hashable:
         """Who has an order of its own: a device, or where one program serves all, that program."""
-        program = self.world.program
+        program = self.context.program
         return program.class_of[device].module if program.spmd else device
 
     def is_run_once(self, path: Path, computation: Computation) -> bool:
         repeated = any(step.instruction.opcode in LOOPS for step in path)
-        return not repeated and not self.world.program.spmd and len(self._once[computation]) == 1
+        return not repeated and not self.context.program.spmd and len(self._once[computation]) == 1
 
     def _orders(self, chosen: Chosen) -> Mapping[int, Orders]:
         found: dict[int, Orders] = {}
-        for device, each in self.world.program.class_of.items():
+        for device, each in self.context.program.class_of.items():
             if each.given:
                 found[device] = each.orders
                 continue
@@ -198,15 +198,15 @@ class _Attempt:
     is_only: bool
     tracers: dict[int, Tracer] = field(factory=dict)
     done: dict[int, Counter[Hashable]] = field(factory=dict)
-    heads: dict[int, Event | Open | None] = field(factory=dict)
+    heads: dict[int, SimulatedEvent | Open | None] = field(factory=dict)
 
-    def run(self) -> tuple[Place, list[Instruction]] | None:
+    def run(self) -> tuple[OrderKey, list[Instruction]] | None:
         """None where it ends; else where to choose and between what, which is nothing where it stops."""
-        world = self.search.world
+        context = self.search.context
         self.done[ALL] = Counter()
-        for device, each in world.program.class_of.items():
+        for device, each in context.program.class_of.items():
             walk = order_of(each) if each.given else self._free(device)
-            self.tracers[device] = Tracer(world, device, walk, self.scenario(device))
+            self.tracers[device] = Tracer(context, device, walk, self.scenario(device))
             self.done[device] = Counter()
         traces = {device: tracer.trace() for device, tracer in self.tracers.items()}
         self.heads = {device: next(trace, None) for device, trace in traces.items()}
@@ -220,8 +220,8 @@ class _Attempt:
                 return self._branches()
 
     @property
-    def _nowhere(self) -> Place:
-        return None, self.search.world.program.classes[0].module.entry
+    def _nowhere(self) -> OrderKey:
+        return None, self.search.context.program.classes[0].module.entry
 
     def _free(self, device: int) -> Walk:
         owner = self.search.owner(device)
@@ -235,20 +235,20 @@ class _Attempt:
     def _choose(self, key: tuple[Hashable, Computation], instruction: Instruction) -> None:
         self.chosen[key] = (*self.chosen.get(key, ()), instruction)
 
-    def _advance(self, device: int, trace: Iterator[Event | Open]) -> bool:
+    def _advance(self, device: int, trace: Iterator[SimulatedEvent | Open]) -> bool:
         """Go on as far as possible; whether that was anywhere."""
         moved = False
         while True:
             head = self.heads[device]
-            if isinstance(head, Event) and head.is_possible(self.done) and not self.search.gave_up:
+            if isinstance(head, SimulatedEvent) and head.is_possible(self.done) and not self.search.gave_up:
                 head.happen(device, self.done)
                 self.search.step()
             elif not isinstance(head, Open) or self._is_open(device, head):
                 return moved
             self.heads[device], moved = next(trace, None), True
 
-    def _key(self, device: int, head: Open) -> Place:
-        entry = self.search.world.program.class_of[device].module.entry
+    def _key(self, device: int, head: Open) -> OrderKey:
+        entry = self.search.context.program.class_of[device].module.entry
         return self.search.owner(device), head.path[-1].computation if head.path else entry
 
     def _is_open(self, device: int, head: Open) -> bool:
@@ -267,9 +267,9 @@ class _Attempt:
                     return True
         return False
 
-    def _branches(self) -> tuple[Place, list[Instruction]]:
+    def _branches(self) -> tuple[OrderKey, list[Instruction]]:
         """Where to choose, and between what: there where most is possible; nothing where no device has a choice."""
-        found: list[tuple[int, int, Place, list[Instruction]]] = []
+        found: list[tuple[int, int, OrderKey, list[Instruction]]] = []
         for device, head in self.heads.items():
             if isinstance(head, Open):
                 options = self._options(device, head)

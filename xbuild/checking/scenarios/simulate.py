@@ -13,9 +13,9 @@ from ...process.deadline import ask
 from ...properties.effects import Path, Step, acts, collective_in, start_of, steps, talks
 from ...properties.sites import Site
 from ..dataflow.analysis import key_of
-from ..deadlock.run import World
+from ..deadlock.run import Context
 from ..model.flattening import UNITS
-from ..model.program import Class
+from ..model.program import DeviceClass
 from .external_waits import reads
 
 Decide: TypeAlias = Callable[[Instruction, Path, int], int]  # at a place, and how often the device was there before
@@ -32,7 +32,7 @@ class TooLongError(Exception):
 
 
 @frozen
-class Event:
+class SimulatedEvent:
     """A step of a device: what it does, what it needs of others; all together do what is `common`."""
 
     site: Site
@@ -65,7 +65,7 @@ class Open:
 Walk: TypeAlias = Callable[[Computation], Iterable[Instruction | tuple[Instruction, ...]]]
 
 
-def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
+def stopping(traces: Mapping[int, Sequence[SimulatedEvent]]) -> dict[int, SimulatedEvent]:
     """Where devices stop; none where all end."""
     done: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
     at = dict.fromkeys(traces, 0)
@@ -82,7 +82,7 @@ def stopping(traces: Mapping[int, Sequence[Event]]) -> dict[int, Event]:
     return {device: events[at[device]] for device, events in traces.items() if at[device] < len(events)}
 
 
-def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
+def totals(traces: Mapping[int, Sequence[SimulatedEvent]]) -> Counts:
     """What each device does in all."""
     found: dict[int, Counter[Hashable]] = {device: Counter() for device in (ALL, *traces)}
     for device, events in traces.items():
@@ -91,13 +91,13 @@ def totals(traces: Mapping[int, Sequence[Event]]) -> Counts:
     return found
 
 
-def never(traces: Mapping[int, Sequence[Event]]) -> bool:
+def never(traces: Mapping[int, Sequence[SimulatedEvent]]) -> bool:
     """Whether a device needs what another does too seldom, in whatever order."""
     done = totals(traces)
     return not all(event.is_possible(done) for events in traces.values() for event in events)
 
 
-def order_of(each: Class) -> Walk:
+def order_of(each: DeviceClass) -> Walk:
     """All that communicates, in the order that binds, or the recorded."""
     known: dict[Computation, tuple[Instruction, ...]] = {}
 
@@ -113,7 +113,7 @@ def order_of(each: Class) -> Walk:
 class Tracer:
     """The walk of one device through its program; an open place is met again until it is decided."""
 
-    world: World
+    context: Context
     device: int
     walk: Walk
     decide: Decide
@@ -121,17 +121,17 @@ class Tracer:
     steps: int = 0
 
     @property
-    def program(self) -> Class:
-        return self.world.program.class_of[self.device]
+    def program(self) -> DeviceClass:
+        return self.context.program.class_of[self.device]
 
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[SimulatedEvent, ...]:
         """All of it, where every order is decided. Raises TooLongError."""
-        return tuple(event for event in self.trace() if isinstance(event, Event))
+        return tuple(event for event in self.trace() if isinstance(event, SimulatedEvent))
 
-    def trace(self) -> Iterator[Event | Open]:
+    def trace(self) -> Iterator[SimulatedEvent | Open]:
         yield from self._run(self.program.module.entry, ())
 
-    def _run(self, computation: Computation, path: Path) -> Iterator[Event | Open]:
+    def _run(self, computation: Computation, path: Path) -> Iterator[SimulatedEvent | Open]:
         for instruction in self.walk(computation):
             if isinstance(instruction, tuple):
                 yield Open(instruction, path)
@@ -145,7 +145,7 @@ class Tracer:
     def _step(self) -> None:
         self.steps += 1
         ask()
-        if self.steps > MOST_EVENTS // len(self.world.program.devices):
+        if self.steps > MOST_EVENTS // len(self.context.program.devices):
             raise TooLongError
 
     def _entered(self, instruction: Instruction, path: Path) -> Iterator[Step]:
@@ -165,7 +165,7 @@ class Tracer:
             yield body
             yield from condition
 
-    def at(self, instruction: Instruction, path: Path) -> Iterator[Event]:
+    def at(self, instruction: Instruction, path: Path) -> Iterator[SimulatedEvent]:
         """What the device does and needs when it comes to an instruction."""
         opcode, site = instruction.opcode, Site(path, instruction)
         if opcode in ("send", "recv", "recv_done"):
@@ -176,26 +176,26 @@ class Tracer:
         elif opcode not in ("send_done", "outfeed"):
             yield from self._collective(site)
 
-    def _transfer(self, site: Site, opcode: str) -> Iterator[Event]:
+    def _transfer(self, site: Site, opcode: str) -> Iterator[SimulatedEvent]:
         role = "send" if opcode == "send" else "recv"
-        peer = self.world.transfers.channels[site.channel].peers.get((role, self.device))
+        peer = self.context.transfers.channels[site.channel].peers.get((role, self.device))
         if peer is None:
             return
         ends = (self.device, peer) if role == "send" else (peer, self.device)
         count = self._counted(opcode, site.channel)
         needs: tuple[Need, ...] = ()
-        if opcode == "send" and count > self.world.send_buffers:
-            needs = ((peer, ("recv", site.channel, *ends), count - int(self.world.send_buffers)),)
+        if opcode == "send" and count > self.context.send_buffers:
+            needs = ((peer, ("recv", site.channel, *ends), count - int(self.context.send_buffers)),)
         elif opcode == "recv_done":
             needs = ((peer, ("send", site.channel, *ends), count),)
-        yield Event(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
+        yield SimulatedEvent(site, (opcode, site.channel, *ends), needs, members=(peer,) if needs else ())
 
-    def _infeed(self, site: Site) -> Event:
-        count, counts = self._counted("infeed"), self.world.infeed
+    def _infeed(self, site: Site) -> SimulatedEvent:
+        count, counts = self._counted("infeed"), self.context.infeed
         starved = counts is not None and count > counts.get(self.device, 0)
-        return Event(site, "infeed", ((self.device, ITEM, 1),) if starved else ())
+        return SimulatedEvent(site, "infeed", ((self.device, ITEM, 1),) if starved else ())
 
-    def _collective(self, site: Site) -> Iterator[Event]:
+    def _collective(self, site: Site) -> Iterator[SimulatedEvent]:
         """Coming to it, and going on when all have come; a start does the first, its done the second."""
         instruction = site.instruction
         is_start = instruction.opcode.endswith("_start")
@@ -203,14 +203,14 @@ class Tracer:
         begun = site if start is None else Site(site.path, start)
         collective = collective_in(begun.instruction)
         assert collective is not None
-        group = self.world.program.group(collective, self.device)
-        key = self.world.identity.of(self.program.module, begun), group[0]  # groups share nobody
+        group = self.context.program.group(collective, self.device)
+        key = self.context.identity.of(self.program.module, begun), group[0]  # groups share nobody
         if start is None:
             turn = self._counted("came", key)
-            yield Event(site, ("came", key), common=(key, turn))
+            yield SimulatedEvent(site, ("came", key), common=(key, turn))
         if not is_start:
             turn = self._counted("met", key)
-            yield Event(site, ("met", key), ((ALL, (key, turn), len(group)),), members=group)
+            yield SimulatedEvent(site, ("met", key), ((ALL, (key, turn), len(group)),), members=group)
 
     def _counted(self, *key: Hashable) -> int:
         self.counts[key] += 1

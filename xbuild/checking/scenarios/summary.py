@@ -13,9 +13,9 @@ from attrs import define
 from ...core.graph import Computation, Instruction
 from ...properties.effects import TRANSFERS, Path, communicates
 from ...properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
-from ..dataflow.analysis import Leaf, Reading, TooMuchError, spread
-from ..dataflow.replication import Uniformity, varies
-from ..deadlock.run import World
+from ..dataflow.analysis import Leaf
+from ..dataflow.replication import Replication, varies, walked
+from ..deadlock.run import Context
 from ..model.describe import finding
 from ..model.flattening import UNITS
 from ..model.program import Program, devices_text
@@ -28,10 +28,10 @@ def is_summarised(program: Program) -> bool:
     return not all(is_followed(each.module.entry) for each in program.classes)
 
 
-def summarised(world: World) -> Verdict:
+def summarised(context: Context) -> Verdict:
     """ok where all devices go alike whatever the data, else depends."""
-    program = world.program
-    left = (*outside(world),) if _goes_alike(program) else (_too_many(program),)
+    program = context.program
+    left = (*outside(context),) if _goes_alike(program) else (_too_many(program),)
     entries = {device: each.module.entry.instructions for device, each in program.class_of.items()}
     if left:
         return Verdict("depends", "given" if program.given else "found", left, entries)
@@ -65,12 +65,8 @@ def _goes_alike(program: Program) -> bool:
     entry = program.classes[0].module.entry
     if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
         return False
-    walk = _Summary(varies, program.devices, *program.grid)
-    try:
-        walk.run(entry, [spread(walk.nowhere, p.shape) for p in entry.parameters])
-    except TooMuchError:
-        return False
-    return all(walk.is_alike(unit) for unit in _units(entry))
+    walk = walked(_Summary(varies, program.devices, *program.grid), entry)
+    return not walk.gave_up and all(walk.is_alike(unit) for unit in _units(entry))
 
 
 def _units(entry: Computation) -> Iterator[Instruction]:
@@ -82,11 +78,11 @@ def _units(entry: Computation) -> Iterator[Instruction]:
 
 
 @define(eq=False)
-class _Summary(Uniformity):
+class _Summary(Replication):
     """The walk in which what decides is known by its instruction, for all the ways that lead there."""
 
-    def form(self, computation: Computation, parameters: list[Reading], path: Path) -> Hashable | None:
-        return computation, tuple(parameters)
+    def where(self, computation: Computation, path: Path) -> Hashable:
+        return ()
 
     def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
         super().decide(instruction, (), leaf)

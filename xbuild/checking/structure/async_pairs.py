@@ -20,13 +20,13 @@ from ...properties.effects import (
 )
 from ...properties.sites import Site, reached, sites_of
 from ..model.describe import finding, named
-from ..model.program import Class
+from ..model.program import DeviceClass
 from ..model.verdict import Finding
 
 Dones = Mapping[Instruction | None, list[Site]]
 
 
-def halves(each: Class) -> Iterator[Finding]:
+def halves(each: DeviceClass) -> Iterator[Finding]:
     """Every fault of the starts and dones of a program."""
     yield from _disallowed(each, sites_of(each.module.entry))
     if all(map(_is_usual, reached(each.module.entry))):
@@ -105,7 +105,7 @@ def is_pipelined(done: Instruction) -> bool:
     return done.opcode in TRANSFERS.values()
 
 
-def _disallowed(each: Class, places: Sequence[Site]) -> Iterator[Finding]:
+def _disallowed(each: DeviceClass, places: Sequence[Site]) -> Iterator[Finding]:
     for site in places:
         step = next((step for step in site.path if not step.is_followed), None) if site.path else None
         if step is not None:
@@ -120,7 +120,7 @@ def _disallowed(each: Class, places: Sequence[Site]) -> Iterator[Finding]:
             )
 
 
-def _wrapped(each: Class, start: Site) -> Iterator[Finding]:
+def _wrapped(each: DeviceClass, start: Site) -> Iterator[Finding]:
     """An async-start that communicates has one collective, and nothing else beside its parameters."""
     if start.instruction.opcode != "async_start" or collective_in(start.instruction) is not None:
         return
@@ -137,7 +137,7 @@ def _wrapped(each: Class, start: Site) -> Iterator[Finding]:
         )
 
 
-def _completed(each: Class, start: Site, dones: list[Site]) -> Iterator[Finding]:
+def _completed(each: DeviceClass, start: Site, dones: list[Site]) -> Iterator[Finding]:
     """One done, of its kind, in its computation, that says the same."""
     distinct = list({done.instruction: done for done in dones}.values())
     done = spelling(DONE_OF[start.instruction.opcode])
@@ -158,7 +158,7 @@ def _completed(each: Class, start: Site, dones: list[Site]) -> Iterator[Finding]
         yield from _differing(each, start, d)
 
 
-def _of_another_kind(each: Class, start: Site, done: Site) -> Finding:
+def _of_another_kind(each: DeviceClass, start: Site, done: Site) -> Finding:
     wanted = spelling(DONE_OF[start.instruction.opcode])
     return finding(
         "done_kind_mismatch",
@@ -170,7 +170,7 @@ def _of_another_kind(each: Class, start: Site, done: Site) -> Finding:
     )
 
 
-def _elsewhere(each: Class, start: Site, done: Site) -> Finding:
+def _elsewhere(each: DeviceClass, start: Site, done: Site) -> Finding:
     travels = ", or the context travels in the state of a loop" if start.instruction.opcode in TRANSFERS else ""
     return finding(
         "nest_mismatch",
@@ -182,7 +182,7 @@ def _elsewhere(each: Class, start: Site, done: Site) -> Finding:
     )
 
 
-def _differing(each: Class, start: Site, done: Site) -> Iterator[Finding]:
+def _differing(each: DeviceClass, start: Site, done: Site) -> Iterator[Finding]:
     """A done says the same channel and host flag as its start."""
     for kind, attribute, text in (
         ("done_channel_mismatch", "channel_id", "channel {}"),
@@ -200,7 +200,7 @@ def _differing(each: Class, start: Site, done: Site) -> Iterator[Finding]:
             )
 
 
-def _without_done(each: Class, start: Site, places: Sequence[Site]) -> Iterator[Finding]:
+def _without_done(each: DeviceClass, start: Site, places: Sequence[Site]) -> Iterator[Finding]:
     opcode = DONE_OF[start.instruction.opcode]
     lost = (p for p in places if p.instruction.opcode == opcode and origin_opcode(p.instruction) not in DONE_OF)
     if any(_may_belong(start, done) for done in lost):
@@ -217,7 +217,7 @@ def _without_done(each: Class, start: Site, places: Sequence[Site]) -> Iterator[
     )
 
 
-def _without_start(each: Class, done: Site, places: Sequence[Site], dones: Dones) -> Iterator[Finding]:
+def _without_start(each: DeviceClass, done: Site, places: Sequence[Site], dones: Dones) -> Iterator[Finding]:
     opcode = START_OF[done.instruction.opcode]
     same = [p for p in places if p.instruction.opcode == opcode and _may_belong(p, done)]
     lonely = [p for p in same if not dones.get(p.instruction)]
@@ -241,7 +241,7 @@ def _may_belong(start: Site, done: Site) -> bool:
     return start.channel == done.channel
 
 
-def _misuses(each: Class, places: Sequence[Site], dones: Dones) -> Iterator[Finding]:
+def _misuses(each: DeviceClass, places: Sequence[Site], dones: Dones) -> Iterator[Finding]:
     """What a start gives is for an update or its done alone; only the context of a transfer may travel."""
     mine = {p.instruction: p for p in places if p.instruction.opcode not in (*TRANSFERS, *START_OF)}
     if not mine:
@@ -259,7 +259,7 @@ def _misuses(each: Class, places: Sequence[Site], dones: Dones) -> Iterator[Find
             yield _misused(each, site, "is an update that no async-done comes after")
 
 
-def _misused(each: Class, start: Site, how: str, *users: Site) -> Finding:
+def _misused(each: DeviceClass, start: Site, how: str, *users: Site) -> Finding:
     return finding(
         "start_misused",
         f"{named(start.instruction, start.path)} {how}",

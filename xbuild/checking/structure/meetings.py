@@ -17,7 +17,7 @@ from ...properties.device_groups import Groups, count_of_ids, named_lists, named
 from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
 from ..model.describe import absent, finding, groups_text, named, nest_finding, payload
-from ..model.program import Class, Program, devices_text
+from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
 from .pairs import faults_of_pairs
 
@@ -115,7 +115,7 @@ def meetings(program: Program, identity: Identities, runs: Runs) -> list[Finding
     return found
 
 
-def _alone(program: Program, each: Class, site: Site) -> Iterator[Finding]:
+def _alone(program: Program, each: DeviceClass, site: Site) -> Iterator[Finding]:
     collective = collective_in(site.instruction)
     assert collective is not None
     count, how = count_of_ids(collective, *program.grid), strategy(collective, program.is_own)
@@ -172,9 +172,9 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
     return None
 
 
-def _between(program: Program, classes: tuple[Class, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
+def _between(program: Program, classes: tuple[DeviceClass, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
     """What programs say of one collective agrees, and every member of a group has it."""
-    found: dict[Hashable, list[tuple[Class, Site]]] = {}
+    found: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
             if any(runs(device, site) for device in each.devices):
@@ -185,7 +185,7 @@ def _between(program: Program, classes: tuple[Class, ...], identity: Identities,
         yield from faults[:1] or _missing(program, places)
 
 
-def _disagreement(program: Program, a: tuple[Class, Site], b: tuple[Class, Site]) -> Finding | None:
+def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
     places = (a[0].devices, a[1]), (b[0].devices, b[1])
     first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
     assert first is not None
@@ -211,7 +211,7 @@ def _loops(path: Path) -> tuple[str, ...]:
     return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
 
 
-def _one(a: tuple[Class, Site], b: tuple[Class, Site]) -> str:
+def _one(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:
     names = (getattr(collective_in(site.instruction), "name", "") for _, site in (a, b))
     parts = (f"{name} of {devices_text(each.devices)}" for name, (each, _) in zip(names, (a, b), strict=True))
     return f"{' and '.join(parts)} are one collective"
@@ -238,7 +238,7 @@ def _meet_alike(program: Program, a: Instruction, b: Instruction) -> bool:
     return first is second or frozenset(first) == frozenset(second)
 
 
-def _missing(program: Program, places: list[tuple[Class, Site]]) -> Iterator[Finding]:
+def _missing(program: Program, places: list[tuple[DeviceClass, Site]]) -> Iterator[Finding]:
     """Members of a group whose program does not have the collective."""
     have = {device for each, _ in places for device in each.devices}
     seen: set[int] = set()  # groups by their first member, since they share nobody

@@ -12,7 +12,7 @@ from ...core.graph import Computation, Instruction
 from ...properties.order import linear, predecessors
 from ...properties.sites import Site, reached
 from ..model.describe import finding, named
-from ..model.program import Class, Program
+from ..model.program import DeviceClass, Program
 from ..model.verdict import Finding
 from .async_pairs import halves
 
@@ -36,7 +36,7 @@ def structure(program: Program) -> list[Finding]:
 _CUTS = ("xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "SPMDFullToShardShape", "SPMDShardToFullShape")
 
 
-def _global(each: Class) -> Iterator[Finding]:
+def _global(each: DeviceClass) -> Iterator[Finding]:
     """The first place of a program of all devices together that only XLA's partitioner could make one of each."""
     for computation in reached(each.module.entry):
         for instruction in computation.instructions:
@@ -49,7 +49,7 @@ def _global(each: Class) -> Iterator[Finding]:
                     return
 
 
-def _not_partitioned(each: Class, instruction: Instruction, before: AnyShape, after: AnyShape) -> Finding:
+def _not_partitioned(each: DeviceClass, instruction: Instruction, before: AnyShape, after: AnyShape) -> Finding:
     return finding(
         "not_partitioned",
         f"{named(instruction)} makes {after.plain()} of {before.plain()}: the program is still that of all devices",
@@ -59,7 +59,7 @@ def _not_partitioned(each: Class, instruction: Instruction, before: AnyShape, af
     )
 
 
-def _cycles(each: Class) -> Iterator[Finding]:
+def _cycles(each: DeviceClass) -> Iterator[Finding]:
     for computation in reached(each.module.entry):
         if linear(computation) is None:
             cycle = _cycle(computation)
@@ -89,7 +89,7 @@ def _cycle(computation: Computation) -> list[Instruction]:
     return [computation.instructions[n] for n in walk[walk.index(walk[-1]) : -1]]
 
 
-def _orders(each: Class) -> Iterator[Finding]:
+def _orders(each: DeviceClass) -> Iterator[Finding]:
     """A schedule that is given has every instruction once, after its operands and control predecessors."""
     if not each.given:
         return
@@ -107,7 +107,7 @@ def _orders(each: Class) -> Iterator[Finding]:
                         yield _too_early(each, instruction, before, role)
 
 
-def _too_early(each: Class, instruction: Instruction, before: Instruction, role: str) -> Finding:
+def _too_early(each: DeviceClass, instruction: Instruction, before: Instruction, role: str) -> Finding:
     what = "its operand" if role == "operand" else "its control predecessor"
     return finding(
         "bad_schedule",
@@ -118,7 +118,7 @@ def _too_early(each: Class, instruction: Instruction, before: Instruction, role:
     )
 
 
-def _incomplete(each: Class, computation: Computation, order: tuple[Instruction, ...]) -> Iterator[Finding]:
+def _incomplete(each: DeviceClass, computation: Computation, order: tuple[Instruction, ...]) -> Iterator[Finding]:
     counts, members = Counter(order), set(computation.instructions)
     for instruction in dict.fromkeys((*computation.instructions, *order)):
         if counts[instruction] != int(instruction in members):

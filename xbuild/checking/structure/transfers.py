@@ -12,7 +12,7 @@ from ...core.graph import Instruction
 from ...properties.effects import collective_in, nest, spelling, travelling
 from ...properties.sites import Site, collectives_of, transfers_of
 from ..model.describe import absent, calls_text, finding, nest_finding, payload
-from ..model.program import Class, Program, devices_text
+from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
 from .pairs import faults_of_pairs
 
@@ -86,7 +86,7 @@ def transfers(program: Program) -> tuple[Transfers, list[Finding]]:
     return Transfers(channels), found
 
 
-def _mixed(classes: tuple[Class, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
+def _mixed(classes: tuple[DeviceClass, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
     """A channel id belongs to a transfer or to collectives."""
     for each in classes:
         for site in collectives_of(each.module.entry):

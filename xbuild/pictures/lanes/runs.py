@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field
 
-from ...checking.deadlock.run import Place, Run
+from ...checking.deadlock.run import ItemNumber, Run
 from ...checking.deadlock.stuck import Stuck
 from ...checking.model.describe import fact, payload
 from ...checking.model.verdict import Verdict
@@ -40,9 +40,9 @@ class _Drawn:
     notes: list[str] = field(init=False, factory=list)
     _later: int = field(init=False, default=0)
     _stops: list[Stop] = field(init=False, factory=list)
-    _number: dict[Place, int] = field(init=False, factory=dict)
-    _wanted: set[Place] = field(init=False, factory=set)
-    _cycle: set[Place] = field(init=False, factory=set)
+    _number: dict[ItemNumber, int] = field(init=False, factory=dict)
+    _wanted: set[ItemNumber] = field(init=False, factory=set)
+    _cycle: set[ItemNumber] = field(init=False, factory=set)
 
     def __attrs_post_init__(self) -> None:
         run = self.run
@@ -60,7 +60,7 @@ class _Drawn:
             self._wanted |= set(self._find(wait.partner_device, wait.partner))
         self._place(blocked)
 
-    def _find(self, device: int, instruction: Instruction) -> Iterator[Place]:
+    def _find(self, device: int, instruction: Instruction) -> Iterator[ItemNumber]:
         """The place of an instruction in the lane that stands for its device."""
         shown = self.rows.shown[self.rows.lane_of[device]]
         for number, item in enumerate(self.run.level.skeletons[shown].items):
@@ -68,7 +68,7 @@ class _Drawn:
                 yield shown, number
                 return
 
-    def _place(self, blocked: set[Place]) -> None:
+    def _place(self, blocked: set[ItemNumber]) -> None:
         """What was done by columns, then what is blocked in one column, then what comes later."""
         last = max(self.columns.of.values(), default=-1)
         skip = max(0, last + 1 - _STEPS) if blocked else 0
@@ -83,7 +83,7 @@ class _Drawn:
                     self._add(lane, column - skip, (device, number), "done")
             self._rest(lane, device, last + 1 - skip, blocked)
 
-    def _rest(self, lane: int, device: int, column: int, blocked: set[Place]) -> None:
+    def _rest(self, lane: int, device: int, column: int, blocked: set[ItemNumber]) -> None:
         items = self.run.level.skeletons[device].items
         left = [(device, n) for n in range(len(items)) if not self.run.done[self.run.node((device, n))]]
         left.sort(key=lambda place: place not in blocked)
@@ -96,14 +96,14 @@ class _Drawn:
                 hidden += 1
         self._later += hidden
 
-    def _state(self, place: Place, blocked: set[Place]) -> State:
+    def _state(self, place: ItemNumber, blocked: set[ItemNumber]) -> State:
         if place in self._cycle:
             return "cycle"
         if place in self._wanted:
             return "asked"
         return "waits" if place in blocked else "later"
 
-    def _add(self, lane: int, column: int, place: Place, state: State) -> None:
+    def _add(self, lane: int, column: int, place: ItemNumber, state: State) -> None:
         item = self.run.item(place)
         instruction = item.instruction
         told = self._fact(item, place[0])
@@ -121,7 +121,7 @@ class _Drawn:
             return ""
         if item.kind not in ("send", "recv"):
             return fact(item.instruction, device).replace("channel ", "#")
-        peer = self.run.world.transfers.peer(item.instruction, device)
+        peer = self.run.context.transfers.peer(item.instruction, device)
         arrow = "" if peer is None else f" {'→' if item.kind == 'send' else '←'} {peer}"
         return f"#{item.instruction.attributes.channel_id}{arrow}, {payload(item.instruction)}"
 

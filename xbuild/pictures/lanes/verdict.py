@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...checking.dataflow.control import Control
 from ...checking.deadlock.examine import Examination
-from ...checking.deadlock.run import Level, Run, World
+from ...checking.deadlock.run import Context, Level, Run
 from ...checking.model.verdict import Asked, Finding, Verdict
 from ...checking.structure.meetings import identities
 from ...checking.structure.transfers import transfers
@@ -31,12 +31,12 @@ def _run(verdict: Verdict, asked: Asked) -> Run:
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)
-    world = World(program, transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
-    examination = Examination(world, Control(program))
+    context = Context(program, transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
+    examination = Examination(context, Control(program))
     if examination.stuck:
         return examination.stuck[0]
     levels = examination.levels or [Level({}, {})]
-    return Run(world, next((level for level in levels if _says_much(level)), levels[0]))
+    return Run(context, next((level for level in levels if _says_much(level)), levels[0]))
 
 
 def _says_much(level: Level) -> bool:

@@ -13,7 +13,7 @@ from shape_inference import refuse
 from ...core.graph import NOTHING, Instruction
 from ...core.op import Schema
 from ..spelling.notes import COMMON, KEPT, raw
-from ..spelling.parsed import Said
+from ..spelling.parsed import ParsedInstruction
 from ..spelling.words import Read
 from .table import spellings
 
@@ -36,7 +36,11 @@ def by_operands(opcode: str) -> bool:
 
 
 def read_attributes(
-    reader: Reader, schema: Schema, said: Said, named: Callable[[], Instruction], also: Mapping[str, Read] = NOTHING
+    reader: Reader,
+    schema: Schema,
+    parsed: ParsedInstruction,
+    named: Callable[[], Instruction],
+    also: Mapping[str, Read] = NOTHING,
 ) -> None:
     """All of `, key=value` after the operands; `also` are keys that the op itself does not have."""
     seen: set[str] = set()
@@ -47,13 +51,13 @@ def read_attributes(
         seen.add(key)
         own = own_keys(schema.opcode).get(key) or also.get(key)
         if own is not None:
-            said.written[key] = own(reader)
+            parsed.written[key] = own(reader)
         elif key in COMMON:
-            said.notes[key] = COMMON[key](reader)
+            parsed.notes[key] = COMMON[key](reader)
         elif key == CONTROL:
-            said.control = tuple(reader.listed(named))
+            parsed.control = tuple(reader.listed(named))
         elif key in KEPT.get(schema.opcode, ()):
-            said.notes[key] = raw(reader)
+            parsed.notes[key] = raw(reader)
         else:
             _unknown(reader, schema, key, place)
 
@@ -65,12 +69,12 @@ def _unknown(reader: Reader, schema: Schema, key: str, place: int) -> None:
     reader.fail("unknown_attribute", f"{schema.spelling} has no attribute {key[:60]!r}; {has}", *close, place=place)
 
 
-def record_of(schema: Schema, said: Said, values: dict[str, Any]) -> Any:
+def record_of(schema: Schema, parsed: ParsedInstruction, values: dict[str, Any]) -> Any:
     """The record of attributes, None where the op has none; `values` is filled for who explains a refusal."""
     if schema.attributes is None:
         return None
     for spelling in spellings(schema.opcode):
-        values.update(spelling.read(said))
+        values.update(spelling.read(parsed))
     for each in attrs.fields(schema.attributes):
         if each.name not in values and each.default is attrs.NOTHING:
             keys = next(s.keys for s in spellings(schema.opcode) if each.name in s.names)

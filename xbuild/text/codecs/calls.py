@@ -12,7 +12,7 @@ from ...core.graph import Instruction
 from ..spelling.faults import Fault
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import literal_text
-from ..spelling.parsed import Said
+from ..spelling.parsed import ParsedInstruction
 from ..spelling.scanner import Scanner
 from ..spelling.spelling import Found, Joined, told
 from ..spelling.words import REGIONS, Word, braces, read_dims
@@ -73,7 +73,7 @@ def _read_literal(reader: Reader) -> Any:
 _ONE = re.compile(r"\((?:[^()]*+(?:\([^()]*+\))?+)*+\)|-?nan\([^()]*+\)|[^\s,(){}=]++")
 
 LITERAL = Joined(
-    ("literal",), _literal, lambda said: {"literal": said.written.get("literal")}, {"literal": _read_literal}
+    ("literal",), _literal, lambda parsed: {"literal": parsed.written.get("literal")}, {"literal": _read_literal}
 )
 
 
@@ -82,10 +82,10 @@ def _called(writer: Writer, instruction: Instruction) -> str:
     return f", called_computations={REGIONS.write(writer, called)}" if called else ""
 
 
-def _read_called(said: Said) -> Found:
+def _read_called(parsed: ParsedInstruction) -> Found:
     """One computation may be written as `to_apply`."""
-    one = said.written.get("to_apply")
-    listed = said.written.get("called_computations", ())
+    one = parsed.written.get("to_apply")
+    listed = parsed.written.get("called_computations", ())
     if one is not None and listed:
         refuse("invalid_attribute", "to_apply and called_computations both name computations; one of them is enough")
     return {"called_computations": (one,) if one is not None else listed}
@@ -99,20 +99,20 @@ CALLED = Joined(
 )
 
 
-def _read_config(said: Said) -> Found:
+def _read_config(parsed: ParsedInstruction) -> Found:
     """What any instruction keeps as a note is of the call itself here; it is written where the notes are."""
-    return {"backend_config": said.notes.pop("backend_config", "")}
+    return {"backend_config": parsed.notes.pop("backend_config", "")}
 
 
 CONFIG = Joined(("backend_config",), lambda writer, instruction: "", _read_config)
 
 
-def _length(said: Said) -> int | None:
+def _length(parsed: ParsedInstruction) -> int | None:
     """How many slices an output has, where there is no input to tell."""
-    carries, dimension = said.written.get("num_carries"), said.written.get("dimensions")
-    if not isinstance(carries, int) or carries < len(said.operands) or said.shape is None:
+    carries, dimension = parsed.written.get("num_carries"), parsed.written.get("dimensions")
+    if not isinstance(carries, int) or carries < len(parsed.operands) or parsed.shape is None:
         return None
-    results = said.shape.elements if isinstance(said.shape, TupleShape) else (said.shape,)
+    results = parsed.shape.elements if isinstance(parsed.shape, TupleShape) else (parsed.shape,)
     outputs = [each for each in results[: max(len(results) - carries, 0)] if isinstance(each, Shape)]
     if not outputs or not isinstance(dimension, int) or not 0 <= dimension < outputs[0].rank:
         return None

@@ -11,7 +11,7 @@ from shape_inference.escaping import hlo_kept, hlo_string
 from ...core.graph import Instruction
 from ..spelling.groups import groups_text, read_groups
 from ..spelling.notes import read_pairs_of
-from ..spelling.parsed import Said
+from ..spelling.parsed import ParsedInstruction
 from ..spelling.spelling import Found, Joined, told
 from ..spelling.words import DIMS, ONE_DIM, SHAPE, read_dims
 from ..spelling.writer import Writer
@@ -39,10 +39,10 @@ def _range(reader: Any) -> tuple[int, int, int]:
     return low, high, step
 
 
-def _read_slice(said: Said) -> Found:
-    if "slice" not in said.written:
+def _read_slice(parsed: ParsedInstruction) -> Found:
+    if "slice" not in parsed.written:
         return {}
-    starts, limits, strides = zip(*said.written["slice"], strict=True) if said.written["slice"] else ((), (), ())
+    starts, limits, strides = zip(*parsed.written["slice"], strict=True) if parsed.written["slice"] else ((), (), ())
     return {"start_indices": starts, "limit_indices": limits, "strides": () if set(strides) <= {1} else strides}
 
 
@@ -61,13 +61,13 @@ def _branches(writer: Writer, instruction: Instruction) -> str:
     return f", branch_computations={{{', '.join(branches)}}}"
 
 
-def _read_branches(said: Said) -> Found:
-    pair = [said.written[key] for key in ("true_computation", "false_computation") if key in said.written]
-    if pair and (len(pair) < 2 or "branch_computations" in said.written):
+def _read_branches(parsed: ParsedInstruction) -> Found:
+    pair = [parsed.written[key] for key in ("true_computation", "false_computation") if key in parsed.written]
+    if pair and (len(pair) < 2 or "branch_computations" in parsed.written):
         refuse("missing_attribute", "true_computation and false_computation are wanted, or branch_computations alone")
     if pair:
         return {"branch_computations": tuple(pair)}
-    return {key: said.written[key] for key in ("branch_computations",) if key in said.written}
+    return {key: parsed.written[key] for key in ("branch_computations",) if key in parsed.written}
 
 
 BRANCHES = Joined(
@@ -100,7 +100,7 @@ def _read_domain(reader: Any) -> Found:
 
 
 DOMAIN = Joined(
-    ("kind", "entry", "exit"), _domain, lambda said: dict(said.written.get("domain", {})), {"domain": _read_domain}
+    ("kind", "entry", "exit"), _domain, lambda parsed: dict(parsed.written.get("domain", {})), {"domain": _read_domain}
 )
 
 
@@ -114,11 +114,11 @@ def _exchanged_dimension(writer: Writer, instruction: Instruction) -> str:
     return f", split_dimension={a.split_dimension}, concat_dimension={a.concat_dimension}"
 
 
-def _read_exchange(said: Said) -> Found:
-    if "dimensions" not in said.written:
+def _read_exchange(parsed: ParsedInstruction) -> Found:
+    if "dimensions" not in parsed.written:
         return {}
-    dim = said.written["dimensions"]
-    return {"split_dimension": dim, "concat_dimension": dim, "split_count": said.exchanged()}
+    dim = parsed.written["dimensions"]
+    return {"split_dimension": dim, "concat_dimension": dim, "split_count": parsed.exchanged()}
 
 
 EXCHANGE = Joined(
@@ -129,12 +129,12 @@ EXCHANGE = Joined(
 )
 
 
-def _read_groups(said: Said) -> Found:
+def _read_groups(parsed: ParsedInstruction) -> Found:
     """The plain groups; how they were spelled is a note, unless it is the plain way."""
-    spelled = said.written.get("replica_groups")
+    spelled = parsed.written.get("replica_groups")
     if spelled is None:
         return {"replica_groups": ()}
-    said.notes["replica_groups"] = spelled
+    parsed.notes["replica_groups"] = spelled
     return {"replica_groups": spelled.groups}
 
 
@@ -152,8 +152,8 @@ GROUPS = Joined(
 )
 
 
-def _contexts(said: Said) -> tuple[AnyShape, ...]:
-    shape = said.result()
+def _contexts(parsed: ParsedInstruction) -> tuple[AnyShape, ...]:
+    shape = parsed.result()
     return shape.elements[2:] if isinstance(shape, TupleShape) else ()
 
 
@@ -163,38 +163,38 @@ CONTEXTS = told("context_shapes", _contexts)
 def shards(dimension: str, grows: bool, of_start: bool = False) -> Joined:
     """How often the result holds the operand along the dimension, or the operand the result."""
 
-    def find(said: Said) -> int:
-        dim, operand = said.written.get("dimensions"), said.operand()
-        result = said.element(1, 2) if of_start else said.shape
+    def find(parsed: ParsedInstruction) -> int:
+        dim, operand = parsed.written.get("dimensions"), parsed.operand()
+        result = parsed.element(1, 2) if of_start else parsed.shape
         if not isinstance(dim, int) or operand is None or not isinstance(result, Shape):
-            return said.members()
+            return parsed.members()
         if not 0 <= dim < min(operand.rank, result.rank):
-            return said.members()
+            return parsed.members()
         small, large = (operand, result) if grows else (result, operand)
         fits = small.dims[dim] and not large.dims[dim] % small.dims[dim] and large.dims[dim]
-        return large.dims[dim] // small.dims[dim] if fits else said.members()
+        return large.dims[dim] // small.dims[dim] if fits else parsed.members()
 
     return told("shard_count", find, by_operands=True)
 
 
-def _preferred(said: Said) -> PrimitiveType | None:
+def _preferred(parsed: ParsedInstruction) -> PrimitiveType | None:
     """The element type of the result where the operands alone would give another."""
-    if not isinstance(said.shape, Shape):
+    if not isinstance(parsed.shape, Shape):
         return None
-    dtypes = [operand.shape.dtype for operand in said.operands[:2] if isinstance(operand.shape, Shape)]
+    dtypes = [operand.shape.dtype for operand in parsed.operands[:2] if isinstance(operand.shape, Shape)]
     usual = dtypes[0] if len(set(dtypes)) == 1 else None
     if len(dtypes) == 2 and all(dtype.is_float for dtype in dtypes):
         usual = wider(*dtypes)
-    return None if said.shape.dtype is usual else said.shape.dtype
+    return None if parsed.shape.dtype is usual else parsed.shape.dtype
 
 
 PREFERRED = told("preferred_element_type", _preferred, by_operands=True)
 
 
-def _read_mapped(said: Said) -> Found:
+def _read_mapped(parsed: ParsedInstruction) -> Found:
     """All dimensions, unless some are written."""
-    operand = said.operand()
-    return {"dimensions": said.written.get("dimensions", tuple(range(operand.rank)) if operand else ())}
+    operand = parsed.operand()
+    return {"dimensions": parsed.written.get("dimensions", tuple(range(operand.rank)) if operand else ())}
 
 
 MAPPED = Joined(
@@ -210,7 +210,7 @@ PAIRS_ELSEWHERE = told("source_target_pairs", read_pairs_of)  # frontend_attribu
 OUTFED = Joined(
     ("outfeed_shape",),
     lambda writer, instruction: f", outfeed_shape={writer.shape(instruction.attributes.outfeed_shape)}",
-    lambda said: {"outfeed_shape": said.written.get("outfeed_shape") or said.operands[0].shape},
+    lambda parsed: {"outfeed_shape": parsed.written.get("outfeed_shape") or parsed.operands[0].shape},
     {"outfeed_shape": SHAPE.read},
     by_operands=True,
 )

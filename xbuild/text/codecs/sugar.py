@@ -15,7 +15,7 @@ from ...core.op import OPS, Schema
 from ...properties.async_pairs import origin, wrapped_in
 from ..spelling.expansion import expansion
 from ..spelling.notes import BY_GROUPS, KEPT
-from ..spelling.parsed import Said
+from ..spelling.parsed import ParsedInstruction
 from ..spelling.segments import segments_of
 from ..spelling.spelling import Joined
 from ..spelling.words import REGION, STRING
@@ -94,7 +94,7 @@ def _calls(writer: Writer, start: Instruction) -> str:
 CALLS = Joined(
     ("calls",),
     _calls,
-    lambda said: {key: said.written[key] for key in ("calls",) if key in said.written},
+    lambda parsed: {key: parsed.written[key] for key in ("calls",) if key in parsed.written},
     {"calls": REGION.read},
     by_operands=True,
 )
@@ -116,9 +116,9 @@ def _is_of_async(own: Schema, shape: AnyShape | None) -> bool:
     return isinstance(first, TupleShape) and (own.opcode != "all_gather_start" or len(first) == 1)
 
 
-def settled(body: Body, schema: Schema, wrapped: Schema | None, said: Said, place: int) -> Schema:
+def settled(body: Body, schema: Schema, wrapped: Schema | None, parsed: ParsedInstruction, place: int) -> Schema:
     """The op, once its operand is known: what completes an async-start is async, whatever it is called."""
-    start = said.operands[0] if said.operands else None
+    start = parsed.operands[0] if parsed.operands else None
     while start is not None and start.opcode == "async_update":
         start = start.operands[0]
     is_async = start is not None and start.opcode == "async_start"
@@ -139,7 +139,9 @@ def settled(body: Body, schema: Schema, wrapped: Schema | None, said: Said, plac
     return schema
 
 
-def unfolded(body: Body, wrapped: Schema, said: Said, shape: AnyShape | None, place: int) -> Said:
+def unfolded(
+    body: Body, wrapped: Schema, parsed: ParsedInstruction, shape: AnyShape | None, place: int
+) -> ParsedInstruction:
     """What the text says of an async-start, with the computation that its op, operands and attributes stand for."""
     if not isinstance(shape, TupleShape) or len(shape) < 2:
         body.reader.fail(
@@ -148,26 +150,28 @@ def unfolded(body: Body, wrapped: Schema, said: Said, shape: AnyShape | None, pl
             place=place,
         )
     kept = (*KEPT.get(wrapped.opcode, ()),)
-    thread = {key: said.written.pop(key) for key in (THREAD,) if key in said.written}
-    inner = evolve(said, shape=shape.elements[1].plain(), notes={k: said.notes.pop(k) for k in kept if k in said.notes})
+    thread = {key: parsed.written.pop(key) for key in (THREAD,) if key in parsed.written}
+    inner = evolve(
+        parsed, shape=shape.elements[1].plain(), notes={k: parsed.notes.pop(k) for k in kept if k in parsed.notes}
+    )
     calls = _computation(body, wrapped, inner, shape.elements[1], place)
-    return evolve(said, written={"calls": calls, **thread})
+    return evolve(parsed, written={"calls": calls, **thread})
 
 
-def _computation(body: Body, wrapped: Schema, said: Said, declared: AnyShape, place: int) -> Computation:
+def _computation(body: Body, wrapped: Schema, parsed: ParsedInstruction, declared: AnyShape, place: int) -> Computation:
     from .attribute_reader import record_of
 
     values: dict[str, Any] = {}
     segments = None
-    parameters = [*_parameters(body, said)]
+    parameters = [*_parameters(body, parsed)]
     try:
         segments = segments_of(wrapped, len(parameters))
-        record = record_of(wrapped, said, values)
+        record = record_of(wrapped, parsed, values)
         shape = infer_shape(wrapped, tuple(p.shape.plain() for p in parameters), segments, record)
         if not compatible(shape, declared):
             refuse("shape_mismatch", f"the result is {shape}, and {declared} is written")
     except XbuildError as error:
-        raise body.refused(error, wrapped, said.operands, segments, values, place) from None
+        raise body.refused(error, wrapped, parsed.operands, segments, values, place) from None
     root = Instruction(
         wrapped.opcode,
         wrapped.spelling,
@@ -177,7 +181,7 @@ def _computation(body: Body, wrapped: Schema, said: Said, declared: AnyShape, pl
         record,
         body.where,
         (),
-        said.annotations,
+        parsed.annotations,
     )
     check_ids(body, root, wrapped, place)
     computation = Computation(f"wrapped_{wrapped.opcode}", (*parameters, root), root)
@@ -185,10 +189,10 @@ def _computation(body: Body, wrapped: Schema, said: Said, declared: AnyShape, pl
     return computation
 
 
-def _parameters(body: Body, said: Said) -> Iterator[Instruction]:
+def _parameters(body: Body, parsed: ParsedInstruction) -> Iterator[Instruction]:
     record = OPS["parameter"].attributes
     assert record is not None
-    for number, operand in enumerate(said.operands):
+    for number, operand in enumerate(parsed.operands):
         attributes = record(number=number, shape=body.plain[operand.name])
         yield Instruction("parameter", f"param_{number}", operand.shape, attributes=attributes, where=body.where)
 

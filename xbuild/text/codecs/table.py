@@ -42,7 +42,7 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
     "all_reduce_start": ("channel_id", GROUPS, "use_global_device_ids", "to_apply"),
     "all_to_all": ("channel_id", GROUPS, EXCHANGE),
     "broadcast": (
-        told("sizes", lambda said: said.array().dims), Attribute("dimensions", "dimensions", DIMS, missing=()),
+        told("sizes", lambda parsed: parsed.array().dims), Attribute("dimensions", "dimensions", DIMS, missing=()),
     ),
     "cholesky": (Attribute("lower", "lower", FLAG, False),),
     "async_start": ("async_execution_thread", CALLS, CONTEXTS),
@@ -51,13 +51,13 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
     "collective_permute_start": ("channel_id", "source_target_pairs", CONTEXTS),
     "concatenate": (Attribute("dimension", "dimensions", ONE_DIM),),
     "conditional": (BRANCHES,),
-    "constant": (told("literal", lambda said: said.inside),),
+    "constant": (told("literal", lambda parsed: parsed.inside),),
     "convolution": (
         "window", Attribute("dimension_numbers", "dim_labels", LABELS), "feature_group_count", "batch_group_count",
         "operand_precision", PREFERRED,
     ),
     "custom_call": (
-        told("shape", lambda said: said.result()), CONFIG, Attribute("window", "window", WINDOW),
+        told("shape", lambda parsed: parsed.result()), CONFIG, Attribute("window", "window", WINDOW),
         Attribute("dim_labels", "dim_labels", LABELS), "feature_group_count", "batch_group_count", "operand_precision",
         "padding_type", "custom_call_target",
         Attribute("operand_layout_constraints", "operand_layout_constraints", CONSTRAINTS),
@@ -71,31 +71,31 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
         PREFERRED,
     ),
     "dynamic_reshape": (
-        told("new_size_bounds", lambda said: said.array().dims),
-        told("dims_are_dynamic", lambda said: said.array().dynamic or (False,) * said.array().rank),
+        told("new_size_bounds", lambda parsed: parsed.array().dims),
+        told("dims_are_dynamic", lambda parsed: parsed.array().dynamic or (False,) * parsed.array().rank),
     ),
     "fusion": (
         "kind", Attribute("output_to_operand_aliasing", "output_to_operand_aliasing", ALIASES, ()), "calls",
     ),
     "get_dimension_size": (Attribute("dimension", "dimensions", ONE_DIM),),
-    "infeed": (told("shape", lambda said: said.element(0, 2)), "infeed_config"),
+    "infeed": (told("shape", lambda parsed: parsed.element(0, 2)), "infeed_config"),
     "map": (MAPPED, "to_apply"),
     "outfeed": (OUTFED, "outfeed_config"),
-    "parameter": (told("number", lambda said: said.inside), told("shape", lambda said: said.result())),
+    "parameter": (told("number", lambda parsed: parsed.inside), told("shape", lambda parsed: parsed.result())),
     "ragged_all_to_all": ("channel_id", GROUPS),
     "ragged_dot": (
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "lhs_ragged_dims",
         "rhs_group_dims", "operand_precision", PREFERRED,
     ),
-    "recv": (told("shape", lambda said: said.element(0, 3)), "channel_id", "is_host_transfer", PAIRS_ELSEWHERE),
+    "recv": (told("shape", lambda parsed: parsed.element(0, 3)), "channel_id", "is_host_transfer", PAIRS_ELSEWHERE),
     "reduce": ("dimensions", "to_apply"),
     "reduce_scatter": (
         "channel_id", GROUPS, "use_global_device_ids",
         Attribute("scatter_dimension", "dimensions", ONE_DIM), "to_apply", shards("scatter_dimension", grows=False),
     ),
     "reduce_window": ("window", "to_apply"),
-    "reshape": (told("new_sizes", lambda said: said.array().dims),),
-    "rng_bit_generator": ("algorithm", told("shape", lambda said: said.element(1, 2))),
+    "reshape": (told("new_sizes", lambda parsed: parsed.array().dims),),
+    "rng_bit_generator": ("algorithm", told("shape", lambda parsed: parsed.element(1, 2))),
     "scaled_dot": (
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "operand_precision",
         PREFERRED,
@@ -134,7 +134,7 @@ def _by_type(field: attrs.Attribute[Any]) -> Spelling:
     word = word_for(field.type)
     if word is None:
         of_type = field.type in (PrimitiveType, PrimitiveType | None)
-        return told(field.name, lambda said: said.array().dtype if of_type else said.array())
+        return told(field.name, lambda parsed: parsed.array().dtype if of_type else parsed.array())
     return Attribute(field.name, field.name, word, _left_out(field))
 
 

@@ -18,7 +18,7 @@ from ..spelling.faults import Fault, Poisoned
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import SpelledLiteral
 from ..spelling.opcodes import OPENS, unknown
-from ..spelling.parsed import Said, stands_for
+from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
 from .lines import Known, line_at, take
@@ -137,23 +137,25 @@ class Body:
             reader.fail(
                 "missing_shape", f"the shape of the result has to be written before {schema.spelling}", place=place
             )
-        said = Said(shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions))
+        parsed = ParsedInstruction(
+            shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions)
+        )
         reader.expect("(", f" after {schema.spelling}")
         literal = ""
         if schema.opcode == "constant":
-            said.inside, literal = read_literal(reader, shape)
+            parsed.inside, literal = read_literal(reader, shape)
         elif schema.opcode == "parameter":
-            said.inside = self._number()
+            parsed.inside = self._number()
         else:
-            said.operands = self._operands()
+            parsed.operands = self._operands()
         reader.expect(")", f" at the end of the operands of {schema.spelling}")
-        schema = settled(self, schema, wrapped, said, place)
+        schema = settled(self, schema, wrapped, parsed, place)
         starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
-            read_attributes(reader, starts or schema, said, self.named, IN_SUGAR if starts else NOTHING)
+            read_attributes(reader, starts or schema, parsed, self.named, IN_SUGAR if starts else NOTHING)
         if starts is not None:
-            said = unfolded(self, starts, said, shape, place)
-        return self._finish(name, schema, said, shape, place, literal)
+            parsed = unfolded(self, starts, parsed, shape, place)
+        return self._finish(name, schema, parsed, shape, place, literal)
 
     def _schema(self, place: int, shape: AnyShape | None) -> tuple[Schema, Schema | None]:
         """The op that stands here and, where an async one is spelled by what it wraps, that one."""
@@ -216,48 +218,54 @@ class Body:
         return found
 
     def _finish(
-        self, name: str | None, schema: Schema, said: Said, declared: AnyShape | None, place: int, literal: str
+        self,
+        name: str | None,
+        schema: Schema,
+        parsed: ParsedInstruction,
+        declared: AnyShape | None,
+        place: int,
+        literal: str,
     ) -> Instruction:
         values: dict[str, Any] = {}
         segments = None
         try:
-            segments = segments_of(schema, len(said.operands))
-            record = record_of(schema, said, values)
+            segments = segments_of(schema, len(parsed.operands))
+            record = record_of(schema, parsed, values)
             if schema.opcode == "async_start":
                 check_alone(self, record.calls)
-            shapes = tuple([self.plain[o.name] for o in said.operands])
+            shapes = tuple([self.plain[o.name] for o in parsed.operands])
             if shapes:
                 check_precision(schema, shapes)
             shape = infer_shape(schema, shapes, segments, record)
             if schema.opcode == "set_dimension_size":
-                shape = said.sized(shape)
-            if said.shape is not None and not (shape is said.shape or compatible(shape, said.shape)):
-                said.check_are_bits(schema.opcode, shape, self.bits)
+                shape = parsed.sized(shape)
+            if parsed.shape is not None and not (shape is parsed.shape or compatible(shape, parsed.shape)):
+                parsed.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self._made_up(schema.spelling), None
                 self.bits.add(name)
         except XbuildError as error:
-            raise self.refused(error, schema, said.operands, segments, values, place) from None
+            raise self.refused(error, schema, parsed.operands, segments, values, place) from None
         if literal:
-            said.notes["literal"] = SpelledLiteral(record.literal, literal)
+            parsed.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
-            self.known = self._like(schema, said, record, declared)
+            self.known = self._like(schema, parsed, record, declared)
         name = self._made_up(schema.spelling) if name is None else name
-        where = self.reader.origin(said.notes.get("metadata")) or self.where
+        where = self.reader.origin(parsed.notes.get("metadata")) or self.where
         instruction = Instruction(
-            schema.opcode, name, shape if declared is None else declared, said.operands, segments, record, where,
-            said.control, said.annotations,
+            schema.opcode, name, shape if declared is None else declared, parsed.operands, segments, record, where,
+            parsed.control, parsed.annotations,
         )  # fmt: skip
         if schema.opcode in MEETS:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
 
-    def _like(self, schema: Schema, said: Said, record: Any, declared: AnyShape | None) -> Known | None:
+    def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""
-        if declared is None or said.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
+        if declared is None or parsed.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
             return None
-        notes = {key: value for key, value in said.notes.items() if key != "metadata"}
-        assert said.shape is not None
-        return Known(schema, record, declared, said.shape, notes or NOTHING)
+        notes = {key: value for key, value in parsed.notes.items() if key != "metadata"}
+        assert parsed.shape is not None
+        return Known(schema, record, declared, parsed.shape, notes or NOTHING)
 
     def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
         self.names[instruction.name] = instruction

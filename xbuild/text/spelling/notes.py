@@ -18,7 +18,7 @@ from .words import nested, read_pairs
 
 if TYPE_CHECKING:
     from ..reading.reader import Reader
-    from .parsed import Said
+    from .parsed import ParsedInstruction
     from .writer import Writer
 
 PAIRS = "_xla_send_recv_source_target_pairs"
@@ -188,9 +188,9 @@ COMMON: dict[str, Callable[[Reader], Any]] = {
 }
 
 
-def read_pairs_of(said: Said) -> Any:
+def read_pairs_of(parsed: ParsedInstruction) -> Any:
     """The source-target pairs of send and recv, which HLO keeps among the frontend attributes."""
-    given = said.notes.get("frontend_attributes", {})
+    given = parsed.notes.get("frontend_attributes", {})
     if PAIRS not in given:
         return ()
     try:
@@ -198,7 +198,7 @@ def read_pairs_of(said: Said) -> Any:
     except Fault as fault:
         refuse("invalid_attribute", f"{PAIRS}={given[PAIRS]!r}: {fault.message}")
     rest = {key: value for key, value in given.items() if key != PAIRS}
-    said.notes.pop("frontend_attributes")
+    parsed.notes.pop("frontend_attributes")
     if rest:
-        said.notes["frontend_attributes"] = rest
+        parsed.notes["frontend_attributes"] = rest
     return pairs

@@ -14,7 +14,7 @@ from ...core.graph import NOTHING, Instruction
 
 
 @define
-class Said:
+class ParsedInstruction:
     """`shape` is what is written, without layout; `inside` what the brackets hold where that is no operands."""
 
     shape: AnyShape | None

@@ -41,13 +41,13 @@ def _one(scanner: Scanner) -> None:
         scanner.place = place
         scanner.braces()
         return
-    said = _Tiling()
+    parsed = _Tiling()
     while not scanner.take("}"):
-        _part(scanner, said)
-    _check(scanner, said, place)
+        _part(scanner, parsed)
+    _check(scanner, parsed, place)
 
 
-def _part(scanner: Scanner, said: _Tiling) -> None:
+def _part(scanner: Scanner, parsed: _Tiling) -> None:
     place = scanner.skip()
     match = NAME.match(scanner.text, place)
     word = match[0] if match else ""
@@ -55,24 +55,24 @@ def _part(scanner: Scanner, said: _Tiling) -> None:
         scanner.expected("a word of a sharding, or '}',", *scanner.near(word, _WORDS))
     scanner.place = place + len(word)
     if word in _KINDS:
-        said.kind = said.kind or word
+        parsed.kind = parsed.kind or word
     elif word != "last_tile_dim_replicate":
-        _value(scanner, said, word)
+        _value(scanner, parsed, word)
 
 
-def _value(scanner: Scanner, said: _Tiling, word: str) -> None:
+def _value(scanner: Scanner, parsed: _Tiling, word: str) -> None:
     if not scanner.text.startswith("=", scanner.place) and word not in ("shard_as", "shard_like"):
         scanner.fail("syntax", f"'=' is wanted right after {word!r}", place=scanner.place)
     scanner.take("=")
     if word == "devices":
-        _devices(scanner, said)
+        _devices(scanner, parsed)
     elif word == "last_tile_dims":
         scanner.listed(lambda: _kind(scanner))
     elif word == "metadata":
         scanner.braces()
     else:
         scanner.integer()
-        said.devices = 1 if word == "device" else said.devices
+        parsed.devices = 1 if word == "device" else parsed.devices
 
 
 def _kind(scanner: Scanner) -> None:
@@ -80,22 +80,22 @@ def _kind(scanner: Scanner) -> None:
         scanner.fail("syntax", f"the last dimensions of tiles are {', '.join(_KINDS)}")
 
 
-def _devices(scanner: Scanner, said: _Tiling) -> None:
+def _devices(scanner: Scanner, parsed: _Tiling) -> None:
     """`[2,1]<=[2]`, transposed where several dimensions follow, or `[2,1]0,1`."""
-    if said.has_tiles:
+    if parsed.has_tiles:
         scanner.fail("syntax", "devices= is given twice")
-    said.has_tiles = True
+    parsed.has_tiles = True
     _sizes(scanner)
     if scanner.take("<="):
         sizes = _sizes(scanner)
-        said.devices = math.prod(sizes)
+        parsed.devices = math.prod(sizes)
         _transposed(scanner, len(sizes))
         return
-    said.devices = 1
+    parsed.devices = 1
     scanner.integer()
     while scanner.take(","):
         scanner.integer()
-        said.devices += 1
+        parsed.devices += 1
 
 
 def _sizes(scanner: Scanner) -> list[int]:
@@ -118,14 +118,14 @@ def _transposed(scanner: Scanner, rank: int) -> None:
         )
 
 
-def _check(scanner: Scanner, said: _Tiling, place: int) -> None:
+def _check(scanner: Scanner, parsed: _Tiling, place: int) -> None:
     """How many devices each kind names: XLA's rules for a single sharding."""
-    if said.kind == "maximal" and said.devices != 1:
-        scanner.fail("syntax", f"a maximal sharding names one device, and {said.devices or 'none'} here", place=place)
-    if said.kind in ("", "tiled") and not said.has_tiles:
+    if parsed.kind == "maximal" and parsed.devices != 1:
+        scanner.fail("syntax", f"a maximal sharding names one device, and {parsed.devices or 'none'} here", place=place)
+    if parsed.kind in ("", "tiled") and not parsed.has_tiles:
         scanner.fail("syntax", "a sharding says devices=[...], or replicated, maximal, manual or unknown", place=place)
-    if said.kind and said.kind != "maximal" and said.devices is not None and not said.has_tiles:
-        scanner.fail("syntax", f"a {said.kind} sharding names no device", place=place)
-    listed = said.has_tiles and not said.kind and "<=" not in scanner.text[place : scanner.place]
-    if listed and said.devices == 1:
+    if parsed.kind and parsed.kind != "maximal" and parsed.devices is not None and not parsed.has_tiles:
+        scanner.fail("syntax", f"a {parsed.kind} sharding names no device", place=place)
+    listed = parsed.has_tiles and not parsed.kind and "<=" not in scanner.text[place : scanner.place]
+    if listed and parsed.devices == 1:
         scanner.fail("syntax", "a sharding of one device is {maximal device=0} or {devices=[1]<=[1]}", place=place)

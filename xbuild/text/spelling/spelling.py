@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from ...core.graph import NOTHING, Instruction
-from .parsed import Said
+from .parsed import ParsedInstruction
 from .words import Read, Word
 from .writer import Writer
 
@@ -45,9 +45,9 @@ class Attribute:
             return ""
         return f", {self.key}={self.word.write(writer, value)}"
 
-    def read(self, said: Said) -> Found:
-        if self.key in said.written:
-            return {self.name: said.written[self.key]}
+    def read(self, parsed: ParsedInstruction) -> Found:
+        if self.key in parsed.written:
+            return {self.name: parsed.written[self.key]}
         missing = self.default if self.missing is ALWAYS else self.missing
         return {} if missing is ALWAYS else {self.name: missing}
 
@@ -61,7 +61,7 @@ class Joined:
 
     names: tuple[str, ...]
     text: Callable[[Writer, Instruction], str]
-    read: Callable[[Said], Found]
+    read: Callable[[ParsedInstruction], Found]
     keys: Mapping[str, Read] = NOTHING
     by_operands: bool = False
 
@@ -69,6 +69,6 @@ class Joined:
 Spelling: TypeAlias = Attribute | Joined
 
 
-def told(name: str, find: Callable[[Said], Any], by_operands: bool = False) -> Joined:
+def told(name: str, find: Callable[[ParsedInstruction], Any], by_operands: bool = False) -> Joined:
     """An attribute that the text has no word for: the shape of the result says it, or the operands."""
-    return Joined((name,), lambda writer, instruction: "", lambda said: {name: find(said)}, by_operands=by_operands)
+    return Joined((name,), lambda writer, instruction: "", lambda parsed: {name: find(parsed)}, by_operands=by_operands)

@@ -8,11 +8,11 @@ from typing import Any
 from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction, Module
 from .draft import Draft
+from .rebuild import renewed
 from .refusals import refusal
-from .renewal import renewed
 
 
-class Rooms:
+class ModuleDrafts:
     """A draft for each computation that is looked into; their builders share the names of the module."""
 
     def __init__(self, module: Module) -> None:
