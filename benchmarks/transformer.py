@@ -63,7 +63,7 @@ def _attention(x: Any, weights: Tree, heads: int) -> Any:
     return (chances @ value).swapaxes(1, 2).reshape(batch, tokens, width) @ weights["out"]
 
 
-def _loss(weights: Tree, words: Any, heads: int) -> Any:
+def loss(weights: Tree, words: Any, heads: int) -> Any:
     """The mean cross-entropy of each next word."""
     x = weights["embedding"][words[:, :-1]] + weights["place"]
     for layer in weights["layers"]:
@@ -76,13 +76,13 @@ def _loss(weights: Tree, words: Any, heads: int) -> Any:
 
 def step(weights: Tree, first: Tree, second: Tree, count: Any, words: Any, heads: int) -> Tree:
     """Weights, moments and count after one step of Adam, and the loss before it."""
-    loss, gradients = jax.value_and_grad(_loss)(weights, words, heads)
+    value, gradients = jax.value_and_grad(loss)(weights, words, heads)
     count = count + 1.0
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
     second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, second, gradients)
     rate = 1e-3 * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
     weights = jax.tree.map(lambda w, m, v: w - rate * m / (jnp.sqrt(v) + 1e-4), weights, first, second)
-    return weights, first, second, count, loss
+    return weights, first, second, count, value
 
 
 def arguments(sizes: Sizes, seed: int = 0) -> tuple[Any, ...]:

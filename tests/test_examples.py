@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +86,24 @@ def test_the_digits_are_learned_and_four_replicas_equal_one() -> None:
             assert np.linalg.norm(a - b) <= most * np.linalg.norm(b)
             if dtype is xb.f64:
                 assert np.abs(a - b).max() <= 1e-9
+
+
+def test_the_gradient_of_the_digits_equals_the_one_by_hand() -> None:
+    pytest.importorskip("sklearn")
+    from examples.digits import by_hand, data, model
+
+    parameters = model.initial_parameters(np.float64)
+    digits, _ = data.load(np.float64)
+    images, labels = digits.images[: data.BATCH], digits.labels[: data.BATCH]
+    shapes = [xb.f64[np.shape(each)] for each in (*parameters, images, labels)]
+
+    def results(gradients: Any) -> Any:
+        step = xb.computation(*shapes)(lambda *given: gradients(given[:4], *given[4:]))
+        value, found = evaluate(step, *parameters, images, labels)
+        return [value, *found]
+
+    for one, other in zip(results(model.gradients), results(by_hand.gradients), strict=True):
+        assert np.allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
 def test_the_digits_are_checked_and_the_swapped_step_is_refused() -> None:

@@ -54,6 +54,7 @@ from . import mesh as mesh
 from .variance import P as P
 from .variance import shard_map as shard_map
 from .vjp.custom_rules import custom_vjp as custom_vjp
+from .vjp.transforms.origins import why as why
 from .vjp.transforms.programs import grad as grad
 from .vjp.transforms.programs import value_and_grad as value_and_grad
 from .vjp.transforms.programs import vjp as vjp

@@ -33,24 +33,22 @@ def logits(parameters: Sequence[xb.Value], images: xb.Value) -> tuple[xb.Value, 
     return hidden, xb.add(xb.dot(hidden, w2), b2, broadcast_dimensions=[1])
 
 
-def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
-    """This replica's share of the mean cross entropy of a batch, and its derivatives by the parameters."""
-    w2 = parameters[2]
-    with xb.scope("forward"):
-        hidden, scores = logits(parameters, images)
+def loss(*arguments: xb.Value) -> xb.Value:
+    """This replica's share of the mean cross entropy of a batch: (parameters, images, labels) -> number."""
+    *parameters, images, labels = arguments
+    with xb.scope("loss"):
+        _, scores = logits(parameters, images)
         shifted = xb.subtract(scores, xb.reduce(scores, -np.inf, xb.maximum, [1]), broadcast_dimensions=[0])
         normalizer = xb.log(xb.reduce(xb.exp(shifted), 0.0, xb.add, [1]))
         log_probability = xb.subtract(shifted, normalizer, broadcast_dimensions=[0])
-        loss = xb.reduce(labels * log_probability, 0.0, xb.add) / -float(BATCH)
-    with xb.scope("backward"):
-        d_scores = (xb.exp(log_probability) - labels) / float(BATCH)
-        d_hidden = xb.dot_general(d_scores, w2, [1], [1]) * (1.0 - hidden * hidden)
-        return loss, [
-            xb.dot_general(images, d_hidden, [0], [0]),
-            xb.reduce(d_hidden, 0.0, xb.add, [0]),
-            xb.dot_general(hidden, d_scores, [0], [0]),
-            xb.reduce(d_scores, 0.0, xb.add, [0]),
-        ]
+        return xb.reduce(labels * log_probability, 0.0, xb.add) / -float(BATCH)
+
+
+def gradients(parameters: Sequence[xb.Value], images: xb.Value, labels: xb.Value) -> tuple[xb.Value, list[xb.Value]]:
+    """The loss and its derivatives by the parameters, which xb.value_and_grad makes of the loss."""
+    given = [*parameters, images, labels]
+    value, found = xb.call(given, xb.value_and_grad(loss, argnums=range(4))(*(each.shape for each in given)))
+    return value, list(found)
 
 
 def train_epoch(steps: int, share: int, dtype: xb.PrimitiveType = xb.f32) -> xb.Computation:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import xbuild as xb
 from shape_inference import KINDS, PRIMITIVES, PrimitiveType
 from xbuild.cli import main
 from xbuild.core.op import OPS
@@ -516,6 +517,17 @@ def test_explain_an_op() -> None:
     )
     assert "Source: Operation Semantics, GetTupleElement" in text
     assert xbuild("explain", "while_").stdout.startswith("xb.ops.while_(")
+
+
+def test_why_an_instruction_is_there(tmp_path: Path) -> None:
+    gradient = xb.grad(lambda x: xb.reduce(xb.tanh(x), 0.0, xb.add))(xb.f32[3])
+    path = tmp_path / "gradient.hlo"
+    for style in ("short", "full"):
+        path.write_text(xb.Module("m", gradient).to_hlo(style=style))
+        said = xbuild("why", str(path), "tanh.2.vjp").stdout
+        assert "takes cotangents back through tanh.2 = f32[3]" in said
+        assert "used by tanh.2.vjp.1" in said
+    assert usage(xbuild("why", str(path), "tanh.9")).endswith("has no instruction %tanh.9; `xbuild show` prints them")
 
 
 def test_explain_a_kind() -> None:

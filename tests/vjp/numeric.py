@@ -63,6 +63,24 @@ def compare(program: xb.Computation, given: Mapping[int, Any]) -> None:
         np.testing.assert_allclose(sum(got), sum(wanted), rtol=0, atol=TOLERANCE * size)
 
 
+def check_tangents(case: Case) -> None:
+    """For any cotangent t and tangent v is Re <t, J v> = Re <J^T t, v>, to the last digits."""
+    program = xb.computation(*case.shapes)(case.function)
+    chance = np.random.default_rng(0)
+    arguments = [
+        np.asarray(case.given[n]).astype(shape.dtype.dtype) if n in case.given else drawn(chance, shape)
+        for n, shape in enumerate(case.shapes)
+    ]
+    cotangents = [drawn(chance, shape) for shape in leaves_of(program.root.shape) if is_smooth(shape)]
+    tangents = [drawn(chance, shape) for shape in case.shapes if is_smooth(shape)]
+    slopes = evaluate(xb.jvp(program), *arguments, *tangents)
+    gradients = evaluate(xb.vjp(program), *arguments, *cotangents)
+    terms = [np.sum(t * dy).real for t, dy in zip(cotangents, slopes, strict=True)]
+    others = [np.sum(g * v).real for g, v in zip(gradients, tangents, strict=True)]
+    size = sum(np.sum(np.abs(t * dy)) for t, dy in zip(cotangents, slopes, strict=True)) + 1
+    np.testing.assert_allclose(sum(terms), sum(others), rtol=0, atol=1e-11 * size)
+
+
 def slope(before: Array, after: Array) -> Array:
     """How results move; what is infinite stays."""
     with np.errstate(invalid="ignore"):

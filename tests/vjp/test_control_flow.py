@@ -112,3 +112,35 @@ def test_a_loop_adds_nothing_that_is_not_needed() -> None:
     gradient = xb.grad(linear)
     assert sum(i.opcode == "while" for i in gradient.instructions) == 1
     np.testing.assert_array_equal(evaluate(gradient, np.ones(3)), 3.0**5 * np.ones(3))
+
+
+def test_elements_of_a_state_that_the_gradient_does_not_need_are_left_out() -> None:
+    def body(s: xb.Value) -> Any:
+        i, x, log, other = s
+        return i + 1, xb.sin(x), xb.dynamic_update_slice(log, xb.reshape(x, [1, 3]), [i, 0]), other * 2.0
+
+    @xb.computation(V, xb.f64[5, 3], V)
+    def logged(x: xb.Value, log: xb.Value, other: xb.Value) -> xb.Value:
+        return squared(xb.while_((0, x, log, other), lambda s: s[0] < 5, body)[1])
+
+    gradient = xb.grad(logged)
+    states = [i.shape for i in gradient.instructions if i.opcode == "while"]
+    assert [len(state) for state in states] == [3, 3]  # type: ignore[arg-type]
+    x = np.array([0.3, 0.5, 0.7])
+    found = evaluate(gradient, x, np.zeros((5, 3)), x)
+    plain = xb.computation(V)(lambda y: squared(xb.sin(xb.sin(xb.sin(xb.sin(xb.sin(y)))))))
+    np.testing.assert_allclose(found, evaluate(xb.grad(plain), x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_long_body(again: bool) -> None:
+    def body(s: xb.Value) -> Any:
+        i, x = s
+        for _ in range(1500):
+            x = xb.sin(x)
+        return i + 1, x
+
+    program = xb.computation(V)(lambda x: squared(xb.while_((0, x), lambda s: s[0] < 2, body)[1]))
+    x, step = np.array([0.3, 0.5, 0.7]), np.array([1e-5, 0.0, 0.0])
+    numeric = (evaluate(program, x + step) - evaluate(program, x - step)) / 2e-5
+    np.testing.assert_allclose(evaluate(xb.grad(program, checkpoint=again), x)[0], numeric, rtol=1e-6)

@@ -8,4 +8,5 @@ from . import show as show
 from . import step as step
 from . import trace as trace
 from . import viz as viz
+from . import why as why
 from .group import main as main

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from ..core.graph import Computation, Instruction
 from ..core.op import OPS, Schema
 from ..properties.effects import has_effect
 from ..variance.rules.marks import marks_of, with_marks
+from .pruning import lean
 from .simplification import simplified
 
 _LARGE = 64  # bytes of a literal up to which equal constants are found
@@ -77,8 +78,7 @@ class Recorder(Builder):
 
     def built(self, root: Value) -> Computation:
         """The computation of what was recorded, without what its root does not need."""
-        kept = live(self._instructions, root.instruction)
-        return Computation(self.name, [each for each in self._instructions if each in kept], root.instruction)
+        return lean(self.name, self._instructions, root.instruction)
 
     def value(self, instruction: Instruction) -> Value:
         return Value(instruction, self)
@@ -178,26 +178,6 @@ class Recorder(Builder):
             return instruction
         self.current[instruction] = evolve(instruction, operands=operands, control=control)
         return self.current[instruction]
-
-
-def live(
-    instructions: Iterable[Instruction],
-    root: Instruction,
-    is_left_out: Callable[[Instruction], bool] = lambda each: False,
-) -> set[Instruction]:
-    """What the root, a parameter or an effect needs, but for effects that may be left out."""
-    stack = [root]
-    for each in instructions:
-        if each.opcode == "parameter" or (has_effect(each) and not is_left_out(each)):
-            stack.append(each)
-    found: set[Instruction] = set()
-    while stack:
-        each = stack.pop()
-        if each not in found:
-            found.add(each)
-            stack += each.operands
-            stack += each.control
-    return found
 
 
 def _notes_of(origin: Instruction, mode: str) -> Any:

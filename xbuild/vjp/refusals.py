@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
 
 from shape_inference.rules import ShapeError, XbuildError
 
@@ -11,10 +14,7 @@ from ..core.graph import Instruction
 from ..core.op import OPS
 from .rules import REASONS
 
-_WAYS_OUT = (
-    "xb.custom_vjp(target) gives a custom_call a rule of your own",
-    "where the derivative is not wanted, leave the parameters that reach it out of argnums",
-)
+ELSEWHERE = "where the derivative is not wanted, leave the parameters that reach it out of argnums"
 
 
 def dressed(error: XbuildError, instruction: Instruction) -> XbuildError:
@@ -24,7 +24,7 @@ def dressed(error: XbuildError, instruction: Instruction) -> XbuildError:
     schema = OPS[instruction.opcode]
     labels = operand_labels(schema, len(instruction.operands), instruction.segments)
     rows = [(label, f"{o.shape}  %{o.name}") for label, o in zip(labels, instruction.operands, strict=True)]
-    rows += [(key, describe(value)) for key, value in instruction.attribute_values().items() if value not in (None, ())]
+    rows += [(key, describe(value)) for key, value in _given(instruction)]
     width = max((len(label) for label, _ in rows), default=0)
     head = f"derivative of {schema.spelling} %{instruction.name}: {error.message} [{error.kind}]"
     lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
@@ -36,8 +36,16 @@ def dressed(error: XbuildError, instruction: Instruction) -> XbuildError:
     return found
 
 
+def _given(instruction: Instruction) -> Iterator[tuple[str, Any]]:
+    """The attributes that are other than their defaults."""
+    defaults = OPS[instruction.opcode].defaults
+    for key, value in instruction.attribute_values().items():
+        if isinstance(value, np.ndarray) or value != defaults.get(key):
+            yield key, value
+
+
 def no_rule(instruction: Instruction) -> NoReturn:
     """Refuse an op that has no derivative, with the reason."""
     spelling = OPS[instruction.opcode].spelling
     reason = REASONS.get(instruction.opcode, f"{spelling} has no rule for its derivative")
-    raise dressed(ShapeError("not_differentiable", reason, _WAYS_OUT), instruction) from None
+    raise dressed(ShapeError("not_differentiable", reason, [ELSEWHERE]), instruction) from None

@@ -51,6 +51,20 @@ def branch_in_scan(x: Any, flags: Any) -> Any:
     return lax.scan(body, x, flags)
 
 
+def pooled(x: Any) -> Any:
+    return lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,), "VALID") * x[:3]
+
+
+def factored(a: Any, _: Any) -> Any:
+    factor = jnp.linalg.cholesky(a @ a.T + 2 * jnp.eye(3))
+    return factor, jnp.log(jnp.diag(factor)).sum()
+
+
+def rows_added(x: Any, i: Any) -> Any:
+    places = jnp.asarray(i)
+    return lax.fori_loop(0, 3, lambda n, y: y.at[places[n]].add(jnp.sin(y[places[n - 1]])), x)
+
+
 FUNCTIONS: list[Entry] = [
     entry("cond, taken", lambda p, x: lax.cond(p, jnp.sin, lambda y: y * y, x), True, normal(3)),
     entry("cond, not taken", lambda p, x: lax.cond(p, jnp.sin, lambda y: y * y, x), False, normal(3)),
@@ -73,6 +87,11 @@ FUNCTIONS: list[Entry] = [
     entry("cond in scan", branch_in_scan, normal(3), [True, False, True]),
     entry("scan with an integer carry", lambda x: lax.scan(
         lambda c, y: ((c[0] + 1, c[1] * y), c[1]), (0, jnp.ones(())), x)[1], normal(4)),
+    entry("sort in a scan", lambda x: lax.scan(lambda c, _: (jnp.sort(jnp.sin(c) * x), c[0]), x, None, 3), normal(4)),
+    entry("sort in a cond", lambda p, x: lax.cond(p, lambda y: jnp.sort(y) * x, lambda y: y, x), True, normal(4)),
+    entry("pool in a map", lambda xs: lax.map(pooled, xs), normal(3, 6)),
+    entry("factor in a scan", lambda a: lax.scan(factored, a, None, 2), normal(3, 3)),
+    entry("rows in a fori_loop", rows_added, normal(4), [2, 0, 2]),
     entry("map", lambda xs: lax.map(lambda x: jnp.sin(x) * x.sum(), xs), normal(3, 2)),
     entry("fori_loop", lambda x: power(x, 5), normal(3)),
     entry("fori_loop of no trip", lambda x: power(x, 0) * x, normal(3)),

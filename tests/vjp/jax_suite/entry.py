@@ -15,11 +15,15 @@ Draw: TypeAlias = Callable[[np.random.Generator], Any]
 
 @frozen(eq=False)
 class Entry:
-    """A name, a function, how each argument is drawn (or what it is), and what of the reference it stands for."""
+    """A name, a function, and how each argument is drawn, or what it is.
+
+    `here` is the same function of values of xbuild, where it is of ops that JAX does not lower to.
+    """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    here: Callable[..., Any] | None = None
 
     def values(self) -> list[Any]:
         """The arguments, the same in every run."""
@@ -29,6 +33,10 @@ class Entry:
 
 def entry(name: str, function: Callable[..., Any], *arguments: Any) -> Entry:
     return Entry(name, function, arguments)
+
+
+def both(name: str, here: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Entry:
+    return Entry(name, function, arguments, here)
 
 
 def normal(*dims: int) -> Draw:

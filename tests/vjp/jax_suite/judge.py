@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,40 +20,63 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
 
 
-def judged(entry: Entry) -> str:
-    """`equal`, or what is different, or why there is no derivative: in words."""
+def judged(entry: Entry, times: int = 1) -> tuple[str, set[str]]:
+    """`equal`, or what is different, or why there is no derivative, in words; and the opcodes of the function.
+
+    Where `times` is 2, the cotangents of the program of cotangents are compared.
+    """
     arguments = entry.values()
-    cotangents, theirs = of_jax(entry, arguments)
-    module = xb.from_jax(lambda *each: entry.function(*each), *arguments)
+    cotangents, theirs = of_jax(entry, arguments, times)
+    module = program(entry, arguments)
+    opcodes = {each.opcode for called in module.computations for each in called.instructions}
     try:
-        derivative = xb.vjp(module)
+        for _ in range(times):
+            module = xb.vjp(module)
     except xb.XbuildError as error:
-        return f"refused: {str(error).splitlines()[0]}"
+        return f"refused: {str(error).splitlines()[0]}", opcodes
     given = [*jax.tree.leaves(arguments), *cotangents]
-    found = [np.asarray(each) for each in evaluate(derivative.entry, *given)]
-    return compared(found, theirs)
+    found = [np.asarray(each) for each in evaluate(module.entry, *given)]
+    return compared(found, theirs), opcodes
 
 
-def of_jax(entry: Entry, arguments: list[Any]) -> tuple[list[Array], list[Array]]:
+def program(entry: Entry, arguments: list[Any]) -> xb.Module:
+    """The function as JAX lowers it, or as it is recorded here."""
+    if entry.here is None:
+        return xb.from_jax(lambda *each: entry.function(*each), *arguments)
+    shapes = [xb.Shape(each.dtype, each.shape) for each in arguments]
+    return xb.Module("here", xb.computation(*shapes)(entry.here))
+
+
+def of_jax(entry: Entry, arguments: list[Any], times: int = 1) -> tuple[list[Array], list[Array]]:
     """Cotangents of the leaves of the result, and what jax.vjp makes of them for those of the arguments."""
     chance = np.random.default_rng(1)
+    function, values = flat(entry, arguments)
+    count = len(values)
+    for _ in range(times):
+        cotangents = [drawn(chance, each) for each in jax.eval_shape(function, *values)]
+        function, values = pulled(function, len(values)), [*values, *cotangents]
+    compiled = jax.jit(function).lower(*values).compile(compiler_options=_QUICK)
+    return values[count:], [np.asarray(each) for each in compiled(*values)]
+
+
+def flat(entry: Entry, arguments: list[Any]) -> tuple[Callable[..., list[Any]], list[Any]]:
+    """The function from the float and complex leaves of its arguments to those of its result; and these leaves."""
     leaves, form = jax.tree.flatten(arguments)
     smooth = [n for n, leaf in enumerate(leaves) if np.asarray(leaf).dtype.kind in "fc"]
 
-    def flat(*values: Any) -> list[Any]:
+    def function(*values: Any) -> list[Any]:
         whole = [*leaves]
         for n, value in zip(smooth, values, strict=True):
             whole[n] = value
         result = jax.tree.leaves(entry.function(*jax.tree.unflatten(form, whole)))
         return [leaf for leaf in result if jax.numpy.issubdtype(leaf.dtype, jax.numpy.inexact)]
 
-    def pulled(values: list[Any], cts: list[Any]) -> Any:
-        return jax.vjp(flat, *values)[1](cts)
+    return function, [np.asarray(leaves[n]) for n in smooth]
 
-    values = [jax.numpy.asarray(leaves[n]) for n in smooth]
-    cotangents = [drawn(chance, each) for each in jax.eval_shape(flat, *values)]
-    compiled = jax.jit(pulled).lower(values, cotangents).compile(compiler_options=_QUICK)
-    return cotangents, [np.asarray(each) for each in compiled(values, cotangents)]
+
+def pulled(function: Callable[..., list[Any]], count: int) -> Callable[..., list[Any]]:
+    """The function of its arguments and of cotangents of its results that gives those of its arguments."""
+    return lambda *values: [*jax.vjp(function, *values[:count])[1]([*values[count:]])]
 
 
 def drawn(chance: np.random.Generator, leaf: Any) -> Array:

@@ -24,6 +24,12 @@ def regular(x: Any) -> Any:
     return x + 4 * jnp.eye(x.shape[-1])
 
 
+def hermitian(z: Any) -> Any:
+    """The eigenvalues, and what does not change with the phases of the eigenvectors."""
+    values, vectors = jnp.linalg.eigh(z)
+    return values, vectors[:, :1] * jnp.conj(vectors[:, 0])
+
+
 def solver(draw: Any, left: bool, lower: bool, unit: bool, transpose: bool) -> Entry:
     words = ("left" if left else "right", "lower" if lower else "upper", "unit" * unit, "transposed" * transpose)
     name = " ".join(["triangular solve", "complex" * (draw is cplx), *words])
@@ -61,6 +67,12 @@ MATRICES: list[Entry] = [
     entry("inverse", lambda a: jnp.linalg.inv(regular(a)), normal(3, 3)),
     entry("determinant", lambda a: jnp.linalg.det(regular(a)), normal(3, 3)),
     entry("log of the determinant", lambda a: jnp.linalg.slogdet(regular(a))[1], normal(3, 3)),
+    entry("eigenvalues", lambda a: jnp.linalg.eigvalsh(a), normal(3, 3)),
+    entry("eigenvalues and vectors", jnp.linalg.eigh, normal(2, 3, 3)),
+    entry("eigenvalues and vectors of Hermitian matrices", hermitian, cplx(3, 3)),
+    entry("log of the determinant of stacks", lambda a: jnp.linalg.slogdet(regular(a))[1], normal(2, 3, 3)),
+    entry("complex solve", lambda a, b: jnp.linalg.solve(regular(a), b), cplx(3, 3), cplx(3)),
+    entry("solve with swaps of rows", jnp.linalg.solve, [[0.0, 2, 1], [3, 0.5, 1], [1, 1, 0]], normal(3)),
     entry("power of a matrix", lambda a: jnp.linalg.matrix_power(a, 3), normal(3, 3)),
     entry("multi_dot", lambda a, b, c: jnp.linalg.multi_dot([a, b, c]), normal(2, 3), normal(3, 4), normal(4, 2)),
     entry("toeplitz", linalg.toeplitz, normal(4)),

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax, nn
 
 from .entry import Entry, cplx, entry, layers, normal, positive, tree, within
@@ -104,6 +105,25 @@ BLOCK = {
 }  # fmt: skip
 
 
+def stacked(chance: Any) -> Any:
+    """Two blocks, each of their arrays in one."""
+    blocks = layers(2, **BLOCK)(chance)
+    return {name: np.stack([block[name] for block in blocks]) for name in BLOCK}
+
+
+def hinge(w: Any, x: Any, y: Any) -> Any:
+    return jnp.mean(jnp.maximum(0, 1 - y * (x @ w)) ** 2)
+
+
+def huber(x: Any, y: Any) -> Any:
+    return jnp.where(abs(x - y) < 1, 0.5 * (x - y) ** 2, abs(x - y) - 0.5).sum()
+
+
+def logistics(p: Any, mean: Any, scale: Any, x: Any) -> Any:
+    """The logarithm of a mixture of logistic functions."""
+    return nn.logsumexp(jnp.log(p) + nn.log_sigmoid((x[:, None] - mean) / scale), 1)
+
+
 def transformer_loss(table: Any, blocks: Any, ids: Any) -> Any:
     x = table[ids]
     for block in blocks:
@@ -189,7 +209,7 @@ FUNCTIONS: list[Entry] = [
     entry("rotary attention", lambda q, k, v: attention(rotary(q), rotary(k), v), *_QKV),
     entry("a transformer block", transformer_block, tree(**BLOCK), normal(2, 5, 8)),
     entry("a transformer's step", transformer_loss, normal(7, 8), layers(2, **BLOCK), [[1, 3, 0, 6], [2, 2, 5, 4]]),
-    entry("a transformer as a scan", transformer_scanned, tree(**{k: lambda c, v=v: c.normal(size=(2, *v(c).shape)) for k, v in BLOCK.items()}), normal(2, 4, 8)),
+    entry("a transformer as a scan", transformer_scanned, stacked, normal(2, 4, 8)),
     entry("an LSTM", lstm, normal(7, 16), normal(16), normal(5, 2, 3)),
     entry("a GRU", gru, normal(7, 8), normal(7, 4), normal(5, 3)),
     entry("a mixture of experts", mixture, normal(4, 5), normal(5, 4, 3), normal(6, 4)),
@@ -203,10 +223,10 @@ FUNCTIONS: list[Entry] = [
     entry("dropout with a given mask", lambda x, w, keep: jnp.where(keep, x @ w / 0.8, 0.0), normal(3, 4), normal(4, 5),
           [[True, False, True, True, False]] * 3),
     entry("gated linear units", lambda x, w, v: nn.silu(x @ w) * (x @ v), normal(3, 4), normal(4, 5), normal(4, 5)),
-    entry("squared hinge loss", lambda w, x, y: jnp.mean(jnp.maximum(0, 1 - y * (x @ w)) ** 2), normal(3), normal(8, 3), normal(8)),
+    entry("squared hinge loss", hinge, normal(3), normal(8, 3), normal(8)),
     entry("focal loss", lambda x: -jnp.mean((1 - nn.sigmoid(x)) ** 2 * nn.log_sigmoid(x)), normal(6)),
     entry("a complex layer", lambda w, z: jnp.abs(z @ w), cplx(3, 3), cplx(2, 3)),
-    entry("Huber loss", lambda x, y: jnp.where(abs(x - y) < 1, 0.5 * (x - y) ** 2, abs(x - y) - 0.5).sum(), normal(9), normal(9)),
-    entry("mixture of logistics", lambda p, m, s, x: nn.logsumexp(jnp.log(p) + nn.log_sigmoid((x[:, None] - m) / s), 1),
+    entry("Huber loss", huber, normal(9), normal(9)),
+    entry("mixture of logistics", logistics,
           within(0.1, 0.9, 3), normal(3), positive(3), normal(5)),
 ]  # fmt: skip

@@ -201,6 +201,19 @@ def implicit(x: Any) -> Any:
     return lax.fori_loop(0, 6, step, x)
 
 
+def regression(x: Any, y: Any) -> Any:
+    return jnp.linalg.solve(x.T @ x + jnp.eye(3), x.T @ y)
+
+
+def circuit(t: Any) -> Any:
+    first = jnp.array([jnp.cos(t[0]), 1j * jnp.sin(t[0])])
+    return jnp.abs(jnp.kron(first, jnp.array([jnp.cos(t[1]), jnp.exp(1j * t[2])]))) ** 2
+
+
+def chebyshev(c: Any, x: Any) -> Any:
+    return sum(c[n] * jnp.cos(n * jnp.arccos(jnp.tanh(x))) for n in range(4))
+
+
 FUNCTIONS: list[Entry] = [
     entry("Runge and Kutta's steps", runge_kutta, normal(3, 3), normal(3)),
     entry("heat", heat, normal(8), normal()),
@@ -227,12 +240,11 @@ FUNCTIONS: list[Entry] = [
     entry("a Bezier curve", splines, normal(5, 2), normal()),
     entry("a blurred game of life", life, normal(5, 5)),
     entry("a fixed point with choices", implicit, normal(3)),
-    entry("linear regression by solving", lambda x, y: jnp.linalg.solve(x.T @ x + jnp.eye(3), x.T @ y), normal(6, 3), normal(6)),
+    entry("linear regression by solving", regression, normal(6, 3), normal(6)),
     entry("log determinant of a kernel", lambda x: jnp.linalg.slogdet(definite(x))[1], normal(3, 3)),
     entry("Mahalanobis distance", lambda a, x: x @ jnp.linalg.inv(regular(a)) @ x, normal(3, 3), normal(3)),
-    entry("a quantum circuit", lambda t: jnp.abs(jnp.kron(
-        jnp.array([jnp.cos(t[0]), 1j * jnp.sin(t[0])]), jnp.array([jnp.cos(t[1]), jnp.exp(1j * t[2])]))) ** 2, normal(3)),
+    entry("a quantum circuit", circuit, normal(3)),
     entry("Mandelbrot's steps", lambda c: lax.fori_loop(0, 4, lambda _, z: z * z + c, c), lambda r: 0.3 * cplx(4)(r)),
-    entry("Chebyshev's series", lambda c, x: sum(c[n] * jnp.cos(n * jnp.arccos(jnp.tanh(x))) for n in range(4)), normal(4), normal(5)),
+    entry("Chebyshev's series", chebyshev, normal(4), normal(5)),
     entry("Monte Carlo with given draws", lambda m, z: nn.logsumexp(jnp.outer(z, m).sum(1)), normal(3), normal(9)),
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from shape_inference import Dims, PrimitiveType, Shape, s32, s64
 from shape_inference.types import COMPLEX_OF, COMPONENT
@@ -11,8 +11,6 @@ from shape_inference.types import COMPLEX_OF, COMPONENT
 from ... import ops
 from ...core.builder import Builder, Value
 from ..rules import full
-
-Cotangents: TypeAlias = tuple[Value | None, ...]
 
 
 def array_of(value: Value) -> Shape:
@@ -48,20 +46,6 @@ def as_complex(value: Value) -> Value:
     return in_type(value, COMPLEX_OF[array_of(value).dtype])
 
 
-def summed(value: Value, dimensions: Iterable[int]) -> Value:
-    """The sum over these dimensions, which are gone then."""
-    dims = tuple(dimensions)
-    if not dims:
-        return value
-    zero = full(value.builder, 0, array_of(value).dtype[()])
-    return ops.reduce((value,), (zero,), to_apply=ops.add, dimensions=dims)
-
-
-def summed_all(value: Value) -> Value:
-    """The sum of all elements."""
-    return summed(value, range(array_of(value).rank))
-
-
 def transposed(value: Value, permutation: Sequence[int]) -> Value:
     """The dimensions in another order, where it is another."""
     order = tuple(permutation)
@@ -71,11 +55,6 @@ def transposed(value: Value, permutation: Sequence[int]) -> Value:
 def reshaped(value: Value, sizes: Dims) -> Value:
     """The elements in other extents, where these are others."""
     return value if array_of(value).dims == tuple(sizes) else ops.reshape(value, new_sizes=tuple(sizes))
-
-
-def spread(value: Value, sizes: Dims, dimensions: Dims = ()) -> Value:
-    """The value repeated to these extents, its own dimensions being these of the result."""
-    return value if array_of(value).dims == sizes else ops.broadcast(value, sizes=sizes, dimensions=dimensions)
 
 
 def selected(mask: Value, value: Value) -> Value:

@@ -12,7 +12,8 @@ from shape_inference import Dims
 from ... import ops
 from ...core.builder import Value
 from ..rules import full
-from .arrays import array_of, compared, spread
+from ..support import broadcast_to
+from .arrays import array_of, compared
 from .bounds import are_inside
 
 
@@ -60,7 +61,7 @@ class Places:
             (operand,),
             indices,
             (updates,),
-            to_apply=to_apply,  # type: ignore[arg-type]
+            to_apply=to_apply,
             update_window_dims=self.window,
             inserted_window_dims=self.inserted,
             scatter_dims_to_operand_dims=self.index_map,
@@ -83,7 +84,7 @@ class Places:
         if len(set(row.tolist())) == 1:
             return full(indices.builder, row[0], shape)
         literal = ops.constant(indices.builder, literal=row)
-        return spread(literal, shape.dims, (self.vector_dim,))
+        return broadcast_to(literal, shape.dims, (self.vector_dim,))
 
     def clamped(self, indices: Value, limits: Sequence[int]) -> Value:
         """The index vectors as gather reads them: moved to where the slice is inside."""
@@ -110,4 +111,4 @@ class Places:
             flags = ops.reduce((flags,), (true,), to_apply=ops.and_, dimensions=(self.vector_dim,))
         sizes = array_of(updates).dims
         others = tuple(dim for dim in range(len(sizes)) if dim not in self.window)
-        return spread(flags, sizes, others)
+        return broadcast_to(flags, sizes, others)

@@ -6,8 +6,9 @@ from typing import Any
 
 from ... import ops
 from ...core.builder import Value
-from ..rules import full
-from .arrays import Cotangents, array_of, conjugate, selected, transposed, triangle
+from ..rules import Cotangents, full
+from ..support import is_complex
+from .arrays import array_of, conjugate, selected, transposed, triangle
 
 
 def flipped(value: Value) -> Value:
@@ -39,10 +40,6 @@ def solved(a: Value, b: Value, left_side: bool, lower: bool, transpose_a: Any, u
     return ops.triangular_solve(
         a, b, left_side=left_side, lower=lower, unit_diagonal=unit_diagonal, transpose_a=transpose_a
     )
-
-
-def is_complex(value: Value) -> bool:
-    return array_of(value).dtype.kind == "complex"
 
 
 def cholesky_cotangent(factor: Value, ct: Value, lower: bool) -> Value:

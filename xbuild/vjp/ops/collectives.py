@@ -52,7 +52,16 @@ def _again(back: Pullback) -> dict[str, Any]:
     kept: dict[str, Any] = {
         key: attributes[key] for key in ("replica_groups", "use_global_device_ids") if key in attributes
     }
-    return {**kept, "channel_id": back.context.channel(attributes.get("channel_id"))}
+    return {**kept, **_identity(back)}
+
+
+def _identity(back: Pullback) -> dict[str, Any]:
+    """A channel of its own, and a name that is the same in all programs of a group, which meet by it."""
+    channel = back.context.channel(back.instruction.attributes.channel_id)
+    if not back.context.is_group:
+        return {"channel_id": channel}
+    uses = back.memory[back.instruction] = back.memory.get(back.instruction, 0) + 1
+    return {"channel_id": channel, "name": f"{back.instruction.name}.{uses}.vjp"}
 
 
 def _sum(back: Pullback, values: Sequence[Any]) -> list[Any]:
@@ -156,7 +165,7 @@ def all_to_all(
 def collective_permute(back: Pullback, operand: Value, *, source_target_pairs: Any, channel_id: Any) -> Cotangents:
     (ct,) = _filled(back, [back.ct], [back.result])
     pairs = tuple([(target, source) for source, target in source_target_pairs])
-    return (ops.collective_permute(ct, source_target_pairs=pairs, channel_id=back.context.channel(channel_id)),)
+    return (ops.collective_permute(ct, source_target_pairs=pairs, **_identity(back)),)
 
 
 @vjp
@@ -182,15 +191,14 @@ def _reducing_groups(back: Pullback, groups: Any, is_of_partitions: bool) -> tup
     if count is None:
         if is_of_partitions:
             refuse_derivative("the number of partitions is not known", "differentiate the Module instead of its entry")
-        return groups, {}
+        return groups, _identity(back)
     named = {each for group in groups for each in group}
     whole = (*groups, *((n,) for n in range(count) if n not in named)) if groups else ()
     if not is_of_partitions:
-        return whole, {}
+        return whole, _identity(back)
     lists = whole or (tuple(range(count)),)
     spread = tuple([tuple([r * count + p for p in group]) for r in range(replicas) for group in lists])
-    channel = back.context.channel(back.instruction.attributes.channel_id)
-    return spread, {"channel_id": channel, "use_global_device_ids": True}
+    return spread, {**_identity(back), "use_global_device_ids": True}
 
 
 @vjp
@@ -209,27 +217,24 @@ def ragged_all_to_all(
     """Rows go back to where they came from; the output keeps the cotangents of the rows that nobody wrote."""
     (ct,) = _filled(back, [back.ct], [back.result])
 
-    def channel() -> Any:
-        return back.context.channel(channel_id)
-
     def exchanged(offsets: Value) -> Value:
         count = offsets.shape.dims[0]  # type: ignore[union-attr]
         size = len(replica_groups[0]) if replica_groups else count
         return ops.all_to_all(
             (offsets,), split_dimension=0, concat_dimension=0, split_count=size, replica_groups=replica_groups,
-            channel_id=channel(),
+            **_identity(back),
         )  # fmt: skip
 
     groups: dict[str, Any] = {"replica_groups": replica_groups}
     there, here = exchanged(output_offsets), exchanged(input_offsets)
     of_operand = ops.ragged_all_to_all(
-        ct, back.zeros(operand), there, recv_sizes, here, send_sizes, channel_id=channel(), **groups
+        ct, back.zeros(operand), there, recv_sizes, here, send_sizes, **_identity(back), **groups
     )
     if not back.wants(1):
         return of_operand, None, None, None, None, None
     written = ops.ragged_all_to_all(
         back.full(1, operand), back.zeros(output), input_offsets, send_sizes, output_offsets, recv_sizes,
-        channel_id=channel(), **groups,
+        **_identity(back), **groups,
     )  # fmt: skip
     kept = ops.select(is_equal(written, back.zeros(written)), ct, back.zeros(ct))
     return of_operand, kept, None, None, None, None

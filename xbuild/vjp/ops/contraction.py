@@ -8,9 +8,10 @@ from shape_inference import Dims, PrimitiveType, f32, f64
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import Cotangents, array_of, in_type, like, reshaped, spread, summed
+from ..forms.arrays import array_of, in_type, like, reshaped
 from ..forms.products import Labelled, Labels, Roles, fitting, precisions, preferred, product
-from ..rules import Pullback, vjp
+from ..rules import Cotangents, Pullback, vjp
+from ..support import broadcast_to, sum_over
 
 _GROUP = "group"
 
@@ -157,7 +158,8 @@ def scaled_dot(
     wide = f64 if any(array_of(each).dtype is f64 for each in (lhs, rhs, lhs_scale, rhs_scale)) else f32
     pairs = (lhs_batch_dims + lhs_contracting_dims, rhs_batch_dims + rhs_contracting_dims)
     factors = [(in_type(lhs, wide), _over(lhs_scale, lhs, wide)), (in_type(rhs, wide), _over(rhs_scale, rhs, wide))]
-    first, second = _labelled(*(ops.multiply(*each) for each in factors), pairs, operand_precision)
+    left_scaled, right_scaled = (ops.multiply(*each) for each in factors)
+    first, second = _labelled(left_scaled, right_scaled, pairs, operand_precision)
     result, ct = _result(first, second, lhs_batch_dims), in_type(back.ct, wide)
     left = product(Labelled(ct, result), second, first.labels, wide) if back.wants(0) or back.wants(2) else None
     right = product(first, Labelled(ct, result), second.labels, wide) if back.wants(1) or back.wants(3) else None
@@ -191,15 +193,15 @@ def _over(scale: Value, operand: Value, wide: PrimitiveType) -> Value:
     """The scale of each element."""
     extents, shape = array_of(operand).dims, array_of(scale)
     if not shape.rank:
-        return spread(in_type(scale, wide), extents)
+        return broadcast_to(in_type(scale, wide), extents)
     even = tuple(range(0, 2 * shape.rank, 2))
-    return reshaped(spread(in_type(scale, wide), _blocks(extents, shape.dims), even), extents)
+    return reshaped(broadcast_to(in_type(scale, wide), _blocks(extents, shape.dims), even), extents)
 
 
 def _by_block(values: Value, scales: Dims) -> Value:
     """The sum over each block."""
     extents = array_of(values).dims
     if not scales:
-        return summed(values, range(len(extents)))
+        return sum_over(values, range(len(extents)))
     odd = range(1, 2 * len(scales), 2)
-    return summed(reshaped(values, _blocks(extents, scales)), odd)
+    return sum_over(reshaped(values, _blocks(extents, scales)), odd)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.builder import Value
-from ...core.graph import Computation
+from ...core.graph import Computation, Instruction
+from ...properties.effects import communicates
 from ..regions.calls import Branches, call_of, map_of
 from ..regions.loops import while_of
 from ..regions.scans import scan_of
-from ..rules import Cotangents, Pullback, vjp
+from ..rules import VISITED, Cotangents, Pullback, vjp
 
 
 @vjp
@@ -46,3 +47,14 @@ def conditional(
 @vjp
 def scan(back: Pullback, operands: Sequence[Value], **attributes: Any) -> Cotangents:
     return scan_of(back, operands)
+
+
+def _others_wait(context: Any, each: Instruction) -> bool:
+    """Whether other devices wait for cotangents of what is sent, or meets, inside."""
+    if not any(communicates(called) for called in each.called):
+        return False
+    inside = [i for called in each.called for region in called.reachable() for i in region.instructions]
+    return any(i.opcode in VISITED and VISITED[i.opcode](context, i) for i in inside)
+
+
+VISITED |= dict.fromkeys(("call", "conditional", "fusion", "scan", "while"), _others_wait)

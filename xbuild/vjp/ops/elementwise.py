@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ... import ops
 from ...core.builder import Value
 from ..patterns import number_in
@@ -29,7 +31,18 @@ def subtract(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
 
 @vjp
 def multiply(back: Pullback, lhs: Value, rhs: Value) -> Cotangents:
-    return back.ct * rhs if back.wants(0) else None, back.ct * lhs if back.wants(1) else None
+    return _times(back, rhs) if back.wants(0) else None, _times(back, lhs) if back.wants(1) else None
+
+
+def _times(back: Pullback, factor: Value) -> Value:
+    """The cotangent times a factor; where that is an infinite constant, no cotangent stays none.
+
+    XLA's expansions multiply by infinity in branches that a select leaves out. Tangents are left out by it themselves.
+    """
+    number = number_in(factor.instruction)
+    if number is None or not np.isinf(number) or getattr(back.builder, "mode", "") == "jvp":
+        return ops.multiply(back.ct, factor)
+    return ops.select(is_equal(back.ct, back.zeros(back.ct)), back.ct, ops.multiply(back.ct, factor))
 
 
 @vjp

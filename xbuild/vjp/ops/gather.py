@@ -6,9 +6,9 @@ from shape_inference import Dims
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import Cotangents, array_of
+from ..forms.arrays import array_of
 from ..forms.indexing import Places
-from ..rules import Pullback, vjp
+from ..rules import Cotangents, Pullback, vjp
 
 
 @vjp

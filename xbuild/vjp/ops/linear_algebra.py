@@ -7,18 +7,17 @@ from math import prod
 from shape_inference import Dims, Shape
 
 from ... import ops
+from ...core.attributes import PaddingDimension
 from ...core.builder import Value
 from ..forms.arrays import (
-    Cotangents,
     array_of,
     as_complex,
     compared,
     conjugate,
     counting,
-    full,
 )
 from ..forms.matrices import cholesky_cotangent, solver_cotangents
-from ..rules import Pullback, vjp
+from ..rules import Cotangents, Pullback, full, vjp
 
 
 @vjp
@@ -55,8 +54,8 @@ def _from_half(ct: Value, shape: Shape, lengths: Dims) -> Value:
     """The transform of the half that there is, zeros after it; what is real is the sum of real parts."""
     missing = lengths[-1] - array_of(ct).dims[-1]
     zero = full(ct.builder, 0, array_of(ct).dtype[()])
-    padding = ((0, 0, 0),) * (shape.rank - 1) + ((0, missing, 0),)
-    whole = ops.pad(ct, zero, padding=padding) if missing else ct  # type: ignore[arg-type]
+    padding = (*((PaddingDimension(0, 0),) * (shape.rank - 1)), PaddingDimension(0, missing))
+    whole = ops.pad(ct, zero, padding=padding) if missing else ct
     return ops.real(ops.fft(whole, fft_type="FFT", fft_length=lengths))
 
 

@@ -11,8 +11,9 @@ from shape_inference import Shape, f32
 
 from ... import ops
 from ...core.builder import Value
-from ..forms.arrays import Cotangents, array_of, in_type, like, spread, summed
-from ..rules import Pullback, full, vjp
+from ..forms.arrays import array_of, in_type, like
+from ..rules import Cotangents, Pullback, full, vjp
+from ..support import broadcast_to, sum_over
 
 
 @frozen(eq=False)
@@ -32,11 +33,11 @@ class _Features:
         return in_type(value, f32) if array_of(value).dtype.bits < 32 else value
 
     def sums(self, values: Value) -> Value:
-        return summed(values, [dim for dim in range(self.shape.rank) if dim != self.feature_index])
+        return sum_over(values, [dim for dim in range(self.shape.rank) if dim != self.feature_index])
 
     def along(self, vector: Value) -> Value:
         """A number for each feature against the elements."""
-        return spread(vector, self.shape.dims, (self.feature_index,))
+        return broadcast_to(vector, self.shape.dims, (self.feature_index,))
 
     def means(self, values: Value) -> Value:
         return self.scaled(self.sums(values), 1 / self.count)
@@ -104,9 +105,7 @@ def batch_norm_training(
         parts.append(
             ops.multiply(features.along(features.scaled(features.wide(variance), 2 / features.count)), centred)
         )
-    total = features.wide(parts[0]) if parts else None
-    for part in parts[1:]:
-        total = ops.add(total, features.wide(part))  # type: ignore[arg-type]
+    total = _total([features.wide(part) for part in parts])
     return _in_types((total, scale_ct, offset_ct), (operand, scale, offset))
 
 
@@ -140,12 +139,8 @@ def batch_norm_grad(
     if not features.shape.size:
         return (None,) * 5
     given = _Gradient.of(features, operand, scale, mean, variance, grad_output)
-    parts = [
-        share
-        for share, ct in zip((given.by_operand, given.by_scale, given.by_offset), back.ct, strict=True)
-        if ct is not None
-        for share in [share(features.wide(ct))]
-    ]
+    shares = zip((given.by_operand, given.by_scale, given.by_offset), back.ct, strict=True)
+    parts = [by(features.wide(ct)) for by, ct in shares if ct is not None]
     totals = [_total(column) for column in zip(*parts, strict=True)]
     return _in_types(given.cotangents(*totals), (operand, scale, mean, variance, grad_output))
 

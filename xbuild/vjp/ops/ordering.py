@@ -5,15 +5,17 @@ from __future__ import annotations
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..forms.arrays import Cotangents, array_of, counting
+from ..forms.arrays import array_of, counting
 from ..forms.indexing import Places
 from ..forms.regions import applied, cotangents, element, overwrite
-from ..rules import Pullback, vjp
+from ..recorder import Augmented
+from ..regions.calls import recorder_of
+from ..rules import Cotangents, Pullback, vjp
 
 
 @vjp
 def sort(back: Pullback, operands: Values, *, to_apply: Computation, dimension: int, is_stable: bool) -> Cotangents:
-    """The numbers of the elements in their new order are found by sorting them along."""
+    """Each cotangent is put back where its element came from."""
     if not array_of(operands[0]).size or array_of(operands[0]).dims[dimension] < 2:
         return cotangents(back, len(operands))
     cts = cotangents(back, len(operands))
@@ -30,13 +32,25 @@ def _sources(back: Pullback, operands: Values, to_apply: Computation, dimension:
         made = operand.instruction
         if made.opcode == "iota" and made.attributes.iota_dimension == dimension and array_of(operand).dtype.is_integer:
             return element(back, number, len(operands))
-    numbers = counting(back.builder, array_of(operands[0]).dims, dimension)
+    return _sorted_along(back, operands, to_apply, dimension)
+
+
+def _sorted_along(back: Pullback, operands: Values, to_apply: Computation, dimension: int) -> Value:
+    """The numbers of the elements, sorted along by the sort itself, which gives them beside its results."""
+    recorder, count = recorder_of(back), len(operands)
 
     def in_order(*elements: Value) -> Value:
         return applied(to_apply, elements[:-2])
 
-    found = ops.sort((*operands, numbers), to_apply=in_order, dimension=dimension, is_stable=True)
-    return ops.get_tuple_element(found, index=len(operands))
+    with recorder.aside() as before:
+        numbers = counting(back.builder, array_of(operands[0]).dims, dimension)
+        value = ops.sort((*operands, numbers), to_apply=in_order, dimension=dimension, is_stable=True)
+    before.remove(value.instruction)
+    with recorder.aside() as after:
+        results = [ops.get_tuple_element(value, index=number) for number in range(count)]
+        stand_in = ops.tuple_(results) if count > 1 else results[0]
+    recorder.augmented[back.instruction] = Augmented(before, value.instruction, after, stand_in.instruction, count > 1)
+    return ops.get_tuple_element(value, index=count)
 
 
 def put_back(ct: Value, sources: Value, dimension: int, zeros: Value) -> Value:

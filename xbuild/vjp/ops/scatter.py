@@ -13,7 +13,6 @@ from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
 from ..forms.arrays import (
-    Cotangents,
     array_of,
     compared,
     counting,
@@ -24,7 +23,7 @@ from ..forms.arrays import (
 )
 from ..forms.indexing import Places
 from ..forms.regions import cotangents, element, folds, overwrite
-from ..rules import Pullback, full, refuse_derivative, vjp
+from ..rules import Cotangents, Pullback, full, refuse_derivative, vjp
 
 
 @vjp
@@ -77,7 +76,7 @@ def _columns(fold: str | None, given: _Scatter, wants: tuple[bool, bool]) -> tup
         refuse_derivative(
             "only a scatter that adds, subtracts, multiplies, overwrites, or keeps the greatest or least has a "
             "derivative here",
-            "xb.custom_vjp gives a computation a derivative of its own",
+            "xb.custom_vjp(target) gives a custom_call a rule of your own",
         )
     if not array_of(given.update).size:
         return (like(given.ct, given.operand) if wants[0] else None), None

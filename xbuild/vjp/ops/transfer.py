@@ -12,8 +12,10 @@ from ...core.graph import Instruction
 from ...properties.async_pairs import origin
 from .. import trees
 from ..custom_rules import rule_of
-from ..refusals import no_rule
-from ..rules import VISITED, Cotangents, Pullback, no_derivative, vjp, zero_derivative
+from ..forms.lapack import LAPACK
+from ..forms.placement import PLACEMENT
+from ..refusals import ELSEWHERE
+from ..rules import VISITED, Cotangents, Pullback, no_derivative, refuse_derivative, vjp, zero_derivative
 
 zero_derivative("infeed")
 no_derivative("outfeed", reason="what it hands to the host has no cotangent")
@@ -112,9 +114,16 @@ def send(back: Pullback, operand: Value, token: Value, **attributes: Any) -> Cot
     return tree, None
 
 
+_BUILT_IN = LAPACK | PLACEMENT
+
+
 @vjp
 def custom_call(back: Pullback, operands: Any, *, custom_call_target: str, **attributes: Any) -> Cotangents:
-    rule = rule_of(custom_call_target)
+    rule = rule_of(custom_call_target) or _BUILT_IN.get(custom_call_target)
     if rule is None:
-        no_rule(back.instruction)
+        refuse_derivative(
+            f"nobody has given a rule for the target {custom_call_target!r}",
+            f"xb.custom_vjp({custom_call_target!r}) registers one",
+            ELSEWHERE,
+        )
     return rule(back, operands)

@@ -9,11 +9,13 @@ from shape_inference.windows import Window, WindowDimension
 from ... import ops
 from ...core.builder import Value, Values
 from ...core.graph import Computation
-from ..forms.arrays import Cotangents, array_of, compared, in_type, like, selected, spread, summed_all
+from ..forms.arrays import array_of, compared, in_type, like, selected
 from ..forms.convolutions import Convolution, input_cotangent, kernel_cotangent, mirrored
 from ..forms.regions import applied, cotangents, element, folds, is_identity
 from ..forms.winners import Preference, added_at, read_at, winners
-from ..rules import Pullback, full, refuse_derivative, vjp
+from ..regions.folds import Windows, of_others
+from ..rules import Cotangents, Pullback, full, refuse_derivative, vjp
+from ..support import broadcast_to, total
 
 
 def at_least(first: Value, second: Value) -> Value:
@@ -25,7 +27,7 @@ def at_most(first: Value, second: Value) -> Value:
 
 
 _PREFERENCES = {"maximum": at_least, "minimum": at_most}
-_WAY_OUT = "xb.custom_vjp gives a computation a derivative of its own"
+_WAY_OUT = "xb.custom_vjp(target) gives a custom_call a rule of your own"
 
 
 @vjp
@@ -36,35 +38,31 @@ def reduce_window(
     count = len(operands)
     found: list[Value | None] = [None] * (2 * count)
     for number, (fold, ct) in enumerate(zip(folds(to_apply, count), cotangents(back, count), strict=True)):
-        if ct is not None and (back.wants(number) or back.wants(count + number)):
-            values = operands[number], init_values[number]
-            wants = back.wants(number), back.wants(count + number)
-            found[number], found[count + number] = _folded(
-                fold, values, element(back, number, count), ct, wants, window
-            )
+        wants = back.wants(number), back.wants(count + number)
+        if ct is None or not any(wants):
+            continue
+        part = Windows(operands[number], init_values[number], ct, wants, window)
+        if fold in ("add", *_PREFERENCES):
+            row = _folded(fold, part, element(back, number, count))
+        else:
+            row = of_others(back, to_apply, fold, count, part)
+        found[number], found[count + number] = row
     return tuple(found)
 
 
-def _folded(
-    fold: str | None, values: tuple[Value, Value], result: Value, ct: Value, wants: tuple[bool, bool], window: Window
-) -> tuple[Value | None, Value | None]:
+def _folded(fold: str, part: Windows, result: Value) -> tuple[Value | None, Value | None]:
     """The cotangents of an operand and of its init value, which is one more element of each window."""
-    operand, init = values
+    operand, init, ct = part.operand, part.init, part.ct
     rest, from_init = ct, ct
     if fold in _PREFERENCES and not is_identity(init, fold):
-        is_init = compared(result, spread(in_type(init, array_of(ct).dtype), array_of(ct).dims), "EQ")
+        is_init = compared(result, broadcast_to(in_type(init, array_of(ct).dtype), array_of(ct).dims), "EQ")
         rest, from_init = selected(ops.not_(is_init), ct), selected(is_init, ct)
-    elif fold != "add" and fold not in _PREFERENCES:
-        refuse_derivative(
-            "only windows that are summed, or of which the greatest or least element is taken, have a derivative here",
-            _WAY_OUT,
-        )
-    init_ct = like(summed_all(from_init), init) if wants[1] else None
-    if not wants[0] or not array_of(operand).size or not array_of(ct).size:
+    init_ct = like(total(from_init), init) if part.wants[1] else None
+    if not part.wants[0] or not array_of(operand).size or not array_of(ct).size:
         return None, init_ct
     if fold == "add":
-        return like(_summed_back(rest, operand, window), operand), init_ct
-    return like(_to_the_best(rest, operand, window, _PREFERENCES[fold]), operand), init_ct
+        return like(_summed_back(rest, operand, part.window), operand), init_ct
+    return like(_to_the_best(rest, operand, part.window, _PREFERENCES[fold]), operand), init_ct
 
 
 def _summed_back(ct: Value, operand: Value, window: Window) -> Value:
@@ -81,7 +79,7 @@ def _to_the_best(ct: Value, operand: Value, window: Window, prefers: Preference)
     if any(dim.window_dilation > 1 or dim.base_dilation > 1 for dim in window):
         return added_at(ct, winners(operand, window, prefers), array_of(operand))
     zero = full(ct.builder, 0, array_of(ct).dtype[()])
-    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)  # type: ignore[arg-type]
+    return ops.select_and_scatter(operand, ct, zero, select=prefers, scatter=ops.add, window=window)
 
 
 @vjp
@@ -100,7 +98,7 @@ def select_and_scatter(
         return None, None, None
     if folds(scatter, 1) != ("add",):
         refuse_derivative("only values that are added to what their window selects have a derivative here", _WAY_OUT)
-    init_ct = summed_all(back.ct) if back.wants(2) else None
+    init_ct = total(back.ct) if back.wants(2) else None
     if not back.wants(1) or not array_of(operand).size or not array_of(source).size:
         return None, None, init_ct
     places = winners(operand, window, lambda first, second: applied(select, (first, second)))

@@ -50,7 +50,7 @@ def call_of(back: Pullback, operands: Sequence[Value], region: Computation) -> S
     if key not in known:
         known[key] = _back_computation(back, halves, [each.shape for each in given], region.name)
     computation, places = known[key]
-    if not places:
+    if computation is None:
         return (None,) * len(operands)
     result = _called(back, given, computation)
     found = iter(elements_once(result))
@@ -68,8 +68,11 @@ def _called(back: Pullback, operands: Sequence[Value], computation: Computation)
 
 def _back_computation(
     back: Pullback, halves: Halves, shapes: Sequence[Any], name: str
-) -> tuple[Computation, dict[Leaf, None]]:
-    """The way back as a computation, and the leaves of the parameters whose cotangents it gives, in order."""
+) -> tuple[Computation | None, dict[Leaf, None]]:
+    """The way back as a computation, and the leaves of the parameters whose cotangents it gives, in order.
+
+    None where it gives none and has no effect.
+    """
     inner = recorder_of(back).inner(f"{name}.vjp", back.instruction)
     values = _parameters(inner, shapes)
     kept, rest = values[: len(halves.kept)], values[len(halves.kept) :]
@@ -81,9 +84,9 @@ def _back_computation(
         for path, _ in trees.paths(parameter.shape)
         if (value := trees.at(tree, path)) is not None
     ]
-    if not leaves:
-        return halves.computation, {}
-    result = inner.built(ops.tuple_(tuple([value for _, value in leaves])))
+    if not leaves and not halves.has_effect:
+        return None, {}
+    result = inner.built(ops.tuple_(tuple([value for _, value in leaves]), builder=inner))
     return result, dict.fromkeys(leaf for leaf, _ in leaves)
 
 
@@ -194,14 +197,14 @@ class Branches:
     def back_conditional(self, kept: Sequence[Value]) -> Sequence[Any]:
         """Record the conditional of the ways back: the cotangents of the operands."""
         leaves = self._leaves()
-        if not leaves:
+        if not leaves and not any(halves.has_effect for halves in self.halves):
             return (None,) * (1 + len(self.operands))
         seeds = [ct for ct in trees.leaves_of(filled(self.back.ct, self.regions[0].root.shape)) if ct is not None]
         packed_operands, branches = [], []
         for n, halves in enumerate(self.halves):
             values = [kept[place] for place in self.places[n]]
             values += [leaf_of(self.operands[n], path) for _, path in halves.read]
-            operand = ops.tuple_((*values, *seeds))
+            operand = ops.tuple_((*values, *seeds), builder=self.recorder)
             packed_operands.append(operand)
             branches.append(self._back(n, operand.shape, leaves))
         result = ops.conditional(self.index, tuple(packed_operands), branch_computations=tuple(branches))
@@ -226,7 +229,7 @@ class Branches:
             found[leaf] if leaf in found else full(inner, 0, trees_at(self.operands[leaf[0]].shape, leaf[1]).plain())
             for leaf in leaves
         ]
-        return inner.built(ops.tuple_(tuple(results)))
+        return inner.built(ops.tuple_(tuple(results), builder=inner))
 
     def _leaves(self) -> list[Leaf]:
         """Which leaves of which operands have a cotangent; one that several branches are given is one."""

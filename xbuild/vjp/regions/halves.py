@@ -54,6 +54,11 @@ class Halves:
     rebuilt: dict[Instruction, Any] = field(factory=dict)
     is_used: bool = False
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether the way back does more than give cotangents."""
+        return any(map(has_effect, self.backward))
+
     def run_forward(self, recorder: Recorder, parameters: Sequence[Any]) -> tuple[Value, list[Value]]:
         """The forward half on these parameters: its result, and the values that are kept."""
         copies = Copies(recorder, dict(zip(self.computation.parameters, parameters, strict=True)))
@@ -171,9 +176,12 @@ class _Cut:
         self.read: dict[Leaf, None] = {}
         self.again: set[Instruction] = set()
         self.known: dict[Instruction, bool] = {}
+        self.open: list[Instruction] = []
 
     def make(self) -> None:
         halves = self.halves
+        for each in halves.forward:  # in order, so that no question goes deeper than its operands
+            self._is_light(each)
         needed = self._needed()
         halves.backward = [each for each in halves.backward if each in needed]
         halves.kept, halves.read = list(self.kept), list(self.read)
@@ -197,7 +205,13 @@ class _Cut:
         return found
 
     def _settle(self, value: Instruction) -> None:
-        """Have a forward value on the way back: as a parameter's leaf, computed again, or kept."""
+        """Have a forward value on the way back, and what that takes."""
+        self.open = [value]
+        while self.open:
+            self._settle_one(self.open.pop())
+
+    def _settle_one(self, value: Instruction) -> None:
+        """Have a value as a parameter's leaf, computed again from others that are open then, or kept."""
         if value in self.kept or value in self.again or value in self.halves.rebuilt:
             return
         path = path_of(value)
@@ -205,8 +219,7 @@ class _Cut:
             self._read(value, path)
         elif value.opcode in _RECOMPUTED or self._is_light(value) or (self.recomputes and not _is_once(value)):
             self.again.add(value)
-            for operand in value.operands:
-                self._settle(operand)
+            self.open += value.operands
         elif isinstance(value.shape, Shape):
             self.kept[value] = None
         else:

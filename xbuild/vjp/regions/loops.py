@@ -159,8 +159,9 @@ class Loop:
         paths = [path for path, counts in _leaf_paths(self.live) if counts]
         given = [self._seed(path, trips) for path in paths]
         invariants = [leaf for leaf in self.halves.read if leaf not in leaves and not self._is_counter(leaf)]
-        final = elements_once(self.back.result) if self.is_tuple else self.back.result
-        fixed = [leaf_of(final, path) for _, path in invariants]
+        init = recorder.value(self.loop.operands[0])
+        first = elements_once(init) if self.is_tuple else init
+        fixed = [leaf_of(first, path) for _, path in invariants]
         last = full(recorder, self.most - 1, self.index_type[()]) if trips is None else trips - 1
         state = ops.tuple_((last, *given, *stacks, *fixed))
         sizes = len(given), len(stacks)

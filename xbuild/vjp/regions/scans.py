@@ -14,7 +14,7 @@ from ..recorder import Augmented, Recorder
 from ..rules import Pullback, activities, full
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
-from .loops import elements_once
+from .loops import elements_once, filled
 
 
 class Scan:
@@ -32,7 +32,8 @@ class Scan:
         self.outputs = len(self.shapes) - self.carries
         whole = back.result.shape
         self.is_tuple = isinstance(whole, TupleShape)
-        self.cts = list(back.ct) if self.is_tuple else [back.ct]
+        whole_ct = filled(back.ct, whole)
+        self.cts = list(whole_ct) if self.is_tuple else [whole_ct]
         self.varies = self._varies()
         self.halves, self.live = self._halves()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from shape_inference import Shape
 from shape_inference.rules import ShapeError
 
@@ -18,7 +20,8 @@ from ...properties.order import ordered
 from .. import trees
 from ..context import Context
 from ..patterns import reducer_of
-from ..recorder import Recorder, live
+from ..pruning import lean
+from ..recorder import Recorder
 from ..rules import full
 from ..walk import Walk
 
@@ -75,8 +78,7 @@ def finished(recorder: Recorder, root: Value, *, keeps_collectives: bool = False
     """The computation of what was recorded, without what neither the root nor an effect needs."""
     instructions = recorder.assembled()
     last = recorder.now(root.instruction)
-    kept = live(instructions, last, (lambda each: False) if keeps_collectives else is_collective)
-    return Computation(recorder.name, [each for each in instructions if each in kept], last)
+    return lean(recorder.name, instructions, last, None if keeps_collectives else is_collective)
 
 
 def is_collective(instruction: Instruction) -> bool:
@@ -103,4 +105,4 @@ def scalar_seed(recorder: Recorder, computation: Computation) -> Value:
             f"grad: the result of {computation.name} is {shape}, and one real number is wanted, such as f32[] "
             "[not_differentiable]\n  hint: xb.vjp takes a cotangent for a result of any shape",
         )
-    return full(recorder, 1, shape)
+    return ops.constant(recorder, literal=np.ones((), shape.dtype.dtype), name=recorder.fresh("ct"))

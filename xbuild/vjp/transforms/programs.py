@@ -168,7 +168,7 @@ def applied(request: Request, program: Any, options: Options) -> Any:
     if isinstance(program, ModuleGroup):
         shared = evolve(request, is_group=True) if isinstance(request, Gradient) else request
         entries = {device: module.entry for device, module in program.modules.items()}
-        answers = _Plan(shared, options, entries, is_group=True).answers()
+        answers = _Plan(shared, options, entries, (program.num_devices, 1), is_group=True).answers()
         made: dict[Module, Module] = {}
         for device, module in program.modules.items():
             made.setdefault(module, _with_entry(module, answers[device]))

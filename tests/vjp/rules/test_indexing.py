@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 ROWS = {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1}
 BLOCKS = {"offset_dims": (1, 2), "collapsed_slice_dims": (), "start_index_map": (0, 1), "index_vector_dim": 1}

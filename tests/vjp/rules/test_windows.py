@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 SUMS = {
     "plain": "size=3",
@@ -29,6 +29,10 @@ PLACES = {
     "whole": "size=8",
     "padding alone": "size=2 stride=2 pad=4_4",
 }
+
+
+def logaddexp(a: Any, b: Any) -> Any:
+    return xb.log(xb.exp(a) + xb.exp(b))
 
 
 def windowed(word: str, reducer: Any, init: float) -> list[Case]:
@@ -75,9 +79,12 @@ CASES = [
     *windowed("sum", xb.add, 0.0),
     *windowed("greatest", xb.maximum, float("-inf")),
     *windowed("least", xb.minimum, float("inf")),
+    *windowed("product", xb.multiply, 1.0),
+    *windowed("sum of exponentials", logaddexp, -100.0),
     with_init("sum", xb.add, 0.5),
     with_init("greatest", xb.maximum, 0.3),
     with_init("least", xb.minimum, -0.3),
+    with_init("product", xb.multiply, 1.5),
     Case(
         "sum in two dimensions",
         lambda x: xb.reduce_window(x, 0.0, xb.add, (2, 3), (2, 1), "SAME"),
@@ -106,6 +113,13 @@ CASES = [
         "size=3 stride=2 pad=4_3 lhs_dilate=3 rhs_dilate=2",
     ),
     convolved("reversed", (2, 3, 8), (4, 3, 3), "bf0_oi0->bf0", "size=3 stride=2 pad=1_2 rhs_reversal=1"),
+    convolved(
+        "all of it, reversed",
+        (2, 3, 7),
+        (4, 3, 3),
+        "bf0_oi0->bf0",
+        "size=3 stride=2 pad=4_-2 lhs_dilate=3 rhs_dilate=2 rhs_reversal=1",
+    ),
     convolved("two dimensions", (2, 6, 7, 3), (3, 2, 3, 4), "b01f_01io->b01f", "size=3x2 stride=2x1 pad=1_1x0_1"),
     convolved("odd roles", (6, 2, 3, 7), (4, 2, 3, 3), "0bf1_o1i0->f1b0", "size=3x2 rhs_reversal=1x0"),
     convolved(
@@ -152,16 +166,13 @@ def test_an_init_value_that_ties_takes_the_cotangent_of_its_windows() -> None:
     assert init_ct == 20.0
 
 
-@pytest.mark.parametrize(
-    "reducer", [xb.multiply, lambda a, b: a - b, lambda a, b: a + b * b], ids=["product", "difference", "own"]
-)
-def test_other_windows_are_refused_with_the_reason(reducer: Any) -> None:
-    program = xb.computation(xb.f64[4])(lambda x: xb.reduce_window(x, 1.0, reducer, (2,)))
+def test_other_windows_are_refused_with_the_reason() -> None:
+    program = xb.computation(xb.f64[4])(lambda x: xb.reduce_window(x, 1.0, lambda a, b: a - b, (2,)))
     with pytest.raises(xb.XbuildError, match="only windows that are summed") as caught:
         xb.vjp(program)
     assert caught.value.kind == "not_differentiable"
     assert "reduce-window" in str(caught.value)
-    assert "test_rules_windows" in str(caught.value)
+    assert "test_windows" in str(caught.value)
 
 
 def test_values_that_are_not_added_where_they_are_selected_are_refused() -> None:

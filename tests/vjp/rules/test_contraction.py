@@ -8,7 +8,7 @@ import pytest
 
 import xbuild as xb
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 
 def dot(name: str, lhs: tuple[int, ...], rhs: tuple[int, ...], dtype: Any = xb.f64, **attributes: Any) -> Case:

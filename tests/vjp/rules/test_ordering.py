@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 
 def by_first(a: Any, b: Any, *rest: Any) -> Any:
@@ -48,6 +48,20 @@ def test_of_equal_keys_the_first_comes_first() -> None:
     program = xb.computation(xb.f64[4], xb.f64[4])(lambda k, x: xb.sort((k, x), by_first)[1])
     _, found = evaluate(xb.vjp(program), [1.0, 0.0, 1.0, 1.0], [0.0] * 4, [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(found, [2.0, 1.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_value_and_its_gradient_need_one_sort(count: int) -> None:
+    def function(*values: Any) -> Any:
+        ordered = xb.sort(values, by_first)
+        return xb.reduce_all(ordered[0] if count > 1 else ordered, 0.0, xb.add)
+
+    program = xb.value_and_grad(xb.computation(*[xb.f64[5]] * count)(function))
+    assert sum(i.opcode == "sort" for i in program.instructions) == 1
+    x = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    value, slope = evaluate(program, *[x] * count)
+    assert value == x.sum()
+    np.testing.assert_array_equal(slope, np.ones(5))
 
 
 def test_places_that_the_program_carries_along_are_used() -> None:

@@ -11,7 +11,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 
-from .numeric import Case, check
+from ..numeric import Case, check
 
 SOLVERS = [
     Case(

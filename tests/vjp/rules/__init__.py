@@ -1,0 +1,1 @@
+"""Rules of single ops: numeric derivatives, ties, what is recorded, what is refused."""

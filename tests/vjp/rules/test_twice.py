@@ -1,0 +1,25 @@
+"""The programs of cotangents differentiated again, and tangents, which are transposes of cotangents."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..numeric import Case, check, check_tangents
+from . import test_contraction, test_indexing, test_matrices, test_ordering, test_windows
+
+FAMILIES = (test_contraction, test_indexing, test_matrices, test_ordering, test_windows)
+EACH = 3  # one case of so many is differentiated twice here, all in the campaign
+ONCE = {
+    "scatter multiply with a zero rows again": "where factors of one place are zero, only the first derivative is whole"
+}
+CASES = [case for family in FAMILIES for case in family.CASES if case.name not in ONCE]
+
+
+@pytest.mark.parametrize("case", CASES[::EACH], ids=str)
+def test_second_derivatives_are_those_of_numeric_ones(case: Case) -> None:
+    check(case, times=2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tangents_are_the_transposes_of_cotangents(case: Case) -> None:
+    check_tangents(case)

@@ -1,0 +1,28 @@
+"""`xbuild why`: of which instruction another is the derivative."""
+
+from __future__ import annotations
+
+import click
+
+from ..core.graph import ModuleGroup
+from ..vjp.transforms.origins import why as answer
+from .group import load, main, takes_target
+from .saying import say
+
+
+@main.command()
+@takes_target
+@click.argument("name", metavar="INSTRUCTION")
+def why(target: str, name: str) -> None:
+    """Say why an instruction is in a program: of which it is the derivative, its line, and what uses it."""
+    program = load(target)
+    parts = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
+    found = [answer(part, name) for part in dict.fromkeys(parts) if _has(part, name)]
+    if not found:
+        raise click.UsageError(f"the program has no instruction %{name.removeprefix('%')}; `xbuild show` prints them")
+    say("\n\n".join(found))
+
+
+def _has(part: object, name: str) -> bool:
+    computations = getattr(part, "computations", None) or part.reachable()  # type: ignore[attr-defined]
+    return any(each.name == name.removeprefix("%") for home in computations for each in home.instructions)
