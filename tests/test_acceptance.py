@@ -52,7 +52,7 @@ WRONG = [
     ("B-047", _set("expect", "outputs", "ct_w", [[6, 10, 14]] * 2)),
     ("B-051", _set("expect", "error", "state_mismatch")),
     ("B-051", _set("expect", {"outputs": {"y": [[0, 0]]}, "types": {}})),
-    ("B-053", _set("attrs", "auto_cast", True)),
+    ("B-053", _set("expect", "error", "branch_type_mismatch")),
 ]
 
 

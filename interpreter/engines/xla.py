@@ -11,6 +11,7 @@ import numpy as np
 from shape_inference import AnyShape, TokenShape, TupleShape
 from xbuild.core.graph import Module, ModuleGroup
 from xbuild.files.results import leaf_values
+from xbuild.variance.writing import readable
 
 from ..kernels.values import ArgumentError, by_device
 from ..rules.limits import Limits
@@ -106,7 +107,7 @@ def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits
     calls = uncertain(module) if platform == "cpu" else []
     replaced = [call for call in calls if calls_python(call)]
     while True:
-        text = (with_stand_ins(module, replaced) if replaced else module).to_hlo()
+        text = readable(with_stand_ins(module, replaced) if replaced else module).to_hlo()
         job = Job(text, rows, module.num_replicas, module.num_partitions, platform)
         outcome = _run(job, module.num_devices, limits)
         if not isinstance(outcome, Failure):

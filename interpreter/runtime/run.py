@@ -142,11 +142,11 @@ def execute(
     something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
     conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
     NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, a promise
-    about indices that does not hold, and parameters that `parameter_replication` or `sharding` promise equal, and are
-    not. Integers that wrap in + - * are defined, and not told. The computations
-    of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and collectives,
-    at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long, divisions and
-    shifts of integers up to five times, matrix products a tenth longer.
+    about indices that does not hold, parameters that `parameter_replication` or `sharding` promise equal, and are not,
+    and values that differ where a type on a mesh states one. Integers that wrap in + - * are defined, and not told. The
+    computations of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and
+    collectives, at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long,
+    divisions and shifts of integers up to five times, matrix products a tenth longer.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)

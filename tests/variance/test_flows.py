@@ -126,6 +126,8 @@ DIVERGENT = {
     "body": lambda x: xb.while_((m.axis_index("i"), x), lambda s: s[0] < 3, lambda s: (s[0] + 1, m.psum(s[1], "i"))),
     "condition": lambda x: xb.while_((m.axis_index("i"), x), lambda s: m.psum(s[1][0], "i") + xb.convert(s[0], xb.f32)
                                      < 3.0, lambda s: s),
+    "permutation along another axis": lambda x: xb.conditional(
+        m.axis_index("j") > 0, x, lambda y: m.ppermute(y, "i", [(0, 1)]), x, lambda y: y * 1.0),
     "called": lambda x: xb.conditional(m.axis_index("i") > 0, x, lambda y: xb.call(y, lambda z: m.pmax(z, ("j", "i"))),
                                        x, lambda y: y),
 }  # fmt: skip

@@ -123,6 +123,27 @@ def test_second_derivatives() -> None:
     np.testing.assert_allclose(second.run(x, w), np.sum(6 * x**3 * w))
 
 
+@pytest.mark.parametrize("name", ["loop", "loop with a collective", "weights reduced outside a loop", "scan"])
+def test_what_is_computed_again_is_the_same(name: str) -> None:
+    loss = next(each for each in LOSSES if each.name == name)
+    program, arguments = loss.program(), loss.arguments()
+    kept, again = (xb.grad(program, (0, 1), checkpoint=flag).run(*arguments) for flag in (False, True))
+    np.testing.assert_allclose(kept[0], again[0], rtol=1e-12)
+    np.testing.assert_allclose(kept[1], again[1], rtol=1e-12)
+
+
+def test_a_loop_that_runs_differently_often_on_each_device() -> None:
+    def loss(x: Any, w: Any) -> Any:
+        init = m.axis_index("i"), x, w
+        state = xb.while_(init, lambda s: s[0] < 3, lambda s: (s[0] + 1, xb.sin(s[1] * s[2]), s[2]))
+        return m.psum(xb.reduce(state[1], 0.0, xb.add), "i")
+
+    program = xb.shard_map(loss, LINE, (P("i"), P()), P()).program(xb.f64[4], xb.f64[()])
+    x, w = np.linspace(0.1, 0.9, 4), 1.3
+    slope = (program.run(x, w + STEP) - program.run(x, w - STEP)) / (2 * STEP)
+    np.testing.assert_allclose(xb.grad(program, 1, max_trips=4).run(x, w), slope, rtol=TOLERANCE)
+
+
 def test_a_function_on_a_mesh_is_differentiated_as_a_program() -> None:
     mapped = xb.shard_map(lambda x: m.psum(xb.reduce(x * x, 0.0, xb.add), "i"), LINE, P("i"), P())
     value, gradient = xb.value_and_grad(mapped)(xb.f32[4]).run(np.arange(4, dtype=np.float32))

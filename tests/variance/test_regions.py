@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,29 @@ def test_a_forged_coordinate_is_found() -> None:
     forged = text.replace('axis_index(j)",xbuild.variance="{V:j}"', 'axis_index(i)",xbuild.variance="{V:i}"')
     assert forged != text
     assert xb.check(xb.parse_hlo(forged)).findings[0].kind == "variance_broken"
+
+
+HOSTILE = [
+    ('axis_index(j)"', 'axis_index(zz)"'),
+    ('axis_index(j)"', 'axis_index"'),
+    ('xbuild.variance="{V:j}"', 'xbuild.variance="{V:zz}"'),
+    ('xbuild.mesh="i=2,j=2"', 'xbuild.mesh="i=999999999,j=2"'),
+    ('xbuild.mesh="i=2,j=2"', 'xbuild.mesh="i=0,j=4"'),
+    ('xbuild.mesh="i=2,j=2"', f'xbuild.mesh="{",".join(f"a{n}=1" for n in range(30))},i=2,j=2"'),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), HOSTILE)
+def test_no_text_of_a_stranger_does_more_than_be_wrong(old: str, new: str) -> None:
+    def shifted(x: xb.Value) -> Any:
+        return m.psum(x, "i") + xb.convert(m.axis_index("j"), xb.f32)
+
+    text = xb.shard_map(shifted, MESH, P(("i", "j")), P("j")).program(xb.f32[4]).module.to_hlo()
+    assert old in text
+    module = xb.parse_hlo(text.replace(old, new))
+    verdict = xb.check(module)
+    assert verdict.kind == "ok" or verdict.findings[0].kind == "variance_broken"
+    assert str(xb.viz(module, "txt"))
+    assert module.to_hlo(style="typed")
+    with contextlib.suppress(StrictFailure):
+        execute(module, [[np.ones(1, np.float32)]] * 4, strict=True, check=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 from shape_inference import refuse
@@ -123,12 +123,23 @@ class Mesh:
         >>> xb.Mesh(i=2, j=2).axes_of(((0, 2, 1, 3),))
         ('j', 'i')
         """
-        wanted = sorted(groups) if groups else [tuple(range(self.num_devices))]
-        for count in range(len(self.axes) + 1):
-            for names in itertools.permutations(self.axes, count):
-                if sorted(self.groups(names)) == wanted:
-                    return names
-        return None
+        found: list[str] = []
+        group, place = _whole(self, groups)[0], 1
+        while place < len(group):
+            axis = self._apart(group[0], group[place])
+            if axis is None or axis in found:
+                return None
+            found.insert(0, axis)
+            place *= self.size(axis)
+        return tuple(found) if sorted(self.groups(found)) == sorted(_whole(self, groups)) else None
+
+    def _apart(self, one: int, other: int) -> str | None:
+        """The one axis along which two devices stand apart; None where there is not one."""
+        if max(one, other) >= self.num_devices:
+            return None
+        a, b = self.coordinates(one), self.coordinates(other)
+        apart = [axis for axis in self.axes if a[axis] != b[axis]]
+        return apart[0] if len(apart) == 1 else None
 
     def spanned(self, groups: Groups) -> tuple[str, ...] | None:
         """The axes whose groups have these members, in whatever order; None where there are none.
@@ -137,7 +148,7 @@ class Mesh:
         >>> xb.Mesh(i=2, j=2).spanned(((2, 0), (1, 3)))
         ('i',)
         """
-        members = tuple(tuple(sorted(group)) for group in groups)
+        members = tuple(tuple(sorted(group)) for group in _whole(self, groups))
         found = self.axes_of(members)
         return None if found is None else self.ordered(found)
 
@@ -184,15 +195,17 @@ def _check_axis(name: Any, size: Any) -> None:
         refuse("non_positive", f"Mesh: axis {name} has size {count}, and at least 1 is wanted")
 
 
+def _whole(mesh: Mesh, groups: Groups) -> Groups:
+    """The groups; where there are none, one of all devices."""
+    return groups or (tuple(range(mesh.num_devices)),)
+
+
 @functools.lru_cache(maxsize=1024)
 def _groups(mesh: Mesh, axes: tuple[str, ...]) -> Groups:
-    others = [name for name in mesh.axes if name not in axes]
-    settings = itertools.product(*(range(mesh.size(name)) for name in others))
-    inside = [dict(zip(axes, place, strict=True)) for place in itertools.product(*(range(mesh.size(n)) for n in axes))]
-    return tuple(
-        tuple(mesh.device(**dict(zip(others, setting, strict=True)), **place) for place in inside)
-        for setting in settings
-    )
+    others = [number for number, name in enumerate(mesh.axes) if name not in axes]
+    inside = [mesh.axes.index(name) for name in axes]
+    ids = np.arange(mesh.num_devices).reshape(mesh.shape).transpose([*others, *inside])
+    return tuple(map(tuple, ids.reshape(-1, mesh.size(axes)).tolist()))
 
 
 MESH = "xbuild.mesh"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,10 +12,10 @@ from attrs import define, evolve, field, frozen
 from shape_inference import TupleShape
 
 from ..core.attributes import Region
-from ..core.graph import NOTHING, Computation, Instruction, Source
+from ..core.graph import NOTHING, Computation, Instruction, Module, Source
 from ..core.op import OPS
 from ..properties.mesh import Mesh
-from ..properties.variances import VARIANCE, Type, Variance, spelled
+from ..properties.variances import VARIANCE, Type, Variance, declared, spelled
 from .rules.collective_rules import CASTS
 from .rules.marks import CAST, Mark, cast_of
 from .rules.walk import Typed
@@ -202,32 +202,56 @@ def _origin(instruction: Instruction) -> Instruction:
 
 
 def lowered(computation: Computation) -> Computation:
-    """The computation without its casts, which move no data."""
-    return rewritten(computation, lambda instruction: cast_of(instruction) is not None)
+    """The computation without its casts, which move no data.
 
-
-def rewritten(computation: Computation, is_dropped: Callable[[Instruction], bool]) -> Computation:
-    """The computation, and what it calls, without copies of this kind: their operands stand for them."""
+    A tuple that a called computation takes states no type, since real XLA takes no attributes of such a parameter.
+    """
     done: dict[Computation, Computation] = {}
     for each in computation.reachable():
-        done[each] = _without(each, is_dropped, done)
+        done[each] = _lowered(each, done, each is computation)
     return done[computation]
 
 
-def _without(
-    computation: Computation, is_dropped: Callable[[Instruction], bool], done: Mapping[Computation, Computation]
-) -> Computation:
+def readable(module: Module) -> Module:
+    """The module as real XLA reads it: no tuple that a computation takes, the entry's among them, states a type."""
+    if not any(_is_typed_tuple(each) for computation in module.computations for each in computation.instructions):
+        return module
+    done: dict[Computation, Computation] = {}
+    for each in module.entry.reachable():
+        done[each] = _lowered(each, done, False)
+    return evolve(module, entry=done[module.entry], computations=())
+
+
+def _is_typed_tuple(instruction: Instruction) -> bool:
+    is_tuple = instruction.opcode == "parameter" and isinstance(instruction.shape, TupleShape)
+    return is_tuple and declared(instruction) is not None
+
+
+def _lowered(computation: Computation, done: Mapping[Computation, Computation], is_entry: bool) -> Computation:
     new: dict[Instruction, Instruction] = {}
     kept: list[Instruction] = []
     for instruction in computation.instructions:
-        if is_dropped(instruction):
+        if cast_of(instruction) is not None:
             new[instruction] = new[instruction.operands[0]]
             continue
-        new[instruction] = _renewed(instruction, new, done)
+        is_taken_apart = (
+            instruction.opcode == "parameter" and isinstance(instruction.shape, TupleShape) and not is_entry
+        )
+        new[instruction] = _untyped(instruction) if is_taken_apart else _renewed(instruction, new, done)
         kept.append(new[instruction])
     if all(old is now for old, now in zip(computation.instructions, kept, strict=False)) and len(kept) == len(new):
         return computation
     return Computation(computation.name, kept, new[computation.root])
+
+
+def _untyped(parameter: Instruction) -> Instruction:
+    """The parameter without what it states of its type."""
+    notes = {key: value for key, value in parameter.annotations.items() if key != "frontend_attributes"}
+    given = parameter.annotations.get("frontend_attributes", NOTHING)
+    rest = {key: value for key, value in given.items() if key != VARIANCE}
+    if rest:
+        notes["frontend_attributes"] = MappingProxyType(rest)
+    return evolve(parameter, annotations=MappingProxyType(notes) if notes else NOTHING)
 
 
 def _renewed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from attrs import Factory, define, field
@@ -11,6 +11,7 @@ from attrs import Factory, define, field
 from ..core.graph import Computation, Instruction
 from ..variance.region import Region
 from .activity import Activity
+from .rules import vjp
 
 
 @define(eq=False)
@@ -46,8 +47,9 @@ class Context:
     `checkpoint` is True, or holds the names of the loops and calls, whose values are computed again on the way back.
     `max_trips` bounds the trips of loops whose number of trips is not known. `channels` gives each channel of the
     program others for the way back, `calls` tells at how many places each computation is called,
-    `is_group` whether each device has a program of its own. With a `region` collectives are transposed by the types
-    that values have on its mesh, else for a loss that is the sum of those of all devices.
+    `is_group` whether each device has a program of its own. `rules` are those of `vjp`, or of another reading. With a
+    `region` collectives are transposed by the types that values have on its mesh, else for a loss that is the sum of
+    those of all devices.
     """
 
     activity: Activity = field(factory=Activity)
@@ -58,6 +60,7 @@ class Context:
     num_partitions: int | None = None
     is_group: bool = False
     region: Region | None = None
+    rules: Mapping[str, Callable[..., Any]] = Factory(lambda: vjp)
     calls: Counter[Computation] = field(factory=Counter)
     known: dict[Any, Any] = field(factory=dict, init=False)
     _uses: dict[int, int] = field(factory=dict, init=False)

@@ -19,7 +19,7 @@ from ..variance.transposes import transpose_of
 from . import trees
 from .recorder import Recorder
 from .refusals import dressed, no_rule
-from .rules import VISITED, Pullback, full, vjp
+from .rules import VISITED, Pullback, full
 
 
 @define(eq=False)
@@ -149,6 +149,7 @@ def _rule_of(context: Any, instruction: Instruction) -> Callable[..., Any]:
     if typed is not None:
         return typed
     try:
-        return vjp[instruction.opcode]
+        rule: Callable[..., Any] = context.rules[instruction.opcode]
     except MissingRule:
         no_rule(instruction)
+    return rule

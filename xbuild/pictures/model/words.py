@@ -16,6 +16,7 @@ from ...text.codecs.sugar import spelled_opcode, sugared
 from ...text.codecs.table import spellings
 from ...text.spelling.literals import excerpt_text
 from ...text.spelling.writer import Writer
+from ...variance.rules.marks import marks_of
 from .folding import Folding, simple_reducer
 from .picture import Words
 
@@ -46,6 +47,8 @@ def worded(instruction: Instruction) -> Instruction:
 
 def _details(instruction: Instruction, folding: Folding) -> Iterator[str]:
     """The attributes in HLO's words, then the operands that have no box."""
+    for mark in marks_of(instruction):
+        yield from _cut(in_line(mark))
     shown = worded(instruction)
     if shown.attributes is not None:
         for spelling in spellings(shown.opcode):

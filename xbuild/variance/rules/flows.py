@@ -126,12 +126,15 @@ def _refuse_meeting(site: Site, instruction: Instruction, axes: tuple[str, ...])
 
 
 def meetings(computation: Computation, mesh: Mesh) -> Iterable[tuple[Instruction, tuple[str, ...]]]:
-    """The collectives of a computation and of what it calls, each with the axes over which devices meet."""
+    """The collectives of a computation and of what it calls, each with the axes over which devices meet.
+
+    In a permutation, which has no groups, all devices meet.
+    """
     for each in computation.reachable():
         for instruction in each.instructions:
             if instruction.opcode in MEETS or instruction.opcode in TRANSFERS:
                 mark = mark_of(instruction)
-                yield instruction, mark.axes if mark else mesh.axes
+                yield instruction, mesh.axes if mark is None or mark.op == "ppermute" else mark.axes
 
 
 def zeros_in(instruction: Instruction) -> list[bool]:
