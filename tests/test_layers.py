@@ -30,7 +30,8 @@ ORDER = {
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "editing", "vjp", "vjp.forms", "vjp.regions", "vjp.forward", "vjp.transforms", "vjp.ops", "traces",
+        "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
+        "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "stepping", "reference", "tpu.support", "tpu", "cli",
     ),
@@ -43,7 +44,7 @@ FAMILIES = {
     "xbuild.derived",
     "shape_inference.ops",
     "interpreter.ops",
-    "xbuild.vjp.ops",
+    "xbuild.differentiation.ops",
     "tests.cases",
     "tests.oracle.draw",
 }

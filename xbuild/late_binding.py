@@ -12,8 +12,8 @@ import xbuild
 from .core import graph, hooks
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
+from .differentiation import ops as ops
 from .traces import data
-from .vjp import ops as ops
 
 forms.namespace = xbuild
 

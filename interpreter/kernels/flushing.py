@@ -94,7 +94,7 @@ def _power(rule: Rule, lhs: Array, rhs: Array) -> Any:
 
 
 def _atan2(rule: Rule, lhs: Array, rhs: Array) -> Any:
-    """Of a denormal ordinate over an abscissa that is zero a right angle."""
+    """The arctangent whose operands are flushed, but for a right angle where the abscissa becomes zero."""
     ordinate, abscissa = flushed(lhs), flushed(rhs)
     result = flushed(rule(ordinate, abscissa))
     is_right = (lhs != 0) & (ordinate == 0) & (abscissa == 0)

@@ -98,7 +98,7 @@ def reshape(operand: AnyShape, *, new_sizes: Dims) -> Shape:
 
 
 def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
-    """Each dynamic dimension goes on in the major dimension of those that it becomes."""
+    """Of the dimensions that a dynamic dimension is split into, the first whose size is not 1 is dynamic."""
     found = [False] * len(new_sizes)
     for before, after in _factors(shape.dims, new_sizes):
         if not any(shape.dynamic[dim] for dim in before):

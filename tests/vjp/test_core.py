@@ -11,7 +11,7 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate, execute
 from xbuild.core.op import OPS
-from xbuild.vjp.rules import REASONS, ZERO, vjp
+from xbuild.differentiation.rules import REASONS, ZERO, vjp
 
 S, V = xb.f32[()], xb.f32[3]
 PAIR = xb.TupleShape((xb.f32[3], xb.s32[2], xb.TupleShape((xb.c64[()], xb.f64[2]))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..core.graph import ModuleGroup
-from ..vjp.transforms.origins import why as answer
+from ..differentiation.transforms.origins import why as answer
 from .group import load, main, takes_target
 from .saying import say
 

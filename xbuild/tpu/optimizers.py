@@ -14,7 +14,7 @@ from shape_inference import Shape
 from .. import derived, ops
 from ..core.builder import Value, stands_for
 from ..core.graph import Computation
-from ..vjp.transforms.programs import grad
+from ..differentiation.transforms.programs import grad
 from .scopes import trainable_variables
 from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse

@@ -71,7 +71,7 @@ def _sum(back: Pullback, values: Sequence[Any]) -> list[Any]:
 
 @vjp
 def all_reduce(back: Pullback, operands: Sequence[Value], *, to_apply: Computation, **groups: Any) -> Cotangents:
-    """Of a sum the sum of the cotangents; of a maximum the share of that for those that are the maximum."""
+    """For a sum, the sum of the cotangents; for a maximum or minimum, shares for the operands that attain it."""
     reducer, results = reducer_of(to_apply), _results(back, len(operands))
     parts = _filled(back, _parts(back, operands), results)
     if reducer == "add":
