@@ -17,6 +17,7 @@ from ..custom_calls import CustomCallError
 from ..kernels.values import read
 from ..rules.denormals import as_user
 from .callbacks import Callbacks, PendingCall, lent, owned
+from .workers import file_of
 
 if TYPE_CHECKING:
     from .replica import Device
@@ -34,6 +35,9 @@ class HostCall(PendingCall):
     def what(self) -> str:
         name, number = self.request.instruction.name, self.device.number
         return f"the host function {in_line(self.function.label)!r}, to which {name} sends on device {number},"
+
+    def _file(self) -> str | None:
+        return file_of(self.function.function)
 
     def _invoke(self) -> Any:
         with as_user():

@@ -219,7 +219,7 @@ SCATTERED = [
         [[0, 0, 0, 0, 6], [0, 0, 2, 0, 0], [0, 0, 4, 0, 0], [0, 0, 0, 0, 0]],
     ),
     scattered("overlaps-add-up", [1, 5, 2, 0], np.float32([10, 20, 30]), 0.5, "size=2", [0.5, 30.5, 30.5, 0.5]),
-    scattered("of-a-scalar", np.float32(4), np.float32(2), 0.5, (), 2.5),
+    scattered("of-a-scalar", np.float32(4), np.float32(2), 0.5, (), 2.5, oracle=False),  # real XLA dies of it
     scattered("tie-ge-keeps-the-first", np.float32([4, 4, 4]), [1, 2], 0, "size=2", [1, 2, 0]),
     scattered("tie-gt-takes-the-last", np.float32([4, 4, 4]), [1, 2], 0, "size=2", [0, 1, 2], gt),
     scattered(

@@ -285,6 +285,6 @@ def test_limits_at_their_ends_are_told_in_a_sentence(options: list[str]) -> None
     "command", ["show", "check", "viz", "diff", "extract", "run", "step", "trace", "ops", "explain"]
 )
 def test_help_states_the_limit(command: str) -> None:
-    said = CliRunner().invoke(main, [command, "--help"]).output
+    said = " ".join(CliRunner().invoke(main, [command, "--help"]).output.split())
     assert "--max-seconds" in said
     assert "default: 3600" in said or "default: 300.0" in said
