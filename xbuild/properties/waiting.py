@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference import TupleShape
 
@@ -38,6 +38,10 @@ class EventKind:
     end: str = ""
     awaits: EventKind | None = None
     is_buffered: bool = False
+    role: str = field(init=False)  # the half that a device has in the transfer
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "role", "send" if self.end == SOURCE else "recv")
 
     def needed(self, number: int, send_buffers: float) -> int:
         """How many events of the awaited kind come before the event with this number, counted from 1."""
@@ -76,11 +80,14 @@ KINDS: Mapping[str, str] = {
 }
 
 
+_OF_OPCODE = {opcode: EVENTS[kind] for opcode, kind in KINDS.items()}
+
+
 def events_of(instruction: Instruction) -> tuple[EventKind, ...]:
     """The events of an instruction that communicates, in order."""
     if instruction.opcode == "infeed" and not takes_item(instruction):
         return ()
-    return EVENTS[KINDS[instruction.opcode]]
+    return _OF_OPCODE[instruction.opcode]
 
 
 def takes_item(infeed: Instruction) -> bool:

@@ -33,7 +33,6 @@ from ...properties.waiting import (
     RECEIVED,
     RESULT,
     SENT,
-    SOURCE,
     SUPPLIED,
     EventKind,
     events_of,
@@ -210,15 +209,16 @@ class Tracer:
             yield from _EVENTS_WITHIN[kinds[0].within](self, Site(path, instruction), kinds)
 
     def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
+        device, channel = self.device, site.channel
         for kind in kinds:
-            role = "send" if kind.end == SOURCE else "recv"
-            peer = self.context.transfers.channels[site.channel].peers.get((role, self.device))
+            peer = self.context.transfers.channels[channel].peers.get((kind.role, device))
             if peer is not None:
-                ends = (self.device, peer) if kind.end == SOURCE else (peer, self.device)
-                needed = kind.needed(self._counted(kind, site.channel), self.context.send_buffers)
+                source, target = (device, peer) if kind.role == "send" else (peer, device)
+                count = self._counted(kind, channel)
+                needed = kind.needed(count, self.context.send_buffers) if kind.is_buffered else count
                 is_free = kind.awaits is None or not needed
-                needs = () if is_free else ((peer, (kind.awaits, site.channel, *ends), needed),)
-                yield SimulatedEvent(site, (kind, site.channel, *ends), needs, members=(peer,) if needs else ())
+                needs = () if is_free else ((peer, (kind.awaits, channel, source, target), needed),)
+                yield SimulatedEvent(site, (kind, channel, source, target), needs, None, (peer,) if needs else ())
             elif kind in (SENT, RECEIVED) and is_with_host(site.instruction):
                 yield self._hosted(site, OPERAND if kind is SENT else RESULT)
 
