@@ -11,7 +11,7 @@ from shape_inference import PrimitiveType
 
 from ...core.op import OPS
 from ..spelling.spelling import ALWAYS, Attribute, Spelling, told
-from ..spelling.words import CHOICE, DIMS, FLAG, LABELS, ONE_DIM, WINDOW, word_for
+from ..spelling.words import CHOICE, DIMS, FLAG, LABELS, ONE_DIM, SLICES, WINDOW, word_for
 from .calls import ALIASES, CALLED, CONFIG, CONSTRAINTS, LENGTH, LITERAL
 from .custom_codecs import (
     BRANCHES,
@@ -27,6 +27,8 @@ from .custom_codecs import (
     shards,
 )
 from .sugar import CALLS
+
+SLICE_SIZES = Attribute("slice_sizes", "slice_sizes", SLICES, ())
 
 # What is no string here goes by its type, under its own name; the order is XLA's.
 ROWS: dict[str, tuple[str | Spelling, ...]] = {
@@ -47,8 +49,8 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
     "cholesky": (Attribute("lower", "lower", FLAG, False),),
     "async_start": ("async_execution_thread", CALLS, CONTEXTS),
     "collective_broadcast": ("channel_id", GROUPS),
-    "collective_permute": ("channel_id", "source_target_pairs"),
-    "collective_permute_start": ("channel_id", "source_target_pairs", CONTEXTS),
+    "collective_permute": ("channel_id", "source_target_pairs", SLICE_SIZES),
+    "collective_permute_start": ("channel_id", "source_target_pairs", SLICE_SIZES, CONTEXTS),
     "concatenate": (Attribute("dimension", "dimensions", ONE_DIM),),
     "conditional": (BRANCHES,),
     "constant": (told("literal", lambda parsed: parsed.inside),),

@@ -16,6 +16,7 @@ from ..codecs.header import Header, read_header
 from ..spelling.faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
 from ..spelling.scanner import NAME, Scanner
 from .body import Body
+from .counts import INFERRED, Counted, check_counts, inferred
 from .frames import Frames, origin, read_frames
 from .lines import Known
 
@@ -30,11 +31,20 @@ _SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)",
 _MLIR = re.compile(r"\s*+(?:#[^\n]*+\n\s*+)*+module\s*+(?:@|attributes\b|\{\s*+(?:func\.func|sdy\.mesh)\s++[@\w])")
 
 
-def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = False) -> Module:
+def parse_hlo(
+    text: str | bytes,
+    file: str | None = None,
+    *,
+    origins: bool = False,
+    replicas: int | None = None,
+    partitions: int | None = None,
+) -> Module:
     """The module that HLO text spells, each shape inferred again and compared with the one that is written.
 
     Layouts, shardings, metadata, backend_config and the like are kept and printed back. `file` is what errors call the
     text. With `origins`, reports name the lines of the program that the metadata state, and not those of the text.
+    `replicas` and `partitions` are their numbers, whatever the header states; where neither states any, there are as
+    many as groups, pairs and shardings name, and `annotations["inferred_counts"]` of the module says from what.
     Raises HloParseError with up to twenty faults, each with line, column and what was expected.
 
     >>> import xbuild as xb
@@ -51,16 +61,19 @@ def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = Fal
         text = text.decode("utf-8", errors="surrogateescape")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
+    check_counts(replicas, partitions)
     with no_collection():
-        return Reader(text, file, origins).module()
+        return Reader(text, file, origins, (replicas, partitions)).module()
 
 
 class Reader(Scanner):
     """Reads one module; a computation that had faults of its own is None, and what needs it is not blamed."""
 
-    def __init__(self, text: str, file: str | None = None, origins: bool = False) -> None:
+    def __init__(
+        self, text: str, file: str | None = None, origins: bool = False, counts: Counted = (None, None)
+    ) -> None:
         super().__init__(text)
-        self.file, self.origins = file, origins
+        self.file, self.origins, self.counts = file, origins, counts
         self.frames: Frames = {}
         self.header = Header()
         self.computations: dict[str, Computation | None] = {}
@@ -84,6 +97,7 @@ class Reader(Scanner):
         if self.faults:
             raise self._error()
         assert entry is not None  # else there is a fault
+        self._infer_counts()
         return Module(
             self.header.name or f"module_{entry.name}",
             entry,
@@ -93,6 +107,12 @@ class Reader(Scanner):
             is_scheduled=self.header.is_scheduled,
             annotations=self.header.annotations,
         )
+
+    def _infer_counts(self) -> None:
+        found = None if self.header.states_counts else inferred(self.order)
+        if found is not None:
+            self.header.num_replicas, self.header.num_partitions = found.num_replicas, found.num_partitions
+            self.header.annotations[INFERRED] = found.sentence
 
     def _error(self) -> HloParseError:
         return parse_error(self.text, self.file, self.faults, self.count)
@@ -110,6 +130,7 @@ class Reader(Scanner):
             self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
         if not self._recovers(self._header):
             return None
+        self._set_counts()
         entry: str | None = None
         while self.skip() < len(self.text) and self.count < COUNTED_FAULTS:
             place = self.skip()
@@ -127,6 +148,13 @@ class Reader(Scanner):
         assert found is not None  # else there is a fault
         check_aliases(self, self.header.aliases, found)
         return found
+
+    def _set_counts(self) -> None:
+        """The counts that the caller gives stand before those of the header."""
+        for key, given in zip(("num_replicas", "num_partitions"), self.counts, strict=True):
+            if given is not None:
+                setattr(self.header, key, given)
+                self.header.states_counts = True
 
     def _recovers(self, part: Callable[[], None]) -> bool:
         """Read a part; after a fault go on at the next computation, False where there is none."""
