@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 SECONDS = 60.0
 BYTES = 2 << 30
@@ -33,9 +34,14 @@ def treat(path: Path) -> str:
     """Read, print, read again, check and draw a program; a sentence of what it is, ValueError for what is wrong."""
     import xbuild as xb
 
-    partitions = partitions_of(path.name)
-    module = xb.parse_hlo(text_of(path), path.name, partitions=partitions)
-    again = xb.parse_hlo(module.to_hlo(style="full"), path.name)
+    modules = xb.parse_hlo_modules(text_of(path), path.name, partitions=partitions_of(path.name))
+    return "; ".join(treated(module) for module in modules)
+
+
+def treated(module: Any) -> str:
+    import xbuild as xb
+
+    again = xb.parse_hlo(module.to_hlo(style="full"))
     if again.to_hlo(style="full") != module.to_hlo(style="full"):
         raise ValueError("its text does not read as the same")
     if (again.num_replicas, again.num_partitions) != (module.num_replicas, module.num_partitions):

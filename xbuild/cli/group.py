@@ -55,7 +55,9 @@ def _count_option(name: str) -> click.Option:
         context.meta[f"xbuild.{name}"] = value
 
     told = f"Number of {name} of HLO text, whatever its header states.  [default: by header, groups and pairs]"
-    return click.Option([f"--{name}"], type=click.IntRange(min=1), expose_value=False, callback=keep, help=told)
+    return click.Option(
+        [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=keep, help=told
+    )
 
 
 class Limited(click.Command):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
+from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, XbuildError, compatible
 
 from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Instruction, TextSource
 from ...core.inference import infer_shape
-from ...core.op import Schema, opcodes
+from ...core.op import OPS, Schema, opcodes
 from ...properties.effects import MEETS
 from ..codecs.attribute_reader import by_operands, read_attributes, record_of
 from ..codecs.counted import check_ids
@@ -26,6 +26,7 @@ from ..codecs.sugar import (
 from ..spelling.faults import Fault, Poisoned
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import SpelledLiteral
+from ..spelling.mixed_types import float_of, is_converted
 from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
@@ -232,6 +233,7 @@ class Body:
     ) -> Instruction:
         values: dict[str, Any] = {}
         segments = None
+        self._convert_operands(schema, parsed, place)
         try:
             segments = segments_of(schema, len(parsed.operands))
             record = record_of(schema, parsed, values)
@@ -244,6 +246,8 @@ class Body:
             if schema.opcode == "set_dimension_size":
                 shape = parsed.sized(shape)
             if parsed.shape is not None and not (shape is parsed.shape or compatible(shape, parsed.shape)):
+                if is_converted(schema.opcode, parsed, shape):
+                    return self._converted(name, schema, parsed, record, segments, shape, place)
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self._made_up(schema.spelling), None
                 self.bits.add(name)
@@ -262,6 +266,41 @@ class Body:
         if schema.opcode in MEETS:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
+
+    def _convert_operands(self, schema: Schema, parsed: ParsedInstruction, place: int) -> None:
+        """Integers that XLA multiplies with floating point numbers are converted, which the text leaves out."""
+        dtype = float_of(schema.opcode, parsed)
+        if dtype is not None:
+            parsed.operands = tuple([self._convert(None, each, dtype, place) for each in parsed.operands])
+
+    def _convert(self, name: str | None, operand: Instruction, dtype: PrimitiveType, place: int) -> Instruction:
+        shape = operand.shape.plain()
+        if not isinstance(shape, Shape) or shape.dtype is dtype:
+            return operand
+        parsed = ParsedInstruction(shape.with_dtype(dtype))
+        parsed.operands = (operand,)
+        return self._finish(name, OPS["convert"], parsed, None, place, "")
+
+    def _converted(
+        self,
+        name: str | None,
+        schema: Schema,
+        parsed: ParsedInstruction,
+        record: Any,
+        segments: Any,
+        shape: AnyShape,
+        place: int,
+    ) -> Instruction:
+        """The result in its own element type, and a convert to that which is written."""
+        assert isinstance(parsed.shape, Shape)
+        made = self._made_up(schema.spelling)
+        instruction = Instruction(
+            schema.opcode, made, shape, parsed.operands, segments, record, self.where, parsed.control,
+            parsed.annotations,
+        )  # fmt: skip
+        if schema.opcode in MEETS:
+            check_ids(self, instruction, schema, place)
+        return self._convert(name, self.add(instruction, shape), parsed.shape.dtype, place)
 
     def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""

@@ -89,6 +89,8 @@ def _named(instruction: Instruction) -> Iterator[_Named]:
         lists = instruction.attributes.source_target_pairs if lists is None else lists
         what = {"cross_partition": "partition", "flattened_ids": "device"}.get(strategy(instruction), "replica")
         yield from _greatest(lists, what, name)
+        if what == "replica" and not lists and (shards := getattr(instruction.attributes, "shard_count", 1)) > 1:
+            yield _Named(shards, what, name)  # one group of all replicas, of this size
 
 
 def _greatest(lists: Iterable[tuple[int, ...]], what: str, name: str) -> Iterator[_Named]:

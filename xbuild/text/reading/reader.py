@@ -19,6 +19,7 @@ from .body import Body
 from .counts import INFERRED, Counted, check_counts, inferred
 from .frames import Frames, origin, read_frames
 from .lines import Known
+from .parts import second_of
 
 # The next place where an instruction or the end of a computation can begin.
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
@@ -128,6 +129,10 @@ class Reader(Scanner):
         if _MLIR.match(self.text):
             hint = "lowered.as_text(dialect='hlo') of JAX is HLO text, and xb.from_jax takes what was lowered"
             self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
+        count, place = second_of(self.text)
+        if count > 1:
+            message = f"the text has {count} modules, the second of which begins here, and one is wanted"
+            self.fail("syntax", message, "xb.parse_hlo_modules reads each", place=place)
         if not self._recovers(self._header):
             return None
         self._set_counts()
