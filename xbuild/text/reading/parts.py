@@ -6,26 +6,25 @@ import itertools
 import re
 
 _BORDER = re.compile(r"^[ \t]*+// -----[^\n]*+$|^(?=[ \t]*+HloModule[ \t,])", re.MULTILINE)
-_SAYS = re.compile(r"^[ \t\r]*+(?!//)[^\s]", re.MULTILINE)
+_COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 
 
 def parts_of(text: str) -> list[str]:
     """The parts that have more than comments."""
-    borders = [0, *(found.start() for found in _BORDER.finditer(text)), len(text)]
-    pairs = itertools.pairwise(borders)
-    parts = [(begin, text[begin:end]) for begin, end in pairs if _SAYS.search(text, begin, end)]
-    return ["\n" * text.count("\n", 0, begin) + part for begin, part in parts]
+    return ["\n" * text.count("\n", 0, begin) + text[begin:end] for begin, end in _ranges(text)]
 
 
 def second_of(text: str) -> tuple[int, int]:
-    """How many parts there are, and where the second begins; (1, 0) where there is one."""
-    if not _BORDER.search(text, 1):
-        return 1, 0
-    parts = parts_of(text)
-    if len(parts) < 2:
-        return 1, 0
-    lines = len(parts[1]) - len(parts[1].lstrip("\n"))
-    place = 0
-    for _ in range(lines):
-        place = text.index("\n", place) + 1
-    return len(parts), place
+    """How many parts there are, and where the second begins; 0 where there is one."""
+    ranges = _ranges(text)
+    return len(ranges), ranges[1][0] if len(ranges) > 1 else 0
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    borders = [0, *(found.start() for found in _BORDER.finditer(text)), len(text)]
+    return [(begin, end) for begin, end in itertools.pairwise(borders) if _says(text, begin, end)]
+
+
+def _says(text: str, begin: int, end: int) -> bool:
+    comments = _COMMENTS.match(text, begin, end)
+    return comments is not None and comments.end() < end
