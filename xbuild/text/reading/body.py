@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import PRIMITIVES, AnyShape, PrimitiveType, Shape, XbuildError, compatible
+from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
 
 from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Instruction, TextSource
 from ...core.inference import infer_shape
-from ...core.op import OPS, Schema, opcodes
+from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
 from ..codecs.attribute_reader import by_operands, read_attributes, record_of
 from ..codecs.counted import check_ids
@@ -26,11 +26,12 @@ from ..codecs.sugar import (
 from ..spelling.faults import Fault, Poisoned
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import SpelledLiteral
-from ..spelling.mixed_types import float_of, is_converted
+from ..spelling.mixed_types import is_converted
 from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
+from .converts import convert, convert_operands
 from .lines import Known, line_at, take
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class Body:
             check_repeated(self, parsed, place)
         if starts is not None:
             parsed = unfolded(self, starts, parsed, shape, place)
-        return self._finish(name, schema, parsed, shape, place, literal)
+        return self.finish(name, schema, parsed, shape, place, literal)
 
     def _schema(self, place: int, shape: AnyShape | None) -> tuple[Schema, Schema | None]:
         """The op that stands here and, where an async one is spelled by what it wraps, that one."""
@@ -222,7 +223,7 @@ class Body:
             raise Poisoned
         return found
 
-    def _finish(
+    def finish(
         self,
         name: str | None,
         schema: Schema,
@@ -233,7 +234,7 @@ class Body:
     ) -> Instruction:
         values: dict[str, Any] = {}
         segments = None
-        self._convert_operands(schema, parsed, place)
+        convert_operands(self, schema, parsed, place)
         try:
             segments = segments_of(schema, len(parsed.operands))
             record = record_of(schema, parsed, values)
@@ -247,7 +248,8 @@ class Body:
                 shape = parsed.sized(shape)
             if parsed.shape is not None and not (shape is parsed.shape or compatible(shape, parsed.shape)):
                 if is_converted(schema.opcode, parsed, shape):
-                    return self._converted(name, schema, parsed, record, segments, shape, place)
+                    made = self._instruction_of(schema, parsed, record, segments, shape, place)
+                    return convert(self, name, made, parsed.shape, place)
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self._made_up(schema.spelling), None
                 self.bits.add(name)
@@ -267,40 +269,17 @@ class Body:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
 
-    def _convert_operands(self, schema: Schema, parsed: ParsedInstruction, place: int) -> None:
-        """Integers that XLA multiplies with floating point numbers are converted, which the text leaves out."""
-        dtype = float_of(schema.opcode, parsed)
-        if dtype is not None:
-            parsed.operands = tuple([self._convert(None, each, dtype, place) for each in parsed.operands])
-
-    def _convert(self, name: str | None, operand: Instruction, dtype: PrimitiveType, place: int) -> Instruction:
-        shape = operand.shape.plain()
-        if not isinstance(shape, Shape) or shape.dtype is dtype:
-            return operand
-        parsed = ParsedInstruction(shape.with_dtype(dtype))
-        parsed.operands = (operand,)
-        return self._finish(name, OPS["convert"], parsed, None, place, "")
-
-    def _converted(
-        self,
-        name: str | None,
-        schema: Schema,
-        parsed: ParsedInstruction,
-        record: Any,
-        segments: Any,
-        shape: AnyShape,
-        place: int,
+    def _instruction_of(
+        self, schema: Schema, parsed: ParsedInstruction, record: Any, segments: Any, shape: AnyShape, place: int
     ) -> Instruction:
-        """The result in its own element type, and a convert to that which is written."""
-        assert isinstance(parsed.shape, Shape)
-        made = self._made_up(schema.spelling)
-        instruction = Instruction(
-            schema.opcode, made, shape, parsed.operands, segments, record, self.where, parsed.control,
-            parsed.annotations,
-        )  # fmt: skip
+        """An instruction of a shape that the text does not write."""
+        name, notes = self._made_up(schema.spelling), parsed.annotations
+        made = Instruction(
+            schema.opcode, name, shape, parsed.operands, segments, record, self.where, parsed.control, notes
+        )
         if schema.opcode in MEETS:
-            check_ids(self, instruction, schema, place)
-        return self._convert(name, self.add(instruction, shape), parsed.shape.dtype, place)
+            check_ids(self, made, schema, place)
+        return self.add(made, shape)
 
     def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""

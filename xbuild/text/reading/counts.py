@@ -11,6 +11,7 @@ from attrs import frozen
 from ...core.graph import Computation, Instruction
 from ...properties.device_groups import strategy
 from ...properties.effects import MEETS
+from ..codecs.header import Header
 from ..spelling.groups import MOST_DEVICES
 
 INFERRED = "inferred_counts"
@@ -31,6 +32,21 @@ def check_counts(replicas: int | None, partitions: int | None) -> None:
             raise ValueError(f"{name}={count}, and at least 1 is wanted")
     if (replicas or 1) * (partitions or 1) > MOST_DEVICES:
         raise ValueError(f"replicas={replicas}, partitions={partitions}: {MOST_DEVICES} devices are the most")
+
+
+def set_counts(header: Header, replicas: int | None, partitions: int | None) -> None:
+    """The counts that a caller gives stand before those of the header."""
+    header.num_replicas = replicas or header.num_replicas
+    header.num_partitions = partitions or header.num_partitions
+    header.states_counts |= bool(replicas or partitions)
+
+
+def infer_counts(header: Header, computations: Iterable[Computation]) -> None:
+    """The counts of a header that states none, and the sentence that says from what they are inferred."""
+    found = None if header.states_counts else inferred(computations)
+    if found is not None:
+        header.num_replicas, header.num_partitions = found.num_replicas, found.num_partitions
+        header.annotations[INFERRED] = found.sentence
 
 
 @frozen

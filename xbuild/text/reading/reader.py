@@ -16,7 +16,7 @@ from ..codecs.header import Header, read_header
 from ..spelling.faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
 from ..spelling.scanner import NAME, Scanner
 from .body import Body
-from .counts import INFERRED, Counted, check_counts, inferred
+from .counts import Counted, check_counts, infer_counts, set_counts
 from .frames import Frames, origin, read_frames
 from .lines import Known
 from .parts import second_of
@@ -98,7 +98,7 @@ class Reader(Scanner):
         if self.faults:
             raise self._error()
         assert entry is not None  # else there is a fault
-        self._infer_counts()
+        infer_counts(self.header, self.order)
         return Module(
             self.header.name or f"module_{entry.name}",
             entry,
@@ -108,12 +108,6 @@ class Reader(Scanner):
             is_scheduled=self.header.is_scheduled,
             annotations=self.header.annotations,
         )
-
-    def _infer_counts(self) -> None:
-        found = None if self.header.states_counts else inferred(self.order)
-        if found is not None:
-            self.header.num_replicas, self.header.num_partitions = found.num_replicas, found.num_partitions
-            self.header.annotations[INFERRED] = found.sentence
 
     def _error(self) -> HloParseError:
         return parse_error(self.text, self.file, self.faults, self.count)
@@ -135,7 +129,7 @@ class Reader(Scanner):
             self.fail("syntax", message, "xb.parse_hlo_modules reads each", place=place)
         if not self._recovers(self._header):
             return None
-        self._set_counts()
+        set_counts(self.header, *self.counts)
         entry: str | None = None
         while self.skip() < len(self.text) and self.count < COUNTED_FAULTS:
             place = self.skip()
@@ -153,13 +147,6 @@ class Reader(Scanner):
         assert found is not None  # else there is a fault
         check_aliases(self, self.header.aliases, found)
         return found
-
-    def _set_counts(self) -> None:
-        """The counts that the caller gives stand before those of the header."""
-        for key, given in zip(("num_replicas", "num_partitions"), self.counts, strict=True):
-            if given is not None:
-                setattr(self.header, key, given)
-                self.header.states_counts = True
 
     def _recovers(self, part: Callable[[], None]) -> bool:
         """Read a part; after a fault go on at the next computation, False where there is none."""
