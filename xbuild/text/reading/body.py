@@ -31,8 +31,9 @@ from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
-from .converts import convert, convert_operands
+from .converts import convert, convert_operands, under_made_up_name
 from .lines import Known, line_at, take
+from .parameters import read_number
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -149,7 +150,7 @@ class Body:
         if schema.opcode == "constant":
             parsed.inside, literal = read_literal(reader, shape)
         elif schema.opcode == "parameter":
-            parsed.inside = self._number()
+            parsed.inside = read_number(self)
         else:
             parsed.operands = self._operands()
         reader.expect(")", f" at the end of the operands of {schema.spelling}")
@@ -170,17 +171,6 @@ class Body:
         if not match:
             reader.expected("an opcode")
         return named_op(match[0], shape) or unknown(reader, match[0], place)
-
-    def _number(self) -> int:
-        reader = self.reader
-        place = reader.skip()
-        number = reader.integer()
-        if number in self.numbers:
-            reader.fail("duplicate_parameter", f"{self.name!r} has a parameter {number} already", place=place)
-        if not 0 <= number < 2**31:
-            reader.fail("invalid_attribute", f"{number} is no number of a parameter; they count from 0", place=place)
-        self.numbers.add(number)
-        return number
 
     def _operands(self) -> tuple[Instruction, ...]:
         """Read the operands up to the closing bracket, before which a comma may stand."""
@@ -248,10 +238,10 @@ class Body:
                 shape = parsed.sized(shape)
             if parsed.shape is not None and not (shape is parsed.shape or compatible(shape, parsed.shape)):
                 if is_converted(schema.opcode, parsed, shape):
-                    made = self._instruction_of(schema, parsed, record, segments, shape, place)
+                    made = under_made_up_name(self, schema, parsed, record, segments, shape, place)
                     return convert(self, name, made, parsed.shape, place)
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
-                name, declared = name or self._made_up(schema.spelling), None
+                name, declared = name or self.made_up(schema.spelling), None
                 self.bits.add(name)
         except XbuildError as error:
             raise self.refused(error, schema, parsed.operands, segments, values, place) from None
@@ -259,7 +249,7 @@ class Body:
             parsed.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
             self.known = self._like(schema, parsed, record, declared)
-        name = self._made_up(schema.spelling) if name is None else name
+        name = self.made_up(schema.spelling) if name is None else name
         where = self.reader.origin(parsed.notes.get("metadata")) or self.where
         instruction = Instruction(
             schema.opcode, name, shape if declared is None else declared, parsed.operands, segments, record, where,
@@ -268,18 +258,6 @@ class Body:
         if schema.opcode in MEETS:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
-
-    def _instruction_of(
-        self, schema: Schema, parsed: ParsedInstruction, record: Any, segments: Any, shape: AnyShape, place: int
-    ) -> Instruction:
-        """An instruction of a shape that the text does not write."""
-        name, notes = self._made_up(schema.spelling), parsed.annotations
-        made = Instruction(
-            schema.opcode, name, shape, parsed.operands, segments, record, self.where, parsed.control, notes
-        )
-        if schema.opcode in MEETS:
-            check_ids(self, made, schema, place)
-        return self.add(made, shape)
 
     def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
         """What other lines of these words have in common with this one, unless they differ by more than names."""
@@ -295,7 +273,7 @@ class Body:
         self.instructions.append(instruction)
         return instruction
 
-    def _made_up(self, spelling: str) -> str:
+    def made_up(self, spelling: str) -> str:
         """A fresh name for an operand that the text gives none."""
         number = 1
         while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:

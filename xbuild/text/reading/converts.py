@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shape_inference import AnyShape, Shape
 
 from ...core.graph import Instruction
 from ...core.op import OPS, Schema
+from ...properties.effects import MEETS
+from ..codecs.counted import check_ids
 from ..spelling.mixed_types import float_of
 from ..spelling.parsed import ParsedInstruction
 
@@ -34,3 +36,16 @@ def convert(body: Body, name: str | None, operand: Instruction, shape: AnyShape 
     parsed = ParsedInstruction(shape)
     parsed.operands = (operand,)
     return body.finish(name, OPS["convert"], parsed, None, place, "")
+
+
+def under_made_up_name(
+    body: Body, schema: Schema, parsed: ParsedInstruction, record: Any, segments: Any, shape: AnyShape, place: int
+) -> Instruction:
+    """An instruction of a shape that the text does not write."""
+    name, notes = body.made_up(schema.spelling), parsed.annotations
+    found = Instruction(
+        schema.opcode, name, shape, parsed.operands, segments, record, body.where, parsed.control, notes
+    )
+    if schema.opcode in MEETS:
+        check_ids(body, found, schema, place)
+    return body.add(found, shape)

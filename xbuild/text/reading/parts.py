@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+SEVERAL = "the second begins here; xb.parse_hlo_modules reads each"
 _BORDER = re.compile(r"^[ \t]*+// -----[^\n]*+$|^(?=[ \t]*+HloModule[ \t,])", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 

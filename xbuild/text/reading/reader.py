@@ -19,7 +19,7 @@ from .body import Body
 from .counts import Counted, check_counts, infer_counts, set_counts
 from .frames import Frames, origin, read_frames
 from .lines import Known
-from .parts import second_of
+from .parts import SEVERAL, second_of
 
 # The next place where an instruction or the end of a computation can begin.
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
@@ -81,8 +81,7 @@ class Reader(Scanner):
         self.order: list[Computation] = []
         self.inline, self.last = 0, ""
         self.started: set[Computation] = set()
-        self.faults: list[Fault] = []
-        self.count = 0
+        self.faults, self.count = list[Fault](), 0
         self.known: dict[tuple[str, ...], Known] = {}
         self.shapes: dict[str, AnyShape] = {}
         self._lines = (0, 1)
@@ -125,8 +124,7 @@ class Reader(Scanner):
             self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
         count, place = second_of(self.text)
         if count > 1:
-            message = f"the text has {count} modules, the second of which begins here, and one is wanted"
-            self.fail("syntax", message, "xb.parse_hlo_modules reads each", place=place)
+            self.fail("syntax", f"the text has {count} modules, and one is wanted", SEVERAL, place=place)
         if not self._recovers(self._header):
             return None
         set_counts(self.header, *self.counts)

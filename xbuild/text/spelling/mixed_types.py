@@ -6,12 +6,10 @@ from shape_inference import AnyShape, PrimitiveType, Shape
 
 from .parsed import ParsedInstruction
 
-_PRODUCTS = ("dot", "convolution", "scaled_dot")
-
 
 def float_of(opcode: str, parsed: ParsedInstruction) -> PrimitiveType | None:
     """The floating point type to which integer operands of a product are converted; None where none are."""
-    if opcode not in _PRODUCTS[:2]:
+    if opcode not in ("dot", "convolution"):
         return None
     dtypes = [each.shape.dtype for each in parsed.operands if isinstance(each.shape, Shape)]
     floats = [each for each in dtypes if each.is_float]
@@ -33,4 +31,4 @@ def is_converted(opcode: str, parsed: ParsedInstruction, inferred: AnyShape) -> 
         return False
     if opcode == "all_reduce":
         return operand is not None and operand.dtype is written.dtype
-    return opcode in _PRODUCTS
+    return opcode in ("dot", "convolution", "scaled_dot")
