@@ -52,6 +52,7 @@ from .checking import schedule as schedule
 from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
+from .text.reading.several import parse_hlo_modules as parse_hlo_modules
 from .pictures import viz as viz
 from . import mesh as mesh
 from .variance import P as P

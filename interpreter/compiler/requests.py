@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from shape_inference import AnyShape
+from shape_inference import AnyShape, refuse
 from xbuild.core.graph import Computation, Instruction
-from xbuild.properties.effects import START_OF, TRANSFERS, base_of, collective_in, start_of
+from xbuild.properties.effects import START_OF, TRANSFERS, base_of, collective_in, is_in_place, start_of
 from xbuild.properties.host import rendezvous_of
 
 from ..rules.lines import Path
@@ -91,7 +91,15 @@ def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
 
 def attributes_of(instruction: Instruction, sequential: bool, flushed: bool) -> dict[str, Any]:
     """The attributes of a request, with computations as functions; of a start those of its collective."""
+    asked_for = collective_in(instruction) or instruction
+    if is_in_place(asked_for):
+        refuse(
+            "invalid_attribute",
+            f"%{instruction.name}: a collective-permute in place (slice_sizes) is read, checked and drawn, and has no "
+            "values here",
+            "a collective-permute of the slice and a dynamic-update-slice of what it gives have values",
+        )
     return {
         key: Region.of(value, sequential, flushed=flushed) if isinstance(value, Computation) else value
-        for key, value in (collective_in(instruction) or instruction).attribute_values().items()
+        for key, value in asked_for.attribute_values().items()
     }

@@ -80,11 +80,18 @@ def all_to_all(
 
 @compute
 def collective_permute(
-    operand: Column, *, source_target_pairs: Sequence[tuple[int, int]], channel_id: int | None
+    operands: Members,
+    *,
+    source_target_pairs: Sequence[tuple[int, int]],
+    channel_id: int | None,
+    slice_sizes: Sequence[tuple[int, ...]] = (),
 ) -> list[Any]:
     """The pairs count members of the group."""
     source = {target: origin for origin, target in source_target_pairs}
-    return [operand[source[member]] if member in source else np.zeros_like(mine) for member, mine in enumerate(operand)]
+    return [
+        _collated(list(operands[source[member]]) if member in source else [np.zeros_like(each) for each in mine])
+        for member, mine in enumerate(operands)
+    ]
 
 
 @compute

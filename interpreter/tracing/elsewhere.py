@@ -12,7 +12,7 @@ from shape_inference import Shape
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 from xbuild.core.op import OPS
-from xbuild.properties.effects import base_of
+from xbuild.properties.effects import base_of, is_in_place
 from xbuild.traces import Across, Meeting, Trace
 
 from ..provenance.elements import MOST
@@ -66,7 +66,7 @@ def of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
     sizes = [shape.size for shape in shapes if isinstance(shape, Shape)]
     if len(sizes) != len(shapes) or not all(sizes) or max(sizes, default=0) > SMALL:
         return ()
-    if sum(sizes) * len(group) > MOST or (opcode not in _MOVES and opcode not in _FOLDS):
+    if is_in_place(collective) or sum(sizes) * len(group) > MOST or (opcode not in _MOVES and opcode not in _FOLDS):
         return ()
     dims = [shape.dims for shape in shapes]  # type: ignore[union-attr]
     rule = _moved if opcode in _MOVES else _FOLDS[opcode]

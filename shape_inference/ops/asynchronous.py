@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from ..dims import array, called_with
 from ..groups import Groups, Pairs
 from ..rules import infer, refuse
-from ..types import AnyShape, ProgramShape, Shape, TupleShape, array_shape, compatible, leaves, u32
+from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape, compatible, leaves, u32
 from . import collectives
 
 Shapes = Sequence[AnyShape]
@@ -75,18 +76,33 @@ def all_gather_done(start: AnyShape) -> AnyShape:
 
 @infer
 def collective_permute_start(
-    operand: AnyShape, *, source_target_pairs: Pairs, channel_id: int | None, context_shapes: Shapes
+    operands: Shapes,
+    *,
+    source_target_pairs: Pairs,
+    channel_id: int | None,
+    slice_sizes: Sequence[Dims],
+    context_shapes: Shapes,
 ) -> TupleShape:
-    found = collectives.collective_permute(operand, source_target_pairs=source_target_pairs, channel_id=channel_id)
-    return TupleShape((found, found, *context_shapes))
+    found = collectives.collective_permute(
+        operands, source_target_pairs=source_target_pairs, channel_id=channel_id, slice_sizes=slice_sizes
+    )
+    return TupleShape((operands[0].plain() if slice_sizes else found, found, *context_shapes))
 
 
 @infer
 def collective_permute_done(start: AnyShape) -> AnyShape:
     what = "(operand, result, contexts...)"
     given, result, *_ = _halves(start, "a collective_permute_start", what)
-    _same(start, given, result, "a collective_permute_start", what)
+    pairs = zip_longest(leaves(given), leaves(result))
+    if not all(_may_hold(*pair) for pair in pairs) or isinstance(given, TupleShape) != isinstance(result, TupleShape):
+        refuse("signature_mismatch", f"start is {start}; the {what} that a collective_permute_start gave is wanted")
     return result
+
+
+def _may_hold(given: AnyShape | None, result: AnyShape | None) -> bool:
+    """Whether they are arrays of one kind; extents may differ, as slices of one may be written into the other."""
+    is_array = isinstance(given, Shape) and isinstance(result, Shape)
+    return is_array and (given.dtype, given.rank) == (result.dtype, result.rank)  # type: ignore[union-attr]
 
 
 @infer

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from ..dims import arity, array, dimension, integer, sizes
 from ..groups import Groups, Pairs, check_groups, check_pairs, divisible, positive
 from ..rules import infer, refuse
-from ..types import COMPONENT, AnyShape, ProgramShape, Shape, TupleShape, array_shape
+from ..slices_in_place import written_in_place
+from ..types import COMPONENT, AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
 
 
 @infer
@@ -113,10 +114,17 @@ def _exchanged(
 
 
 @infer
-def collective_permute(operand: AnyShape, *, source_target_pairs: Pairs, channel_id: int | None) -> Shape:
-    found = array("operand", operand)
+def collective_permute(
+    operands: Sequence[AnyShape],
+    *,
+    source_target_pairs: Pairs,
+    channel_id: int | None,
+    slice_sizes: Sequence[Dims],
+) -> AnyShape:
+    if slice_sizes:  # the pairs of several slices stand one after another, so that a device may be named again
+        return written_in_place(operands, slice_sizes)
     check_pairs(source_target_pairs)
-    return found
+    return _collated(_arrays(operands), lambda each: each)
 
 
 @infer

@@ -116,13 +116,13 @@ for _opcode, _types in BINARY.items():
 @infer
 def compare(lhs: AnyShape, rhs: AnyShape, *, direction: str, type: str | None) -> Shape:
     shape = _common(lhs, rhs)
-    legal = _COMPARISONS[shape.dtype.kind]
+    legal = ORDERS[shape.dtype.kind]
     if type is not None and type not in legal:
         refuse("invalid_attribute", f"type={type!r} for operands {shape}; {' or '.join(legal)} compares {shape.dtype}")
     return shape.with_dtype(pred)
 
 
-_COMPARISONS = {
+ORDERS = {
     "pred": ("UNSIGNED",),
     "signed": ("SIGNED",),
     "unsigned": ("UNSIGNED",),

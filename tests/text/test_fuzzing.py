@@ -120,16 +120,19 @@ def test_a_fault_of_the_reader_of_arrays_is_found(monkeypatch: pytest.MonkeyPatc
 def test_faults_of_commands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign exception, a file that is lost, and a command that waits for ever."""
 
-    def lost(path: Path) -> xb.Module:
+    def none(path: Path, *_: object) -> None:
+        raise KeyError(path)
+
+    def lost(path: Path, *_: object) -> xb.Module:
         module = xb.parse_hlo(path.read_text())
         path.write_text("lost")
         return module
 
-    def waiting(path: Path) -> None:
+    def waiting(path: Path, *_: object) -> None:
         time.sleep(60)
 
     with place() as where:
-        for error, fault in {KeyError: {}.__getitem__, AssertionError: lost, Hang: waiting}.items():
+        for error, fault in {KeyError: none, AssertionError: lost, Hang: waiting}.items():
             monkeypatch.setattr("xbuild.files.targets._read_hlo", fault)
             with pytest.raises(error):
                 commands.verdict((["show", "p.hlo"], ""), where, seconds=0.5)

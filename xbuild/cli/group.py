@@ -48,6 +48,18 @@ _MAX_SECONDS = "After so many seconds the command ends with a sentence."
 _MAX_BYTES = "Memory that the command may take.  [default: half of the machine's]"
 
 
+def _count_option(name: str) -> click.Option:
+    """An option of every command with a target; `load` finds what it is given."""
+
+    def keep(context: click.Context, _: click.Parameter, value: int | None) -> None:
+        context.meta[f"xbuild.{name}"] = value
+
+    told = f"Number of {name} of HLO text, whatever its header states.  [default: by header, groups and pairs]"
+    return click.Option(
+        [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=keep, help=told
+    )
+
+
 class Limited(click.Command):
     """A command with --max-seconds and --max-bytes; one that has the first itself runs a program under it.
 
@@ -56,6 +68,8 @@ class Limited(click.Command):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
+        if any(each.name == "target" for each in self.params):
+            self.params += [_count_option(name) for name in ("replicas", "partitions")]
         self.runs = any(each.name == "max_seconds" for each in self.params)
         if not self.runs:
             seconds = click.Option(
@@ -139,14 +153,25 @@ def takes_target(command: Command) -> Command:
 
 def load(target: str) -> Program:
     """The program that a target names; the command ends where there is none."""
+    meta = click.get_current_context().meta
+    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
     try:
-        return targets.load(target)
+        found = targets.load(target, **counts)
     except targets.TargetError as error:
         raise click.UsageError(str(error)) from None
     except targets.UserError as error:
         raise stop(str(error)) from None
     except XbuildError as error:
         raise stop(str(error)) from None
+    _say_counts(found)
+    return found
+
+
+def _say_counts(program: Program) -> None:
+    """Tell on stderr of counts that no header states."""
+    sentence = program.annotations.get("inferred_counts") if isinstance(program, Module) else None
+    if sentence:
+        say(f"{sentence}; the header states none, and --replicas and --partitions say otherwise", err=True)
 
 
 def stop(report: str) -> SystemExit:

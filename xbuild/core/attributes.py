@@ -18,6 +18,7 @@ from shape_inference.windows import Window, read_window
 from .graph import Computation
 
 ReplicaGroups: TypeAlias = tuple[tuple[int, ...], ...]
+SliceSizes: TypeAlias = tuple[tuple[int, ...], ...]
 SourceTargetPairs: TypeAlias = tuple[tuple[int, int], ...]
 Region: TypeAlias = Computation
 Regions: TypeAlias = tuple[Computation, ...]

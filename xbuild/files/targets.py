@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from shape_inference import XbuildError
 from shape_inference.escaping import Harmless
 
 from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
@@ -39,12 +40,17 @@ class UserError(Harmless):
     """The user's file raised an exception; the message is its traceback, with the user's lines alone."""
 
 
-def load(target: str) -> Program:
-    """The program that a target names; TargetError where it names none, UserError where its file raises."""
+def load(target: str, replicas: int | None = None, partitions: int | None = None) -> Program:
+    """The program that a target names, of HLO text with these counts.
+
+    TargetError where the target names none, UserError where its file raises.
+    """
+    if target.endswith((".hlo", ".txt")) and not Path(target).is_dir():
+        return _read_hlo(Path(target), replicas, partitions)
+    if replicas is not None or partitions is not None:
+        raise TargetError(f"--replicas and --partitions are for HLO text, and the target is {target!r}")
     if target and Path(target).is_dir():
         return _read_folder(Path(target))
-    if target.endswith((".hlo", ".txt")):
-        return _read_hlo(Path(target))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     if not path.endswith(".py"):
         raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted")
@@ -70,14 +76,19 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read_hlo(path: Path) -> Module:
+def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = None) -> Module:
     from ..text.reading.reader import parse_hlo
 
     try:
         text = read_text(_existing(path), MOST_TEXT)
     except ArchiveError as error:
         raise TargetError(str(error)) from None
-    return parse_hlo(text, short_path(str(path)))
+    try:
+        return parse_hlo(text, short_path(str(path)), replicas=replicas, partitions=partitions)
+    except ValueError as error:
+        if isinstance(error, XbuildError):
+            raise
+        raise TargetError(str(error)) from None
 
 
 def _read_folder(path: Path) -> ModuleGroup:

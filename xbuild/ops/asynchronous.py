@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.attributes import Region, ReplicaGroups, Shapes, SourceTargetPairs
+from ..core.attributes import Region, ReplicaGroups, Shapes, SliceSizes, SourceTargetPairs
 from ..core.builder import Value, Values
 from ..core.op import op
 from ..core.properties import Properties
@@ -103,16 +103,17 @@ def all_gather_done(start: Value) -> Value:
 
 @op(Properties("whole", needs="group", half="start", done="collective_permute_done", states_shape=True))
 def collective_permute_start(
-    operand: Value,
+    operands: Values,
     *,
     source_target_pairs: SourceTargetPairs,
     channel_id: int | None = None,
+    slice_sizes: SliceSizes = (),
     context_shapes: Shapes = (),
 ) -> Value:
-    """Begin a collective_permute: bring the operand and go on; its collective_permute_done waits for the others.
+    """Begin a collective_permute: bring the operands and go on; its collective_permute_done waits for the others.
 
-    Shapes: any array; gives (operand, result, contexts...) for collective_permute_done alone. The contexts mean nothing
-    here; XLA often has two of u32[].
+    Shapes: those of a collective_permute; gives (operand, result, contexts...), in place (input, output, contexts...),
+    for collective_permute_done alone. The contexts mean nothing here; XLA often has two of u32[].
     Raises: not_array; invalid_group.
 
     >>> import xbuild as xb

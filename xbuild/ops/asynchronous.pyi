@@ -33,13 +33,15 @@ def all_gather_start(
 ) -> Value: ...
 def all_gather_done(start: Value, /, *, name: str | None = None) -> Value: ...
 def collective_permute_start(
-    operand: Value,
+    operands: Sequence[Value] | Value,
     /,
     *,
     source_target_pairs: Sequence[Sequence[int]] | Mapping[int, int],
     channel_id: int | None = None,
+    slice_sizes: Sequence[Sequence[int]] | None = (),
     context_shapes: Sequence[AnyShape | PrimitiveType] = (),
     name: str | None = None,
+    builder: Builder | None = None,
 ) -> Value: ...
 def collective_permute_done(start: Value, /, *, name: str | None = None) -> Value: ...
 def copy_start(operand: Value, /, *, name: str | None = None) -> Value: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.attributes import Region, ReplicaGroups, SourceTargetPairs
+from ..core.attributes import Region, ReplicaGroups, SliceSizes, SourceTargetPairs
 from ..core.builder import Value, Values
 from ..core.op import op
 from ..core.properties import Properties
@@ -123,14 +123,20 @@ def all_to_all(
     ...
 
 
-@op(Properties("moved", moves=("operand",), needs="group", states_shape=True))
+@op(Properties("moved", moves=("operands",), needs="group", states_shape=True))
 def collective_permute(
-    operand: Value, *, source_target_pairs: SourceTargetPairs, channel_id: int | None = None
+    operands: Values,
+    *,
+    source_target_pairs: SourceTargetPairs,
+    channel_id: int | None = None,
+    slice_sizes: SliceSizes = (),
 ) -> Value:
     """The value of the device that names this one as its target; zeros where none does.
 
-    Shapes: any array. Pairs: each source once, each target once; a device may send to itself.
-    Raises: not_array; invalid_group.
+    Shapes: any arrays (several give a tuple). Pairs: each source once, each target once; a device may send to itself.
+    In place, with `slice_sizes`: the operands are (input, output, input_start_indices, output_start_indices), arrays
+    or tuples of them with a tuple of scalars for each slice; gives the output with the source's slices in it.
+    Raises: not_array; arity_mismatch; invalid_group; in place also rank_mismatch; element_type_mismatch; not_tuple.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[()])

@@ -54,12 +54,14 @@ def all_to_all(
     builder: Builder | None = None,
 ) -> Value: ...
 def collective_permute(
-    operand: Value,
+    operands: Sequence[Value] | Value,
     /,
     *,
     source_target_pairs: Sequence[Sequence[int]] | Mapping[int, int],
     channel_id: int | None = None,
+    slice_sizes: Sequence[Sequence[int]] | None = (),
     name: str | None = None,
+    builder: Builder | None = None,
 ) -> Value: ...
 def collective_broadcast(
     operand: Value,

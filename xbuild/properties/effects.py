@@ -50,6 +50,11 @@ def collective_in(instruction: Instruction) -> Instruction | None:
     return wrapped if wrapped is not None and wrapped.opcode in COLLECTIVES else None
 
 
+def is_in_place(collective: Instruction) -> bool:
+    """Whether it is a collective permute that writes slices into an operand, of which there are no values here."""
+    return base_of(collective) == "collective_permute" and bool(collective.attributes.slice_sizes)
+
+
 def base_of(collective: Instruction) -> str:
     """The opcode of the collective that an instruction is or starts: `all_reduce` for an all-reduce-start."""
     return collective.opcode.removesuffix("_start")

@@ -18,7 +18,7 @@ from shape_inference import AnyShape, TupleShape
 
 from ...core.graph import Instruction, Module
 from ...properties.device_groups import is_member
-from ...properties.effects import collective_in
+from ...properties.effects import collective_in, is_in_place
 from ...properties.sites import Site, collectives_of
 from ...running import Evaluator, Value, same
 from ..model.program import Program
@@ -142,7 +142,9 @@ class Exchange:
         """Settle a round at which all have arrived: with results, or with bounds of them."""
         brought = {member: coming.brought[member] for member in coming.group}
         if all(is_value(leaf) for leaves in brought.values() for leaf in leaves):
-            self._settle(coming, self.evaluator.met(coming.start, coming.group, coming.is_named, brought))
+            has_values = _has_values(coming.start)
+            met = self.evaluator.met(coming.start, coming.group, coming.is_named, brought) if has_values else None
+            self._settle(coming, met)
         else:
             coming.bounds = met_bounds(coming.start, brought.values())
             self._settle(coming)
@@ -198,3 +200,8 @@ class Exchange:
             for coming in self._settled:
                 ready.extend(waiting.pop(coming, ()))
             self._settled.clear()
+
+
+def _has_values(start: Instruction) -> bool:
+    collective = collective_in(start)
+    return collective is not None and not is_in_place(collective)

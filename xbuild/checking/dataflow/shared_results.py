@@ -11,12 +11,17 @@ from shape_inference import Shape, TupleShape
 
 from ...core.graph import Instruction
 from ...properties.device_groups import Group, grouping, pairs_of
-from ...properties.effects import base_of
+from ...properties.effects import base_of, is_in_place
 from ..model.program import Extent
 from .agreement import Labels, Partitions
 
 _COMMUTATIVE = frozenset({"add", "multiply", "minimum", "maximum", "and", "or", "xor"})
-_EACH = ("all_reduce", "all_gather", "reduce_scatter")  # the n-th result is made of the n-th operands
+_EACH = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "collective_permute",
+)  # the n-th result is made of the n-th operands
 
 
 @define(eq=False)
@@ -84,7 +89,7 @@ def met(
     """Where devices agree on each result of a collective; one answer where it is that of all results."""
     coming = _Coming(collective, devices, grid, context, grouping(collective, *grid).of)
     marks = _MARKS.get(base_of(collective))
-    if marks is None:
+    if marks is None or is_in_place(collective):
         return [partitions.nowhere]
     together = [partitions.of_all(brought)]
     if _is_each(collective, instruction, len(brought)):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...properties.device_groups import Pairs
+from ...properties.effects import is_in_place
 from ...properties.sites import Site
 from ..model.describe import finding
 from ..model.verdict import Finding
@@ -27,7 +28,7 @@ def pair_faults(
                     cause_text=f"there is no {what} {each}: the program has {count} {what}{'s' * (count != 1)}",
                     repair_text=f"name a {what} that there is in the pairs of {name}, or run the program on more",
                 )
-            elif times > 1:
+            elif times > 1 and not is_in_place(site.instruction):  # several slices have pairs of their own
                 yield finding(
                     "bad_pairs",
                     f"{name} names {what} {each} as a {role} {times} times; its pairs are {shown}",

@@ -47,9 +47,9 @@ def collective_permute_done(back: Pullback, start: Value) -> Cotangents:
 
 @vjp
 def collective_permute_start(
-    back: Pullback, operand: Value, *, source_target_pairs: Any, channel_id: Any, context_shapes: Any
+    back: Pullback, operands: Sequence[Value], *, context_shapes: Any, **attributes: Any
 ) -> Cotangents:
-    return collective_permute(_of_result(back), operand, source_target_pairs=source_target_pairs, channel_id=channel_id)
+    return collective_permute(_of_result(back), operands, **attributes)
 
 
 def _of_result(back: Pullback) -> Pullback:

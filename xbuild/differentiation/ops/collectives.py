@@ -162,10 +162,17 @@ def all_to_all(
 
 
 @vjp
-def collective_permute(back: Pullback, operand: Value, *, source_target_pairs: Any, channel_id: Any) -> Cotangents:
-    (ct,) = _filled(back, [back.ct], [back.result])
+def collective_permute(
+    back: Pullback, operands: Sequence[Value], *, source_target_pairs: Any, channel_id: Any, slice_sizes: Any
+) -> Cotangents:
+    if slice_sizes:
+        refuse_derivative(
+            "it is in place (slice_sizes), and has no derivative here",
+            "a collective-permute of the slice and a dynamic-update-slice of what it gives have one",
+        )
+    parts = _filled(back, _parts(back, operands), _results(back, len(operands)))
     pairs = tuple([(target, source) for source, target in source_target_pairs])
-    return (ops.collective_permute(ct, source_target_pairs=pairs, **_identity(back)),)
+    return _together(parts, lambda given: ops.collective_permute(given, source_target_pairs=pairs, **_identity(back)))
 
 
 @vjp

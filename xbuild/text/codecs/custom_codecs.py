@@ -7,13 +7,14 @@ from typing import Any
 from shape_inference import AnyShape, PrimitiveType, Shape, TupleShape, refuse
 from shape_inference.dims import wider
 from shape_inference.escaping import hlo_kept, hlo_string
+from shape_inference.ops.elementwise import ORDERS
 
 from ...core.graph import Instruction
 from ..spelling.groups import groups_text, read_groups
 from ..spelling.notes import read_pairs_of
 from ..spelling.parsed import ParsedInstruction
-from ..spelling.spelling import Found, Joined, told
-from ..spelling.words import DIMS, ONE_DIM, SHAPE, read_dims
+from ..spelling.spelling import Attribute, Found, Joined, told
+from ..spelling.words import CHOICE, DIMS, INTEGER, ONE_DIM, SHAPE, read_dims
 from ..spelling.writer import Writer
 
 
@@ -166,6 +167,8 @@ def shards(dimension: str, grows: bool, of_start: bool = False) -> Joined:
     def find(parsed: ParsedInstruction) -> int:
         dim, operand = parsed.written.get("dimensions"), parsed.operand()
         result = parsed.element(1, 2) if of_start else parsed.shape
+        if isinstance(result, TupleShape) and result.elements:  # of several operands
+            result = result.elements[0]
         if not isinstance(dim, int) or operand is None or not isinstance(result, Shape):
             return parsed.members()
         if not 0 <= dim < min(operand.rank, result.rank):
@@ -185,8 +188,12 @@ def _preferred(parsed: ParsedInstruction) -> PrimitiveType | None:
     usual = dtypes[0] if len(set(dtypes)) == 1 else None
     if len(dtypes) == 2 and all(dtype.is_float for dtype in dtypes):
         usual = wider(*dtypes)
-    return None if parsed.shape.dtype is usual else parsed.shape.dtype
+    found = parsed.shape.dtype
+    is_poorer = usual is not None and _RICHNESS[found.kind] < _RICHNESS[usual.kind]  # a convert follows
+    return None if found is usual or is_poorer else found
 
+
+_RICHNESS = {"pred": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 
 PREFERRED = told("preferred_element_type", _preferred, by_operands=True)
 
@@ -194,7 +201,8 @@ PREFERRED = told("preferred_element_type", _preferred, by_operands=True)
 def _read_mapped(parsed: ParsedInstruction) -> Found:
     """All dimensions, unless some are written."""
     operand = parsed.operand()
-    return {"dimensions": parsed.written.get("dimensions", tuple(range(operand.rank)) if operand else ())}
+    every = tuple(range(operand.rank)) if operand else ()
+    return {"dimensions": parsed.written.get("dimensions") or every}
 
 
 MAPPED = Joined(
@@ -212,5 +220,39 @@ OUTFED = Joined(
     lambda writer, instruction: f", outfeed_shape={writer.shape(instruction.attributes.outfeed_shape)}",
     lambda parsed: {"outfeed_shape": parsed.written.get("outfeed_shape") or parsed.operands[0].shape},
     {"outfeed_shape": SHAPE.read},
+    by_operands=True,
+)
+
+CHANNEL = Attribute("channel_id", "channel_id", INTEGER, missing=0)
+
+
+def _channel(parsed: ParsedInstruction) -> Found:
+    """That of the start, where a done has none of its own."""
+    start = parsed.operands[0].attributes if parsed.operands else None
+    return {"channel_id": parsed.written.get("channel_id", getattr(start, "channel_id", 0))}
+
+
+CHANNEL_OF_START = Joined(
+    ("channel_id",),
+    lambda _, instruction: f", channel_id={instruction.attributes.channel_id}",
+    _channel,
+    {"channel_id": INTEGER.read},
+    by_operands=True,
+)
+
+
+def _compared(parsed: ParsedInstruction) -> Found:
+    """The order that is written, where it is one of the operands' type; XLA takes theirs where it is not."""
+    operand, word = parsed.operand(), parsed.written.get("type")
+    orders = ORDERS.get(operand.dtype.kind, ()) if operand else ()
+    return {"type": word} if word in orders or word not in _WORDS_OF_ORDERS else {}
+
+
+_WORDS_OF_ORDERS = {word for words in ORDERS.values() for word in words}
+COMPARED = Joined(
+    ("type",),
+    lambda _, instruction: f", type={instruction.attributes.type}" if instruction.attributes.type else "",
+    _compared,
+    {"type": CHOICE.read},
     by_operands=True,
 )

@@ -116,7 +116,10 @@ def named_op(spelling: str, shape: AnyShape | None) -> tuple[Schema, Schema | No
 
 def _is_of_async(own: Schema, shape: AnyShape | None) -> bool:
     """Whether a start of this shape, whose name is an op's own, is still an async-start: it has a tuple of operands."""
-    first = shape.elements[0] if isinstance(shape, TupleShape) and shape.elements else None
+    parts = shape.elements if isinstance(shape, TupleShape) else ()
+    first = parts[0] if parts else None
+    if own.opcode == "collective_permute_start" and isinstance(parts[1] if len(parts) > 1 else None, TupleShape):
+        return False  # several operands of the one start
     return isinstance(first, TupleShape) and (own.opcode != "all_gather_start" or len(first) == 1)
 
 

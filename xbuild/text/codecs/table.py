@@ -11,10 +11,13 @@ from shape_inference import PrimitiveType
 
 from ...core.op import OPS
 from ..spelling.spelling import ALWAYS, Attribute, Spelling, told
-from ..spelling.words import CHOICE, DIMS, FLAG, LABELS, ONE_DIM, WINDOW, word_for
+from ..spelling.words import CHOICE, DIMS, FLAG, LABELS, ONE_DIM, SLICES, WINDOW, word_for
 from .calls import ALIASES, CALLED, CONFIG, CONSTRAINTS, LENGTH, LITERAL
 from .custom_codecs import (
     BRANCHES,
+    CHANNEL,
+    CHANNEL_OF_START,
+    COMPARED,
     CONTEXTS,
     DOMAIN,
     EXCHANGE,
@@ -27,6 +30,8 @@ from .custom_codecs import (
     shards,
 )
 from .sugar import CALLS
+
+SLICE_SIZES = Attribute("slice_sizes", "slice_sizes", SLICES, ())
 
 # What is no string here goes by its type, under its own name; the order is XLA's.
 ROWS: dict[str, tuple[str | Spelling, ...]] = {
@@ -47,8 +52,9 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
     "cholesky": (Attribute("lower", "lower", FLAG, False),),
     "async_start": ("async_execution_thread", CALLS, CONTEXTS),
     "collective_broadcast": ("channel_id", GROUPS),
-    "collective_permute": ("channel_id", "source_target_pairs"),
-    "collective_permute_start": ("channel_id", "source_target_pairs", CONTEXTS),
+    "collective_permute": ("channel_id", "source_target_pairs", SLICE_SIZES),
+    "collective_permute_start": ("channel_id", "source_target_pairs", SLICE_SIZES, CONTEXTS),
+    "compare": ("direction", COMPARED),
     "concatenate": (Attribute("dimension", "dimensions", ONE_DIM),),
     "conditional": (BRANCHES,),
     "constant": (told("literal", lambda parsed: parsed.inside),),
@@ -87,7 +93,8 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
         "lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims", "lhs_ragged_dims",
         "rhs_group_dims", "operand_precision", PREFERRED,
     ),
-    "recv": (told("shape", lambda parsed: parsed.element(0, 3)), "channel_id", "is_host_transfer", PAIRS_ELSEWHERE),
+    "recv": (told("shape", lambda parsed: parsed.element(0, 3)), CHANNEL, "is_host_transfer", PAIRS_ELSEWHERE),
+    "recv_done": (CHANNEL_OF_START, "is_host_transfer"),
     "reduce": ("dimensions", "to_apply"),
     "reduce_scatter": (
         "channel_id", GROUPS, "use_global_device_ids",
@@ -109,7 +116,8 @@ ROWS: dict[str, tuple[str | Spelling, ...]] = {
         "scatter_indices_batching_dims", "index_vector_dim", "indices_are_sorted", "unique_indices", "to_apply",
     ),
     "select_and_scatter": ("window", "select", "scatter"),
-    "send": ("channel_id", "is_host_transfer", PAIRS_ELSEWHERE),
+    "send": (CHANNEL, "is_host_transfer", PAIRS_ELSEWHERE),
+    "send_done": (CHANNEL_OF_START, "is_host_transfer"),
     "set_dimension_size": (Attribute("dimension", "dimensions", ONE_DIM),),
     "slice": (SLICE,),
     "sort": (Attribute("dimension", "dimensions", ONE_DIM), "is_stable", "to_apply"),

@@ -26,11 +26,14 @@ from ..codecs.sugar import (
 from ..spelling.faults import Fault, Poisoned
 from ..spelling.literal_reader import read_literal
 from ..spelling.literals import SpelledLiteral
+from ..spelling.mixed_types import is_converted
 from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
+from .converts import convert, convert_operands, under_made_up_name
 from .lines import Known, line_at, take
+from .parameters import read_number
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -147,7 +150,7 @@ class Body:
         if schema.opcode == "constant":
             parsed.inside, literal = read_literal(reader, shape)
         elif schema.opcode == "parameter":
-            parsed.inside = self._number()
+            parsed.inside = read_number(self)
         else:
             parsed.operands = self._operands()
         reader.expect(")", f" at the end of the operands of {schema.spelling}")
@@ -159,7 +162,7 @@ class Body:
             check_repeated(self, parsed, place)
         if starts is not None:
             parsed = unfolded(self, starts, parsed, shape, place)
-        return self._finish(name, schema, parsed, shape, place, literal)
+        return self.finish(name, schema, parsed, shape, place, literal)
 
     def _schema(self, place: int, shape: AnyShape | None) -> tuple[Schema, Schema | None]:
         """The op that stands here and, where an async one is spelled by what it wraps, that one."""
@@ -168,17 +171,6 @@ class Body:
         if not match:
             reader.expected("an opcode")
         return named_op(match[0], shape) or unknown(reader, match[0], place)
-
-    def _number(self) -> int:
-        reader = self.reader
-        place = reader.skip()
-        number = reader.integer()
-        if number in self.numbers:
-            reader.fail("duplicate_parameter", f"{self.name!r} has a parameter {number} already", place=place)
-        if not 0 <= number < 2**31:
-            reader.fail("invalid_attribute", f"{number} is no number of a parameter; they count from 0", place=place)
-        self.numbers.add(number)
-        return number
 
     def _operands(self) -> tuple[Instruction, ...]:
         """Read the operands up to the closing bracket, before which a comma may stand."""
@@ -221,7 +213,7 @@ class Body:
             raise Poisoned
         return found
 
-    def _finish(
+    def finish(
         self,
         name: str | None,
         schema: Schema,
@@ -232,6 +224,7 @@ class Body:
     ) -> Instruction:
         values: dict[str, Any] = {}
         segments = None
+        convert_operands(self, schema, parsed, place)
         try:
             segments = segments_of(schema, len(parsed.operands))
             record = record_of(schema, parsed, values)
@@ -244,8 +237,11 @@ class Body:
             if schema.opcode == "set_dimension_size":
                 shape = parsed.sized(shape)
             if parsed.shape is not None and not (shape is parsed.shape or compatible(shape, parsed.shape)):
+                if is_converted(schema.opcode, parsed, shape):
+                    made = under_made_up_name(self, schema, parsed, record, segments, shape, place)
+                    return convert(self, name, made, parsed.shape, place)
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
-                name, declared = name or self._made_up(schema.spelling), None
+                name, declared = name or self.made_up(schema.spelling), None
                 self.bits.add(name)
         except XbuildError as error:
             raise self.refused(error, schema, parsed.operands, segments, values, place) from None
@@ -253,7 +249,7 @@ class Body:
             parsed.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
             self.known = self._like(schema, parsed, record, declared)
-        name = self._made_up(schema.spelling) if name is None else name
+        name = self.made_up(schema.spelling) if name is None else name
         where = self.reader.origin(parsed.notes.get("metadata")) or self.where
         instruction = Instruction(
             schema.opcode, name, shape if declared is None else declared, parsed.operands, segments, record, where,
@@ -277,7 +273,7 @@ class Body:
         self.instructions.append(instruction)
         return instruction
 
-    def _made_up(self, spelling: str) -> str:
+    def made_up(self, spelling: str) -> str:
         """A fresh name for an operand that the text gives none."""
         number = 1
         while f"{spelling}.{number}" in self.names or f"{spelling}.{number}" in self.reader.known_names:

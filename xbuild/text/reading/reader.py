@@ -16,8 +16,10 @@ from ..codecs.header import Header, read_header
 from ..spelling.faults import COUNTED_FAULTS, MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
 from ..spelling.scanner import NAME, Scanner
 from .body import Body
+from .counts import Counted, check_counts, infer_counts, set_counts
 from .frames import Frames, origin, read_frames
 from .lines import Known
+from .parts import SEVERAL, second_of
 
 # The next place where an instruction or the end of a computation can begin.
 _RESUME = re.compile(r"\n[ \t\r]*+(?=(?:ROOT[ \t]++)?%?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]++=|\})")
@@ -30,11 +32,20 @@ _SHAPE = re.compile(r"[a-z]\w*+\[[^\[\]\n]*+\](?:\{[^{}\n]*+\})?|\([^()\n]*+\)",
 _MLIR = re.compile(r"\s*+(?:#[^\n]*+\n\s*+)*+module\s*+(?:@|attributes\b|\{\s*+(?:func\.func|sdy\.mesh)\s++[@\w])")
 
 
-def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = False) -> Module:
+def parse_hlo(
+    text: str | bytes,
+    file: str | None = None,
+    *,
+    origins: bool = False,
+    replicas: int | None = None,
+    partitions: int | None = None,
+) -> Module:
     """The module that HLO text spells, each shape inferred again and compared with the one that is written.
 
     Layouts, shardings, metadata, backend_config and the like are kept and printed back. `file` is what errors call the
     text. With `origins`, reports name the lines of the program that the metadata state, and not those of the text.
+    `replicas` and `partitions` are their numbers, whatever the header states; where neither states any, there are as
+    many as groups, pairs and shardings name, and `annotations["inferred_counts"]` of the module says from what.
     Raises HloParseError with up to twenty faults, each with line, column and what was expected.
 
     >>> import xbuild as xb
@@ -51,24 +62,26 @@ def parse_hlo(text: str | bytes, file: str | None = None, *, origins: bool = Fal
         text = text.decode("utf-8", errors="surrogateescape")
     if not isinstance(text, str):
         raise TypeError(f"HLO text is wanted, and {type(text).__name__} is given")
+    check_counts(replicas, partitions)
     with no_collection():
-        return Reader(text, file, origins).module()
+        return Reader(text, file, origins, (replicas, partitions)).module()
 
 
 class Reader(Scanner):
     """Reads one module; a computation that had faults of its own is None, and what needs it is not blamed."""
 
-    def __init__(self, text: str, file: str | None = None, origins: bool = False) -> None:
+    def __init__(
+        self, text: str, file: str | None = None, origins: bool = False, counts: Counted = (None, None)
+    ) -> None:
         super().__init__(text)
-        self.file, self.origins = file, origins
+        self.file, self.origins, self.counts = file, origins, counts
         self.frames: Frames = {}
         self.header = Header()
         self.computations: dict[str, Computation | None] = {}
         self.order: list[Computation] = []
         self.inline, self.last = 0, ""
         self.started: set[Computation] = set()
-        self.faults: list[Fault] = []
-        self.count = 0
+        self.faults, self.count = list[Fault](), 0
         self.known: dict[tuple[str, ...], Known] = {}
         self.shapes: dict[str, AnyShape] = {}
         self._lines = (0, 1)
@@ -84,6 +97,7 @@ class Reader(Scanner):
         if self.faults:
             raise self._error()
         assert entry is not None  # else there is a fault
+        infer_counts(self.header, self.order)
         return Module(
             self.header.name or f"module_{entry.name}",
             entry,
@@ -108,8 +122,12 @@ class Reader(Scanner):
         if _MLIR.match(self.text):
             hint = "lowered.as_text(dialect='hlo') of JAX is HLO text, and xb.from_jax takes what was lowered"
             self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
+        count, place = second_of(self.text)
+        if count > 1:
+            self.fail("syntax", f"the text has {count} modules, and one is wanted", SEVERAL, place=place)
         if not self._recovers(self._header):
             return None
+        set_counts(self.header, *self.counts)
         entry: str | None = None
         while self.skip() < len(self.text) and self.count < COUNTED_FAULTS:
             place = self.skip()

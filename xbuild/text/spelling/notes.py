@@ -54,8 +54,6 @@ KEPT: dict[str, tuple[str, ...]] = {
     "async_start": ("output_to_operand_aliasing",),
     "call": ("is_composite", "output_to_operand_aliasing"),
     "collective_broadcast": ("constrain_layout",),
-    "collective_permute": ("slice_sizes",),
-    "collective_permute_start": ("slice_sizes",),
     "convolution": ("convolution_kind", "sparsity_config"),
     "copy_start": ("cross_program_prefetch_index",),
     "dot": ("algorithm",),

@@ -101,6 +101,7 @@ ONE_DIM = Word(_plain(lambda value: f"{{{value}}}"), _read_one)
 # Precisions, the only lists of words, may be in capitals.
 WORDS = Word(_plain(braces), lambda reader: tuple(each.lower() for each in reader.listed(reader.word)))
 PAIRS = Word(_plain(nested), read_pairs)
+SLICES = Word(_plain(nested), lambda reader: tuple(map(tuple, reader.listed(lambda: read_dims(reader)))))
 LABELS = Word(_plain(str), _read_labels)
 SHAPE = Word(lambda writer, shape: writer.shape(shape), lambda reader: reader.shape())
 REGION = Word(lambda writer, region: writer.called(region), lambda reader: reader.region())

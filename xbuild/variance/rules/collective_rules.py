@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ...core.graph import Instruction
 from ...properties.device_groups import groups_of
+from ...properties.effects import is_in_place
 from ...properties.variances import INVARYING, Type, Variance, spread
 from ...properties.variances import UNKNOWN as NOT_YET
 from .linearity import is_sum
@@ -91,6 +92,8 @@ def collective(site: Site) -> Judgement:
 
     Source: JAX, jax._src.lax.parallel (psum_invariant, all_gather_invariant, reduced collectives).
     """
+    if is_in_place(site.instruction):
+        site.refuse("state_mismatch", "a collective-permute in place (slice_sizes) has no types on a mesh")
     mark = marked_of(site)
     wanted: list[Variance] = []
     results: list[Variance] = []
