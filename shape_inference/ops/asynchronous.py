@@ -92,7 +92,9 @@ def collective_permute_start(
 @infer
 def collective_permute_done(start: AnyShape) -> AnyShape:
     what = "(operand, result, contexts...)"
-    given, result, *_ = _halves(start, "a collective_permute_start", what)
+    given, result, *contexts = _halves(start, "a collective_permute_start", what)
+    if not contexts:  # in place, where extents may differ, XLA's starts have two
+        _same(start, given, result, "a collective_permute_start", what)
     pairs = zip_longest(leaves(given), leaves(result))
     if not all(_may_hold(*pair) for pair in pairs) or isinstance(given, TupleShape) != isinstance(result, TupleShape):
         refuse("signature_mismatch", f"start is {start}; the {what} that a collective_permute_start gave is wanted")
