@@ -29,7 +29,7 @@ def same_on_tangents(context: Any, recorder: Recorder, each: Instruction, tangen
     """The tangents of the results of such an instruction: what it gives of the tangents of its operands."""
     arrays = len(each.shape.elements) if isinstance(each.shape, TupleShape) else 1
     given = [
-        tangent if tangent is not None else full(recorder, 0, operand.shape.plain())  # type: ignore[union-attr]
+        tangent if tangent is not None else full(recorder, 0, operand.shape.plain())
         for operand, tangent in zip(each.operands[:arrays], tangents[:arrays], strict=True)
     ]
     made = recorder.append(_on(context, recorder, each, given))
