@@ -217,6 +217,8 @@ def test_a_closed_stdin_is_an_empty_script() -> None:
         ("xb.ops.add", "xb.ops.add(lhs: Value"),
         ("cross_replica_sum", "xb.cross_replica_sum(operand: Value"),
         ("Dot", "XlaBuilder's Dot is xb.dot (by ranks; HLO's dot is xb.dot_general)\nxb.ops.dot("),
+        ("psum", "xb.mesh.psum(operand: Any, axis_name"),
+        ("xb.mesh.all_gather_invariant", "xb.mesh.all_gather_invariant(operand"),
         ("CrossReplicaSum", "XlaBuilder's CrossReplicaSum is xb.cross_replica_sum\nxb.cross_replica_sum("),
     ],
 )

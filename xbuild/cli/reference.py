@@ -46,7 +46,8 @@ def _status(opcode: str) -> str:
 def explain(word: str) -> None:
     """Say what an op does, or what a kind of refusal means.
 
-    Ops are found by their names in xb, in HLO text and in XlaBuilder; other functions of xb by their names.
+    Ops are found by their names in xb, in HLO text and in XlaBuilder; other functions of xb and xb.mesh by their
+    names.
     """
     from ..reference.migration import ROWS
 
@@ -81,6 +82,9 @@ def _told(word: str) -> str | None:
         return f"{word}: {EXPLANATIONS[word]}"
     if inspect.isfunction(form):
         return f"{_called(word, form)}\n\n{inspect.getdoc(form)}"
+    on_mesh = getattr(xbuild.mesh, word.removeprefix("mesh."), None)
+    if inspect.isfunction(on_mesh):
+        return f"{_called(f'mesh.{on_mesh.__name__}', on_mesh)}\n\n{inspect.getdoc(on_mesh)}"
     return None
 
 

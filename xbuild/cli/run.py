@@ -16,6 +16,7 @@ from ..core.graph import Module, ModuleGroup
 from ..files import arguments as npz_inputs
 from ..files import results as archive
 from ..files.targets import file_of
+from .agreement import agreeing
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
 from .paths import distinct, target_of
@@ -208,7 +209,7 @@ def arguments_of(
     if seed is None and any(map(archive.count_leaves, parameters)):
         raise click.UsageError("the program has parameters: --inputs FILE.npz or --random SEED is wanted")
     with _told():
-        return archive.random_arguments(seed or 0, parameters, most_bytes(most))
+        return agreeing(program, archive.random_arguments(seed or 0, parameters, most_bytes(most)))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from .saying import say
 @takes_target
 @click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
 @click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
-@click.option("--style", type=click.Choice(["short", "percent", "full"]), default="short", help="Of HLO text.")
+@click.option("--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", help="Of HLO text.")
 @click.option("--replication", "asks", is_flag=True, help="Beside each value the devices on which it is equal.")
 @click.option("--why", metavar="NAME", help="Of one value, from where it may differ.")
 @click.option("--replicated", metavar="N", type=int, multiple=True, help="A parameter that comes equal on all devices.")

@@ -17,8 +17,8 @@ def pcast(operand: Any, axis_name: AxisNames, *, to: Literal["varying", "reduced
     """The value itself in another state along the axes.
 
     There are four: invarying to varying, invarying to reduced, reduced to varying, varying to unreduced.
-    Raises: unbound_axis; invalid_attribute for another `to`; unsupported_cast or already_varying for another state
-    that the operand is in; mixed_axis_state.
+    Raises: unbound_axis; invalid_attribute for another `to`; unsupported_cast for to='invarying'; unsupported_cast or
+    already_varying for another state that the operand is in; mixed_axis_state.
 
     >>> import xbuild as xb
     >>> program = xb.shard_map(lambda w: xb.mesh.pcast(w, "i", to="reduced"), xb.Mesh(i=2), xb.P(), xb.P(reduced="i"))
@@ -27,6 +27,12 @@ def pcast(operand: Any, axis_name: AxisNames, *, to: Literal["varying", "reduced
 
     Source: JAX, jax.lax.pcast.
     """
+    if to == "invarying":  # type: ignore[comparison-overlap]
+        refuse(
+            "unsupported_cast",
+            "there is no cast to invarying, which is a promise that devices hold one value",
+            "xb.mesh.psum, xb.mesh.pmax and xb.mesh.all_gather_invariant make one value of several",
+        )
     if to not in _TO:
         refuse("invalid_attribute", f"to={to!r} is no state to cast to; there are {', '.join(_TO)}")
     region, axes = bound("pcast", axis_name)

@@ -43,11 +43,24 @@ def specs_of_grad(program: Program, argnums: int | Sequence[int], with_value: bo
     return program.in_specs, (program.out_specs, result) if with_value else result
 
 
+def specs_of_jvp(program: Program) -> tuple[Specs, Specs]:
+    """The parameters and a tangent for each of their leaves; a tangent for each leaf of the result."""
+    entry = program.typed.entry
+    shapes = [parameter.shape for parameter in entry.parameters]
+    given = [leaf for pair in zip(program.in_specs, shapes, strict=True) for leaf in tangents(*pair)]
+    return (*program.in_specs, *given), tuple(tangents(program.out_specs, entry.root.shape))
+
+
 def cotangents(specs: Specs, shape: AnyShape) -> list[P]:
     """The specs of the cotangents of the float and complex leaves of a value."""
+    return [each.transposed for each in tangents(specs, shape)]
+
+
+def tangents(specs: Specs, shape: AnyShape) -> list[P]:
+    """The specs of the tangents of the float and complex leaves of a value, which are those of the leaves."""
     if isinstance(shape, TupleShape):
-        return [leaf for pair in zip(specs, shape.elements, strict=True) for leaf in cotangents(*pair)]
-    return [specs.transposed] if _has_cotangent(shape) else []
+        return [leaf for pair in zip(specs, shape.elements, strict=True) for leaf in tangents(*pair)]
+    return [specs] if _has_cotangent(shape) else []
 
 
 def _has_cotangent(shape: AnyShape) -> bool:

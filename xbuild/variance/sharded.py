@@ -40,7 +40,7 @@ class ShardedFunction:
     uses_partitions: bool
 
     def __call__(self, *given: Any) -> Any:
-        if all(isinstance(each, (Shape, TupleShape, PrimitiveType)) for each in given) and given:
+        if all(isinstance(each, (Shape, TupleShape, PrimitiveType, Value)) for each in given) and given:
             return self.program(*given)
         program = self.program(*map(_shape_of, given))
         return program.run(*given)
@@ -48,6 +48,8 @@ class ShardedFunction:
     def program(self, *shapes: AnyShape | PrimitiveType) -> Program:
         """The program for global arrays of these shapes."""
         try:
+            for number, each in enumerate(shapes):
+                _check_no_value(number, each)
             return self._program([shape[()] if isinstance(shape, PrimitiveType) else shape for shape in shapes])
         except XbuildError as error:
             raise error if error.explained else self._explained(error) from None
@@ -100,6 +102,16 @@ def recorded(
 def name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "region").strip("_<>")
     return name if is_identifier(name) else "region"
+
+
+def _check_no_value(number: int, given: Any) -> None:
+    if isinstance(given, Value):
+        refuse(
+            "foreign_value",
+            f"argument {number} is the value %{given.instruction.name} of a program that is being recorded, and "
+            "a program on a mesh is made of shapes",
+            "call its function itself inside of the one that is given to xb.shard_map",
+        )
 
 
 def _local(mesh: Mesh, specs: Specs, shape: AnyShape, what: str) -> AnyShape:

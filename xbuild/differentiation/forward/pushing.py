@@ -17,6 +17,7 @@ from .. import trees
 from ..recorder import Recorder
 from ..regions.copying import packed
 from ..rules import ZERO, full
+from .on_meshes import is_linear, same_on_tangents
 from .transposition import transposed
 
 pushes = RuleTable("jvp")
@@ -70,7 +71,11 @@ class Push:
         else:
             value = self.values[each] = self.copied(each)
             self.tangents[each] = None
-            if each.opcode not in ZERO and any(map(trees.any_of, tangents)):
+            if each.opcode in ZERO or not any(map(trees.any_of, tangents)):
+                return
+            if is_linear(self.context, each):
+                self.tangents[each] = same_on_tangents(self.context, self.recorder, value.instruction, tangents)
+            else:
                 self.tangents[each] = transposed(self.context, self.recorder, value.instruction, tangents)
 
     def _element(self, each: Instruction, tangent: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...core.diagnostics import BuildError
 from ...core.graph import Computation, Instruction, Module
+from ...variance import Program
 
 _TITLE = re.compile(r"(vjp|jvp)\(([^()]*)\)$")
 _NAME = re.compile(r"(.+)\.(vjp|jvp)(\.\d+)*$")
@@ -25,9 +26,10 @@ def origin_of(instruction: Instruction) -> tuple[str, str] | None:
     return (name[2], name[1]) if name is not None else None
 
 
-def why(program: Module | Computation, name: str) -> str:
+def why(program: Module | Computation | Program, name: str) -> str:
     """Why an instruction is in a program: of which it is the derivative, from which line that comes, and what uses it.
 
+    Of a program on a mesh its casts are asked for, too.
     Raises BuildError (undefined_name) where there is no such instruction.
 
     >>> import xbuild as xb
@@ -39,7 +41,8 @@ def why(program: Module | Computation, name: str) -> str:
 
     Source: HloInstruction's metadata (xla_data.proto, OpMetadata).
     """
-    return "\n\n".join(["\n".join(_told(program, home, each)) for home, each in _found(program, name)])
+    whole = program.typed if isinstance(program, Program) else program
+    return "\n\n".join(["\n".join(_told(whole, home, each)) for home, each in _found(whole, name)])
 
 
 def _computations(program: Module | Computation) -> tuple[Computation, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...variance.region import Region
 from ..activity import Activity
 from ..context import Channels, Context, reached
 from ..regions.expansion import call_counts, expanded
+from .options import check_argnums, check_names, check_options
 from .requests import Argnums, Cotangents, Gradient
 
 Options = dict[str, Any]
@@ -38,8 +39,9 @@ def vjp(program: Any, *, checkpoint: bool | Container[str] = False, max_trips: i
     instead of being kept. `max_trips`: for how many trips values are kept of a loop whose number of trips is not known
     before the run; a run with more gives NaN.
     Raises ShapeError (not_differentiable) where a cotangent meets an op that has no derivative, or a loop whose number
-    of trips is not known; TypeError where `program` is none of these; ScheduleError where the program, or what it
-    became, has no order in which it runs to the end.
+    of trips is not known; invalid_attribute for a checkpoint that names none of them, or a max_trips that is no number;
+    TypeError where `program` is none of these; ScheduleError where the program, or what it became, has no order in
+    which it runs to the end.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -74,7 +76,7 @@ def grad(
     df/dx - i df/dy, whose conjugate points up. Programs, options and errors are those of xb.vjp. In a ModuleGroup each
     program gives the gradient for its own parameters, and one whose result is no real number adds nothing to the loss.
     Raises, as well: not_differentiable where the result is not one real number or a parameter is of integers;
-    index_out_of_range where argnums names no parameter.
+    index_out_of_range where argnums names no parameter, invalid_attribute where it is no number.
 
     >>> import xbuild as xb
     >>> from interpreter import evaluate
@@ -112,6 +114,16 @@ def value_and_grad(
 Request = Any
 
 
+@frozen(eq=False)
+class OfShapes:
+    """The derivative of a function: a function of shapes that gives the program, and that has derivatives itself."""
+
+    program: Callable[..., Any]
+
+    def __call__(self, *shapes: Any) -> Any:
+        return self.program(*shapes)
+
+
 @frozen
 class _Plan:
     """Programs that run together, and what is asked of them."""
@@ -125,6 +137,7 @@ class _Plan:
     def answers(self) -> dict[int, Computation]:
         """What is asked, for each program."""
         distinct = dict.fromkeys(self.entries.values())
+        check_names(self.options, distinct)
         channels = Channels.beyond(distinct)
         calls = {entry: call_counts(entry) for entry in distinct}
         whole = {entry: expanded(entry, calls[entry], {}) for entry in distinct}
@@ -155,8 +168,13 @@ def arriving(entries: list[Computation], request: Request, is_group: bool) -> fr
 
 def applied(request: Request, program: Any, options: Options) -> Any:
     """What is asked, of a computation, a function, a module, a group of modules, or a program on a mesh."""
+    check_options(options)
+    if isinstance(request, Gradient):
+        check_argnums(request.argnums)
     if isinstance(program, ShardedFunction):
-        return lambda *shapes: applied(request, program.program(*shapes), options)
+        return OfShapes(lambda *shapes: applied(request, program.program(*shapes), options))
+    if isinstance(program, OfShapes):
+        return OfShapes(lambda *shapes: applied(request, program(*shapes), options))
     if isinstance(program, Program):
         return of_program(program, partial(_of_region, request, program, options), request.specs(program))
     if isinstance(program, Computation):
@@ -174,7 +192,7 @@ def applied(request: Request, program: Any, options: Options) -> Any:
             made.setdefault(module, _with_entry(module, answers[device]))
         return _checked(ModuleGroup({device: made[module] for device, module in program.modules.items()}))
     if callable(program):
-        return lambda *shapes: applied(request, traced(*shapes)(program), options)
+        return OfShapes(lambda *shapes: applied(request, traced(*shapes)(program), options))
     raise TypeError(
         f"a Computation, a Module, a ModuleGroup or a function is wanted, and a {type(program).__name__} is given"
     )

@@ -6,12 +6,12 @@ from typing import Any
 
 from attrs import frozen
 
-from shape_inference import refuse
-
 from ... import ops
 from ...core.builder import Value
 from ...core.context import apart
 from ...core.graph import Computation
+from ...variance import Program
+from ...variance.derivatives import specs_of_jvp
 from .. import trees
 from ..context import Context
 from ..forward import regions as regions
@@ -29,9 +29,9 @@ class Tangents:
         """The trees of the parameters' leaves that have a tangent."""
         return tuple([trees.differentiable(p.shape) for p in computation.parameters])
 
-    def specs(self, program: Any) -> Any:
-        """Refused: forward mode is the same with types and without, device by device."""
-        refuse("not_differentiable", f"jvp: {program.name} is a program on a mesh", "xb.jvp(program.module)")
+    def specs(self, program: Program) -> Any:
+        """For a program on a mesh the specs of the parameters and of the result."""
+        return specs_of_jvp(program)
 
     def answer(self, computation: Computation, context: Context) -> Computation:
         """The computation that gives them."""

@@ -1,0 +1,53 @@
+"""Options of derivatives that are of a wrong type, or name nothing, are refused at the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from interpreter import evaluate
+
+
+@xb.computation(xb.f64[3])
+def looped(x: Any) -> Any:
+    start = xb.constant(x.builder, np.int32(0))
+    return xb.reduce(xb.while_((start, x), lambda s: s[0] < 3, lambda s: (s[0] + 1, xb.sin(s[1])))[1], 0.0, xb.add)
+
+
+LOOP = next(i.name for i in looped.instructions if i.opcode == "while")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checkpoint": 3}, "names of loops"),
+        ({"checkpoint": LOOP}, "is one name"),
+        ({"checkpoint": ["nothing"]}, rf"'nothing'.*there are {LOOP}"),
+        ({"max_trips": -1}, "0 or more"),
+        ({"max_trips": 2.5}, "0 or more"),
+        ({"max_trips": True}, "0 or more"),
+        ({"argnums": "x"}, "number of a parameter"),
+        ({"argnums": None}, "number of a parameter"),
+        ({"argnums": (0, 1.0)}, "number of a parameter"),
+    ],
+)
+def test_refused(options: dict[str, Any], message: str) -> None:
+    for program in (looped, xb.Module("looped", looped)):
+        with pytest.raises(xb.XbuildError, match=message) as caught:
+            xb.grad(program, **options)
+        assert caught.value.kind == "invalid_attribute"
+
+
+def test_a_loop_is_named() -> None:
+    x = np.ones(3)
+    np.testing.assert_array_equal(evaluate(xb.grad(looped, checkpoint=[LOOP]), x), evaluate(xb.grad(looped), x))
+
+
+def test_a_derivative_of_a_function_has_derivatives() -> None:
+    second = xb.grad(xb.grad(lambda x: x * x * x))(xb.f64[()])
+    assert evaluate(second, 2.0) == 12.0
+    along = xb.jvp(xb.grad(lambda x: xb.reduce(x * x * x, 0.0, xb.add)))(xb.f64[2])
+    np.testing.assert_array_equal(evaluate(along, [1.0, 2.0], [1.0, 1.0])[0], [6.0, 12.0])
