@@ -14,6 +14,7 @@ from shape_inference import PrimitiveType, Shape, TupleShape, primitive_type
 
 from .. import derived, ops
 from ..core.builder import Value, stands_for
+from .support.arguments import element_type, extents, integer, integers, sequence
 from .support.arrays import as_array
 from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse
@@ -56,7 +57,8 @@ class InfeedQueue:
                 refuse(
                     "invalid_attribute", "InfeedQueue: the number of elements, their types or their shapes are wanted"
                 )
-            self.number_of_tuple_elements = len(given[0])
+            self.number_of_tuple_elements = len(sequence("InfeedQueue: a list", given[0], "one entry for each element"))
+        self.number_of_tuple_elements = integer("InfeedQueue: number_of_tuple_elements", self.number_of_tuple_elements)
         if self.number_of_tuple_elements < 1:
             refuse("non_positive", f"InfeedQueue: number_of_tuple_elements {self.number_of_tuple_elements} must be > 0")
         for what in ("tuple_types", "tuple_shapes", "shard_dimensions"):
@@ -66,7 +68,7 @@ class InfeedQueue:
     def set_tuple_types(self, tuple_types: Sequence[Any]) -> None:
         """The element types of the items; raises length_mismatch, element_type_unsupported."""
         self._check_length("tuple_types", tuple_types)
-        self.tuple_types = tuple(map(primitive_type, tuple_types))
+        self.tuple_types = tuple(element_type(f"InfeedQueue: type {n}", each) for n, each in enumerate(tuple_types))
         for number, dtype in enumerate(self.tuple_types):
             if str(dtype) not in ALLOWED:
                 refuse(
@@ -78,15 +80,15 @@ class InfeedQueue:
     def set_tuple_shapes(self, tuple_shapes: Sequence[Sequence[int]]) -> None:
         """The shapes of the whole items; raises length_mismatch."""
         self._check_length("tuple_shapes", tuple_shapes)
-        self.tuple_shapes = tuple(tuple(getattr(shape, "dims", shape)) for shape in tuple_shapes)
+        self.tuple_shapes = tuple(extents(f"InfeedQueue: shape {n}", each) for n, each in enumerate(tuple_shapes))
 
     def set_shard_dimensions(self, shard_dimensions: Sequence[int]) -> None:
         """The dimension along which each element is cut; raises length_mismatch."""
         self._check_length("shard_dimensions", shard_dimensions)
-        self.shard_dimensions = tuple(shard_dimensions)
+        self.shard_dimensions = tuple(integers("InfeedQueue: shard_dimensions", shard_dimensions))
 
     def _check_length(self, what: str, given: Sequence[Any]) -> None:
-        if len(given) != self.number_of_tuple_elements:
+        if len(sequence(f"InfeedQueue: {what}", given, "one entry for each element")) != self.number_of_tuple_elements:
             refuse(
                 "attribute_length_mismatch",
                 f"InfeedQueue: {what} is {given!r}, but must be a list of length {self.number_of_tuple_elements}",
@@ -270,6 +272,14 @@ def outfeed_enqueue(values: Any) -> Operation:
     tracing = needed("outfeed_enqueue")
     many = isinstance(values, list | tuple)
     found = [stands_for(each) for each in values] if many else [stands_for(values)]
+    for each in found:
+        if not isinstance(each, Value):
+            refuse(
+                "invalid_operand",
+                f"outfeed_enqueue: {each!r} is no value of the computation",
+                "xb.constant makes a value of a number or an array",
+                error=TpuTypeError,
+            )
     operand = ops.tuple_(found, builder=tracing.builder) if many else found[0]
     token = tracing.tokens[-1] if tracing.tokens else derived.after_all(builder=operand.builder)
     token = token if token.builder is operand.builder else derived.after_all(builder=operand.builder)

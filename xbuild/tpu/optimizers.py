@@ -16,6 +16,7 @@ from ..core.builder import Value, stands_for
 from ..core.graph import Computation
 from ..differentiation.transforms.programs import grad
 from .scopes import trainable_variables
+from .support.arrays import as_array
 from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse
 from .variables import Variable, assign, assign_add
@@ -58,6 +59,8 @@ class Optimizer(ABC):
         if not given:
             names = [variable.name for _, variable in pairs]
             refuse("invalid_attribute", f"No gradients provided for any variable: {names}.")
+        for gradient, variable in given:
+            _check_gradient(gradient, variable)
         self._apply_all(given)
         if global_step is not None:
             assign_add(global_step, 1)
@@ -104,13 +107,30 @@ class Optimizer(ABC):
     def _apply(self, gradient: Value, variable: Variable) -> None: ...
 
 
+def _check_gradient(gradient: Any, variable: Any) -> None:
+    if not isinstance(variable, Variable):
+        refuse(
+            "invalid_operand",
+            f"apply_gradients: {variable!r} is no variable",
+            "pairs are (gradient, variable), as compute_gradients gives them",
+            error=TpuTypeError,
+        )
+    shape = gradient.shape if isinstance(gradient, Value) else None
+    if isinstance(shape, Shape) and shape.dims != variable.shape.dims:
+        refuse(
+            "shape_mismatch",
+            f"apply_gradients: {variable.name} is {variable.shape}, and its gradient %{gradient.name} is {shape}",
+            "a gradient has the shape of its variable",
+        )
+
+
 def number(rate: Rate, like: Variable) -> Value:
     """A rate as a value of the variable's element type: a number, a value, a variable, or a function that gives one."""
     found = rate() if callable(rate) else rate
     found = stands_for(found)
     tracing = needed("a rate")
     if not isinstance(found, Value):
-        return derived.constant(tracing.builder, found, like.shape.dtype)
+        return derived.constant(tracing.builder, as_array(found, "a rate"), like.shape.dtype)
     return derived.convert(found, like.shape.dtype)
 
 

@@ -14,6 +14,7 @@ from ..core.builder import Value, stands_for
 from ..core.context import annotated
 from ..properties.host import HostFunction
 from .support import structures
+from .support.arguments import callable_
 from .support.arrays import is_shape, shape_of
 from .support.context import Operation, Tracing, current, current_core, is_on_host, on_host
 from .support.refusals import TpuError, TpuNestingError, refuse
@@ -42,8 +43,10 @@ def outside_compilation(computation: Callable[..., Any], *args: Any, result_shap
         refuse(
             "nested_replicate",
             "Cannot nest outside_compilation clusters: the host function of one uses another",
+            "call the inner function itself: the outer one runs on the host already",
             error=TpuNestingError,
         )
+    callable_("outside_compilation: the host function", computation)
     tracing = current()
     if tracing is None:
         return computation(*args, **kwargs)
@@ -120,7 +123,10 @@ def _caller(
 def _flattened(label: str, results: Any, result_shapes: Any) -> list[Any]:
     if result_shapes is None:
         if results is not None:
-            raise _wrong(f"the host function {label!r} returned {results!r}, and no result_shapes were given with it")
+            raise _wrong(
+                f"the host function {label!r} returned {results!r}, and no result_shapes were given with it: "
+                "result_shapes=xb.f32[()] is one scalar"
+            )
         return []
     wanted, found = structures.flatten(result_shapes), structures.flatten(results)
     if not structures.is_nested(result_shapes):

@@ -16,8 +16,9 @@ from .padding import PaddingSpec
 from .program import Program
 from .programs import with_program
 from .scopes import STORE
+from .support.arguments import callable_
 from .support.context import current, is_on_host
-from .support.refusals import TpuNestingError, refuse
+from .support.refusals import TpuNestingError, TpuTypeError, refuse
 from .system import placed
 from .traced import traced
 
@@ -58,7 +59,8 @@ def _replicated(
 ) -> Program:
     """The program of `replicate`; `prepare` and `finish` are what `rewrite` and `shard` do before and after."""
 
-    cache = _cache(computation)
+    cache = _cache(callable_("the computation", computation))
+    _check_options(infeed_queue, xla_options)
     known = cache.setdefault(_SIGNATURES, {})
 
     def found(given: Any) -> Inputs:
@@ -84,6 +86,19 @@ def _replicated(
     if program is None:
         program = cache[key] = traced(computation, rows, infeed_queue, cores, label, padder)
     return Program(program, rows, found, finish, infeed_queue, options)
+
+
+def _check_options(infeed_queue: Any, xla_options: Any) -> None:
+    for what, given, wanted in (
+        ("infeed_queue", infeed_queue, InfeedQueue),
+        ("xla_options", xla_options, XLAOptions),
+    ):
+        if given is not None and not isinstance(given, wanted):
+            refuse(
+                "invalid_attribute",
+                f"{what} is {given!r}, and an xb.tpu.{wanted.__name__} is wanted",
+                error=TpuTypeError,
+            )
 
 
 @define(eq=False)

@@ -14,6 +14,7 @@ from shape_inference import PrimitiveType, bf16, f32
 
 from ..core.builder import Value
 from ..core.context import scope as op_scope
+from .support.arguments import element_type, extents
 from .support.refusals import refuse
 from .variables import Initializer, Variable, cast_read, glorot_uniform_initializer, zeros_initializer
 
@@ -119,8 +120,10 @@ def get_variable(
     Source: tf.compat.v1.get_variable.
     """
     scope = _scope.get()
+    dtype = element_type(f"get_variable: dtype of {name}", dtype)
     is_cast = scope.is_bfloat16 and dtype is bf16
     stored = f32 if is_cast else dtype
+    shape = None if shape is None else extents(f"get_variable: the shape of {name}", shape)
     full = f"{scope.name}/{name}" if scope.name else name
     variable = STORE.variables.get(full)
     if variable is None:

@@ -12,6 +12,7 @@ from .program import Program
 from .programs import with_program
 from .replication import XLAOptions, _replicated
 from .support import structures
+from .support.arguments import integer, integers
 from .support.arrays import as_array, is_shape, shape_of
 from .support.context import Operation
 from .support.refusals import TpuTypeError, refuse
@@ -45,8 +46,9 @@ def _shard(
 
     Source: tf.compat.v1.tpu.shard.
     """
+    num_shards = integer("num_shards", num_shards)
     if num_shards <= 0:
-        refuse("non_positive", f"num_shards must be a positive integer. Received {num_shards}")
+        refuse("non_positive", f"num_shards must be a positive integer. Received {num_shards}", "1 shard is the whole")
     _check_list(inputs)
     count = 0 if inputs is None else len(inputs)
     axes = _listed("input_shard_axes", input_shard_axes, count, "inputs")
@@ -112,7 +114,7 @@ def _check_list(inputs: Any) -> None:
 def _listed(what: str, given: Sequence[int] | None, count: int, of: str) -> list[int]:
     if given is None:
         return [0] * count
-    found = structures.flatten(given)
+    found = integers(what, structures.flatten(given))
     if len(found) != count:
         refuse(
             "attribute_length_mismatch",
@@ -129,6 +131,13 @@ def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
             "Length of outputs_from_all_shards must be equal to the number of outputs. "
             f"Received {count} outputs and {len(found)} outputs_from_all_shards.",
         )
+    for number, flag in enumerate(found):
+        if not isinstance(flag, bool | np.bool_):
+            refuse(
+                "invalid_attribute",
+                f"outputs_from_all_shards has {flag!r} for output {number}, and True or False is wanted",
+                error=TpuTypeError,
+            )
     return found
 
 

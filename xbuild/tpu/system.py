@@ -72,7 +72,7 @@ def initialize_system(
     Source: tf.compat.v1.tpu.initialize_system.
     """
     _outside("initialize_system")
-    if tpu_cancellation_closes_chips not in _CANCELLATION:
+    if tpu_cancellation_closes_chips not in (None, True, False):
         refuse(
             "invalid_attribute",
             f"tpu_cancellation_closes_chips is {tpu_cancellation_closes_chips!r}: None, True or False",

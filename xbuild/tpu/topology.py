@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from .support.refusals import refuse
+from .support.arguments import integer, integers
+from .support.refusals import TpuTypeError, refuse
 
 DEFAULT_MESH = (2, 2, 1, 2)
 
 
 def _extents(given: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(size) for size in given)
+    return tuple(integers("`mesh_shape`", given))
 
 
 @frozen
@@ -144,9 +145,11 @@ def device_assignment(
 
     Source: tf.compat.v1.tpu.experimental.DeviceAssignment, build.
     """
-    mesh, rank = topology.mesh_shape, topology.mesh_rank
-    shape = (1,) * rank if computation_shape is None else tuple(computation_shape)
-    stride = (1,) * rank if computation_stride is None else tuple(computation_stride)
+    if not isinstance(topology, Topology):
+        refuse("invalid_operand", f"device_assignment: {topology!r} is no xb.tpu.Topology", error=TpuTypeError)
+    mesh, rank, num_replicas = topology.mesh_shape, topology.mesh_rank, integer("num_replicas", num_replicas)
+    shape = (1,) * rank if computation_shape is None else tuple(integers("`computation_shape`", computation_shape))
+    stride = (1,) * rank if computation_stride is None else tuple(integers("`computation_stride`", computation_stride))
     for what, given in (("computation_shape", shape), ("computation_stride", stride)):
         if len(given) != rank:
             refuse(
