@@ -68,7 +68,8 @@ CASES = [
     (lambda: tpu.replicate(doubled, [[1.0]], [1]), "infeed_queue is [1]"),
     (lambda: tpu.rewrite(doubled, [1.0], xla_options={}), "xla_options is {}"),
     (lambda: tpu.InfeedQueue("2"), "number_of_tuple_elements is '2'"),
-    (lambda: tpu.InfeedQueue(tuple_types=3), "is 3, and a list"),
+    (lambda: tpu.InfeedQueue(tuple_types=3), "tuple_types is 3"),
+    (lambda: tpu.InfeedQueue(tuple_shapes=3), "tuple_shapes is 3"),
     (lambda: queue(tuple_types=["nothing"]), "type 0 is 'nothing'"),
     (lambda: queue(tuple_shapes=[2]), "shape 0 is 2"),
     (lambda: queue(tuple_shapes=[[None]]), "shape 0 is None"),
@@ -106,6 +107,21 @@ def test_attributes_of_another_value() -> None:
     refused("invalid_attribute", lambda: tpu.get_variable("refused", [-2]), "[-2]")
     refused("invalid_attribute", lambda: tpu.device(3), "device 3 is no core")
     refused("invalid_attribute", lambda: tpu.initialize_system(tpu_cancellation_closes_chips=[]), "[]")
+
+
+def test_placements_of_another_type() -> None:
+    placed = lambda given: lambda: tpu.replicate(doubled, [[1.0]], device_assignment=given)  # noqa: E731
+    refused("invalid_attribute", placed("x"), "device_assignment is 'x'", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0.5]]]), "of integers is wanted", error=TypeError)
+    refused("invalid_attribute", placed([[[0, 0, 0, 0], [0]]]), "of integers is wanted", error=TypeError)
+    refused("invalid_attribute", placed([[[-1, 0, 0, 0]]]), "the core [-1, 0, 0, 0]")
+
+
+def test_one_variable_stands_for_a_list_of_one() -> None:
+    w = tpu.Variable(F32([1, 2]))
+    loss = lambda x: xb.reduce(w * x, 0.0, xb.add)  # noqa: E731
+    tpu.rewrite(lambda x: tpu.GradientDescentOptimizer(1.0).minimize(loss(x), var_list=w), [0.5])
+    assert plain(w.numpy()) == [0.5, 1.5]
 
 
 def test_a_gradient_has_the_shape_of_its_variable() -> None:

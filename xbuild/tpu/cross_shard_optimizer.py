@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.builder import stands_for
 from . import collectives
-from .optimizers import GradAndVar, Optimizer
+from .optimizers import GradAndVar, Optimizer, Variables
 from .support.arguments import integers
 from .support.context import Operation, current
 from .support.groups import check_ids
@@ -77,7 +77,7 @@ class CrossShardOptimizer(Optimizer):
         groups = group_assignment.tolist() if isinstance(group_assignment, np.ndarray) else group_assignment
         self._opt, self._reduction, self.name, self._groups = opt, reduction, name, groups
 
-    def compute_gradients(self, loss: Any, var_list: Sequence[Variable] | None = None) -> list[GradAndVar]:
+    def compute_gradients(self, loss: Any, var_list: Variables = None) -> list[GradAndVar]:
         """The gradients of this replica's share of the loss.
 
         Raises: as Optimizer.compute_gradients, and for the groups.

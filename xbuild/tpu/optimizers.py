@@ -21,6 +21,7 @@ from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse
 from .variables import Variable, assign, assign_add
 
+Variables = Sequence[Variable] | Variable | None
 Rate = float | Value | Variable | Callable[[], Any]
 GradAndVar = tuple[Any, Variable]
 
@@ -35,7 +36,7 @@ class Optimizer(ABC):
     _slots: dict[str, dict[Variable, Variable]] = field(factory=dict, init=False)
     _others: dict[str, Variable] = field(factory=dict, init=False)
 
-    def compute_gradients(self, loss: Any, var_list: Sequence[Variable] | None = None) -> list[GradAndVar]:
+    def compute_gradients(self, loss: Any, var_list: Variables = None) -> list[GradAndVar]:
         """The gradient of a loss by each variable, None where the loss does not depend on it.
 
         `var_list`: the trainable variables by name where none is given.
@@ -43,7 +44,8 @@ class Optimizer(ABC):
         for what is no variable; not_differentiable where an op on the way has no derivative.
         """
         tracing = needed("compute_gradients")
-        variables = list(trainable_variables() if var_list is None else var_list)
+        given = trainable_variables() if var_list is None else var_list
+        variables = [given] if isinstance(given, Variable) else list(given)
         for variable in variables:
             if not isinstance(variable, Variable):
                 refuse("invalid_operand", f"var_list has {variable!r}, which is no variable", error=TpuTypeError)
@@ -52,13 +54,18 @@ class Optimizer(ABC):
     def apply_gradients(self, grads_and_vars: Iterable[GradAndVar], global_step: Variable | None = None) -> Operation:
         """Change each variable by its gradient; those with None stay. `global_step` is counted up.
 
-        Raises no_builder outside of a computation; invalid_attribute where no variable has a gradient.
+        Raises no_builder outside of a computation; invalid_attribute where no variable has a gradient; invalid_operand
+        (TypeError) for what is no variable; shape_mismatch for a gradient of another shape.
         """
         pairs = [(stands_for(gradient), variable) for gradient, variable in grads_and_vars]
         given = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         if not given:
             names = [variable.name for _, variable in pairs]
-            refuse("invalid_attribute", f"No gradients provided for any variable: {names}.")
+            refuse(
+                "invalid_attribute",
+                f"No gradients provided for any variable: {names}.",
+                "the loss has to depend on one of them",
+            )
         for gradient, variable in given:
             _check_gradient(gradient, variable)
         self._apply_all(given)
@@ -66,9 +73,7 @@ class Optimizer(ABC):
             assign_add(global_step, 1)
         return Operation(f"{type(self).__name__}/update")
 
-    def minimize(
-        self, loss: Any, global_step: Variable | None = None, var_list: Sequence[Variable] | None = None
-    ) -> Operation:
+    def minimize(self, loss: Any, global_step: Variable | None = None, var_list: Variables = None) -> Operation:
         """compute_gradients and apply_gradients.
 
         Raises: as these.
@@ -137,7 +142,11 @@ def number(rate: Rate, like: Variable) -> Value:
 def _gradients(tracing: Tracing, loss: Any, variables: Sequence[Variable]) -> list[Value | None]:
     loss = stands_for(loss)
     if not isinstance(loss, Value) or loss.builder is not tracing.builder:
-        refuse("invalid_operand", f"the loss {loss!r} is no value of the computation that is being traced")
+        refuse(
+            "invalid_operand",
+            f"the loss {loss!r} is no value of the computation that is being traced",
+            "compute it from the arguments and variables of the function",
+        )
     shape = loss.shape
     if not isinstance(shape, Shape) or shape.rank:
         refuse("non_scalar", f"the loss %{loss.name} is {shape}, and a scalar is wanted", "xb.reduce(x, 0.0, xb.add)")

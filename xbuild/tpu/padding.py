@@ -49,7 +49,8 @@ def pad_replica_inputs(
 
     A dimension is padded where its extent differs between replicas or is not known before the run; to the maximum where
     that is given, else by the policy; never below 2. Zeros are appended at its end. With one replica nothing is padded.
-    Raises maximum_too_small, rank_mismatch for a maximum of another rank, shape_mismatch for inputs of other ranks.
+    Raises maximum_too_small, rank_mismatch for a maximum of another rank, shape_mismatch for inputs of other ranks,
+    invalid_attribute (TypeError) for a policy or an extent that is none.
 
     >>> import numpy as np
     >>> import xbuild as xb
@@ -139,7 +140,12 @@ def _targets(number: int, column: Sequence[Any], maximum: Maximum | None, spec: 
             "only extents are padded",
         )
     if maximum and len(maximum) != ranks[0]:
-        refuse("rank_mismatch", f"the maximum shape {list(maximum)} of input {number}, which has {ranks[0]} dimensions")
+        refuse(
+            "rank_mismatch",
+            f"the maximum shape {list(maximum)} of input {number} has {len(maximum)} extents, and the input "
+            f"{ranks[0]} dimensions",
+            f"{[None] * ranks[0]} limits none of them",
+        )
     real = [as_array(leaf).shape for leaf in column]
     return {
         dim: _size(number, dim, [shape[dim] for shape in real], maximum[dim] if maximum else None, spec)

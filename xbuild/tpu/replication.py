@@ -155,7 +155,8 @@ def _replicate(
     Raises, in this order: invalid_operand (TypeError) for inputs that are no list of lists; no_replicas;
     structure_mismatch; element_type_mismatch; arity_mismatch (TypeError); invalid_attribute for maximum_shapes with an
     infeed; shape_mismatch; nested_replicate (NotImplementedError); divisibility for an infeed that cannot be cut;
-    bad_order, invalid_operand for what the computation returns; Refused and Stopped, as `execute`.
+    bad_order, invalid_operand for what the computation returns; invalid_attribute (TypeError) for an argument of
+    another Python type; Refused and Stopped, as `execute`.
 
     >>> import xbuild as xb
     >>> xb.tpu.replicate(lambda x, y: (x + y, x - y), [[1.0, 2.0], [3.0, 4.0]])

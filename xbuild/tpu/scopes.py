@@ -110,7 +110,7 @@ def get_variable(
     `initializer` is an array, or a function of shape and element type; glorot_uniform_initializer for floats of rank 1
     and more, zeros else. In a bfloat16_scope a variable of bf16 is stored in f32, and given as its value in bf16.
     Raises missing_shape where neither shape nor array is given; shape_mismatch where the variable has another shape
-    or type.
+    or type; invalid_attribute (TypeError) for what is no shape or no element type.
 
     >>> import xbuild as xb
     >>> w = xb.tpu.get_variable("w_of_the_example", [2, 3], initializer=xb.tpu.ones_initializer)
@@ -143,7 +143,11 @@ def _initial(name: str, shape: Sequence[int] | None, dtype: PrimitiveType, initi
     if initializer is not None and not callable(initializer):
         return initializer
     if shape is None:
-        refuse("missing_shape", f"get_variable: {name} is new, and neither a shape nor an initial array is given")
+        refuse(
+            "missing_shape",
+            f"get_variable: {name} is new, and neither a shape nor an initial array is given",
+            "shape=[2, 3] or initializer=array",
+        )
     if initializer is None:
         initializer = glorot_uniform_initializer() if dtype.is_float and len(shape) else zeros_initializer
     return initializer(tuple(shape), dtype=dtype)

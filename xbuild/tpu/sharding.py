@@ -38,7 +38,8 @@ def _shard(
     `shard.program(...)` takes the same arguments and gives the program without running it.
     Raises, in this order: non_positive for num_shards; invalid_operand (TypeError) for inputs that are no list;
     attribute_length_mismatch for input_shard_axes; dimension_out_of_range; divisibility; as xb.tpu.replicate;
-    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards.
+    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards; invalid_attribute (TypeError) where
+    these hold something else than integers and bools.
 
     >>> import xbuild as xb
     >>> xb.tpu.shard(lambda x: x * 2, [[[0, 1], [2, 3]]], num_shards=2, output_shard_axes=[1])[0].tolist()
@@ -154,13 +155,20 @@ def _parts(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]
     array = given if is_shape(given) else as_array(given, f"input {number}")
     shape = shape_of(array)
     if not -shape.rank <= axis < shape.rank:
-        refuse("dimension_out_of_range", f"input {number} is {shape}, and input_shard_axes has axis {axis} for it")
+        refuse(
+            "dimension_out_of_range",
+            f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to be cut along",
+            f"its axes are 0..{shape.rank - 1}"
+            if shape.rank
+            else "what is not cut is closed over by the function, and whole on every shard",
+        )
     size = shape.dims[axis]
     if size % num_shards:
         refuse(
             "divisibility",
             f"Dimension size must be evenly divisible by {num_shards} but is {size} "
             f"(dimension {axis} of input {number}, {shape})",
+            "input_shard_axes names another dimension; an array that is closed over is whole on every shard",
         )
     if is_shape(given):
         dims = [*shape.dims]
@@ -190,7 +198,10 @@ def _join(number: int, parts: Sequence[Any], axis: int, from_all: bool) -> Any:
         return np.stack(parts)
     if not -first.ndim <= axis < first.ndim:
         refuse(
-            "dimension_out_of_range", f"output {number} has {first.ndim} dimensions, and output_shard_axes axis {axis}"
+            "dimension_out_of_range",
+            f"output {number} is of extents {list(first.shape)} on each shard, which has no axis {axis} "
+            "(its entry of output_shard_axes)",
+            f"its axes are 0..{first.ndim - 1}",
         )
     return np.concatenate(parts, axis)
 

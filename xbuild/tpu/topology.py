@@ -56,8 +56,20 @@ class Topology:
         return np.array(found, np.int32)[np.newaxis]
 
 
-def _assignment(given: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(given, np.int32)
+def core_array(given: Any) -> np.ndarray[Any, Any]:
+    """The coordinates of cores as an array; refused where they are no integers."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.asarray("ragged")
+    if found.size and found.dtype.kind not in "iu":
+        refuse(
+            "invalid_attribute",
+            f"device_assignment is {given!r}, and an array [replicas, cores, 4] of integers is wanted",
+            "xb.tpu.device_assignment(topology, num_replicas=...) makes one",
+            error=TpuTypeError,
+        )
+    return found.astype(np.int32)
 
 
 @frozen(eq=False)
@@ -75,7 +87,7 @@ class DeviceAssignment:
     """
 
     topology: Topology
-    core_assignment: np.ndarray[Any, Any] = field(converter=_assignment)
+    core_assignment: np.ndarray[Any, Any] = field(converter=core_array)
 
     def __attrs_post_init__(self) -> None:
         found, mesh = self.core_assignment, self.topology.mesh_shape
