@@ -134,6 +134,7 @@ def test_arrays_and_numpy_integers_stand_for_lists_and_integers() -> None:
     assert grouped(np.array([[0, 1], [2, 3]])) == [1.75, 1.75, 0.75, 0.75]
     assert plain(exchanged(split_count=np.int64(2))) == [[[1.0, 1.0]], [[2.0, 2.0]]]
     assert plain(tpu.shard(doubled, [F32([1, 2])], np.int32(2), [np.int64(0)])) == [[2.0, 4.0]]
+    assert plain(tpu.shard(doubled, [F32([1, 2])], 2, None, [0])) == [[2.0]]
     assert tpu.get_variable("by_numpy", [2], np.float64).shape == xb.f64[2]
     assert queue(tuple_types=[np.int32], tuple_shapes=np.array([[2]])).tuple_shapes == ((2,),)
     tpu.reset_variables()

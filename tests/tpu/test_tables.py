@@ -169,6 +169,8 @@ SENTENCES: list[tuple[str, str, Callable[[], Any], Any]] = [
     )), [[[1, 2, 3, 4]], [[1, 2]]]),
     ("5", "an extent that replica 0 alone does not tell is padded", lambda: lengths(
         [[unknown(F32([1, 2, 3]))], [F32([1, 2, 3])]]), ([(3,)], [[3], [3]], [(0, 0)])),
+    ("5", "an extent that a later replica does not tell is padded", lambda: lengths(
+        [[F32([1, 2, 3])], [unknown(F32([1, 2, 3]))]]), ([(3,)], [[3], [3]], [(0, 0)])),
     ("5", "a maximum may be given for some dimensions", lambda: lengths(
         [[np.ones((1, 3))], [np.ones((2, 5))]], [[None, 9]]), ([(2, 9)], [[1, 3], [2, 5]], [(0, 0), (0, 1)])),
     ("5", "the maximum 8 is 8 for both", lambda: lengths(ROWS, [[8]]), ([(8,)], [[3], [5]], [(0, 0)])),

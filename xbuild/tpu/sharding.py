@@ -133,7 +133,7 @@ def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
             f"Received {count} outputs and {len(found)} outputs_from_all_shards.",
         )
     for number, flag in enumerate(found):
-        if not isinstance(flag, bool | np.bool_):
+        if not isinstance(flag, int | np.bool_):
             refuse(
                 "invalid_attribute",
                 f"outputs_from_all_shards has {flag!r} for output {number}, and True or False is wanted",
