@@ -128,5 +128,5 @@ def test_an_outfeed_goes_to_a_function_or_a_queue() -> None:
     assert len(taken) == 4
     assert plain(taken.dequeue(1)) == 4.0
     assert [(replica, plain(item)) for replica, item in taken] == [wanted[0], wanted[1], wanted[3]]
-    refused("infeed_starved", lambda: taken.dequeue(0), "no item of replica 0")
+    refused("infeed_starved", lambda: taken.dequeue(0), "none of replica 0")
     refused("no_builder", lambda: xb.tpu.outfeed_enqueue(1.0))

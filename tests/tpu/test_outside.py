@@ -156,6 +156,21 @@ def test_nesting_is_refused() -> None:
     assert "cannot be nested" in text
 
 
+def test_values_and_variables_are_handed_over_as_arguments() -> None:
+    w, seen = xb.tpu.Variable(2.0, name="w"), []
+
+    def run(function: Any) -> str:
+        return stopped("raised", lambda: xb.tpu.rewrite(function, [1.0]))
+
+    text = run(lambda x: xb.tpu.outside_compilation(lambda a: a + x, x, result_shapes=xb.f32[()]))
+    assert "uses a value or a variable that is not among its arguments" in text
+    assert "outside_compilation(<lambda>, value)" in text
+    assert "the value of w" in run(lambda x: xb.tpu.outside_compilation(lambda a: w + a, x, result_shapes=xb.f32[()]))
+    xb.tpu.rewrite(lambda: (w.assign(w * 2.0), xb.tpu.outside_compilation(lambda a: seen.append((a, w.numpy())), w))[0])
+    assert plain(seen) == [(4.0, 2.0)]
+    assert plain(w.numpy()) == 4.0
+
+
 def test_result_shapes_are_shapes() -> None:
     call = lambda x: xb.tpu.outside_compilation(abs, x, result_shapes="f32[]")  # noqa: E731
     refused("invalid_operand", lambda: xb.tpu.rewrite(call, [1.0]), "result_shapes has 'f32[]'")

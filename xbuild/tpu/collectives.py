@@ -10,6 +10,7 @@ from shape_inference import Shape, s32
 from .. import derived, ops
 from ..core.builder import Value, stands_for
 from . import raw_ops
+from .support.arguments import integer
 from .support.context import current
 from .support.refusals import refuse
 
@@ -108,14 +109,20 @@ def cross_replica_mean(x: Any, num_shards_per_group: int | None = None, name: st
     Source: tensorflow models, tpu_utils.cross_replica_mean.
     """
     count = number_of_shards("cross_replica_mean")
-    size = count if num_shards_per_group is None else num_shards_per_group
+    given = count if num_shards_per_group is None else num_shards_per_group
+    size = integer("cross_replica_mean: num_shards_per_group", given)
     if size < 1:
         refuse("non_positive", f"cross_replica_mean: num_shards_per_group is {size}, and at least 1 is wanted")
     if count % size:
-        refuse("divisibility", f"cross_replica_mean: {count} replicas cannot be grouped by {size}")
+        refuse("divisibility", f"cross_replica_mean: {count} replicas cannot be grouped by {size}", _divisors(count))
     groups = [[*range(start, start + size)] for start in range(0, count, size)]
     total = raw_ops.cross_replica_sum(input=x, group_assignment=groups)
     return derived.divide(total, size, name=name)
+
+
+def _divisors(count: int) -> str:
+    found = [size for size in range(1, count + 1) if count % size == 0]
+    return f"num_shards_per_group may be {', '.join(map(str, found))}"
 
 
 def cross_replica_concat(x: Any, name: str | None = None) -> Value:

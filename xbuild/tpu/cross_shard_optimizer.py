@@ -6,9 +6,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.builder import stands_for
 from . import collectives
-from .optimizers import GradAndVar, Optimizer
+from .optimizers import GradAndVar, Optimizer, Variables
+from .support.arguments import integers
 from .support.context import Operation, current
 from .support.groups import check_ids
 from .support.refusals import TpuTypeError, refuse
@@ -71,9 +74,10 @@ class CrossShardOptimizer(Optimizer):
                 error=TpuTypeError,
             )
         super().__init__()
-        self._opt, self._reduction, self.name, self._groups = opt, reduction, name, group_assignment
+        groups = group_assignment.tolist() if isinstance(group_assignment, np.ndarray) else group_assignment
+        self._opt, self._reduction, self.name, self._groups = opt, reduction, name, groups
 
-    def compute_gradients(self, loss: Any, var_list: Sequence[Variable] | None = None) -> list[GradAndVar]:
+    def compute_gradients(self, loss: Any, var_list: Variables = None) -> list[GradAndVar]:
         """The gradients of this replica's share of the loss.
 
         Raises: as Optimizer.compute_gradients, and for the groups.
@@ -120,7 +124,8 @@ class CrossShardOptimizer(Optimizer):
                 f"Argument `group_assignment` must be a list of lists. Received: {given!r}",
                 f"one group is [{given!r}]",
             )
-        ids, what = [each for group in given for each in group], "Argument `group_assignment`"
+        what = "Argument `group_assignment`"
+        ids = [each for number, group in enumerate(given) for each in integers(f"group {number} of {what}", group)]
         if set(ids) != set(range(count)):
             check_ids(ids, count, repr(given), what)
         sizes = {len(group) for group in given}

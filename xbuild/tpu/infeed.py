@@ -14,6 +14,7 @@ from shape_inference import PrimitiveType, Shape, TupleShape, primitive_type
 
 from .. import derived, ops
 from ..core.builder import Value, stands_for
+from .support.arguments import element_type, extents, integer, integers, sequence
 from .support.arrays import as_array
 from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse
@@ -28,7 +29,7 @@ class InfeedQueue:
 
     `tuple_types` and `tuple_shapes` are those of the whole batch; `shard_dimensions` is 0 for each element where it is
     not given. `replicate` and `shard` set the number of shards, and give each replica its parts as last arguments.
-    Raises length_mismatch where the lists differ in length, element_type_unsupported, dimension_out_of_range.
+    Raises attribute_length_mismatch where the lists differ in length, element_type_unsupported, dimension_out_of_range.
 
     >>> import numpy as np
     >>> import xbuild as xb
@@ -50,23 +51,26 @@ class InfeedQueue:
     _source: Iterator[Any] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        given = [each for each in (self.tuple_types, self.tuple_shapes, self.shard_dimensions) if each is not None]
+        lists = ("tuple_types", "tuple_shapes", "shard_dimensions")
+        given = [what for what in lists if getattr(self, what) is not None]
         if self.number_of_tuple_elements is None:
             if not given:
                 refuse(
                     "invalid_attribute", "InfeedQueue: the number of elements, their types or their shapes are wanted"
                 )
-            self.number_of_tuple_elements = len(given[0])
+            self.number_of_tuple_elements = len(
+                sequence(f"InfeedQueue: {given[0]}", getattr(self, given[0]), "one entry for each element")
+            )
+        self.number_of_tuple_elements = integer("InfeedQueue: number_of_tuple_elements", self.number_of_tuple_elements)
         if self.number_of_tuple_elements < 1:
             refuse("non_positive", f"InfeedQueue: number_of_tuple_elements {self.number_of_tuple_elements} must be > 0")
-        for what in ("tuple_types", "tuple_shapes", "shard_dimensions"):
-            if getattr(self, what) is not None:
-                getattr(self, f"set_{what}")(getattr(self, what))
+        for what in given:
+            getattr(self, f"set_{what}")(getattr(self, what))
 
     def set_tuple_types(self, tuple_types: Sequence[Any]) -> None:
-        """The element types of the items; raises length_mismatch, element_type_unsupported."""
+        """The element types of the items; raises attribute_length_mismatch, element_type_unsupported."""
         self._check_length("tuple_types", tuple_types)
-        self.tuple_types = tuple(map(primitive_type, tuple_types))
+        self.tuple_types = tuple(element_type(f"InfeedQueue: type {n}", each) for n, each in enumerate(tuple_types))
         for number, dtype in enumerate(self.tuple_types):
             if str(dtype) not in ALLOWED:
                 refuse(
@@ -76,17 +80,17 @@ class InfeedQueue:
                 )
 
     def set_tuple_shapes(self, tuple_shapes: Sequence[Sequence[int]]) -> None:
-        """The shapes of the whole items; raises length_mismatch."""
+        """The shapes of the whole items; raises attribute_length_mismatch."""
         self._check_length("tuple_shapes", tuple_shapes)
-        self.tuple_shapes = tuple(tuple(getattr(shape, "dims", shape)) for shape in tuple_shapes)
+        self.tuple_shapes = tuple(extents(f"InfeedQueue: shape {n}", each) for n, each in enumerate(tuple_shapes))
 
     def set_shard_dimensions(self, shard_dimensions: Sequence[int]) -> None:
-        """The dimension along which each element is cut; raises length_mismatch."""
+        """The dimension along which each element is cut; raises attribute_length_mismatch."""
         self._check_length("shard_dimensions", shard_dimensions)
-        self.shard_dimensions = tuple(shard_dimensions)
+        self.shard_dimensions = tuple(integers("InfeedQueue: shard_dimensions", shard_dimensions))
 
     def _check_length(self, what: str, given: Sequence[Any]) -> None:
-        if len(given) != self.number_of_tuple_elements:
+        if len(sequence(f"InfeedQueue: {what}", given, "one entry for each element")) != self.number_of_tuple_elements:
             refuse(
                 "attribute_length_mismatch",
                 f"InfeedQueue: {what} is {given!r}, but must be a list of length {self.number_of_tuple_elements}",
@@ -134,7 +138,7 @@ class InfeedQueue:
     def enqueue(self, *item: Any) -> None:
         """Append one item: an array for each element, in the global shapes.
 
-        Raises length_mismatch, shape_mismatch, element_type_mismatch.
+        Raises attribute_length_mismatch, shape_mismatch, element_type_mismatch.
         """
         self._waiting.append(self._read(item))
 
@@ -203,9 +207,17 @@ class InfeedQueue:
 
 def _check_cut(shape: tuple[int, ...], dim: int, shards: int) -> None:
     if not 0 <= dim < len(shape):
-        refuse("dimension_out_of_range", f"InfeedQueue: shape {list(shape)} has no dimension {dim} to be cut along")
+        refuse(
+            "dimension_out_of_range",
+            f"InfeedQueue: shape {list(shape)} has no dimension {dim} to be cut along",
+            "shard_dimensions=[...] has one dimension for each element",
+        )
     if shape[dim] % shards:
-        refuse("divisibility", f"Shape {list(shape)} cannot be sharded {shards} ways along dimension {dim}")
+        refuse(
+            "divisibility",
+            f"Shape {list(shape)} cannot be sharded {shards} ways along dimension {dim}",
+            "shard_dimensions names another dimension for each element",
+        )
 
 
 def _element(number: int, given: Any, shape: tuple[int, ...], dtype: PrimitiveType) -> Array:
@@ -254,7 +266,7 @@ class OutfeedQueue:
         """The next item of one replica; raises infeed_starved where it has given none that is left."""
         number = next((n for n, (who, _) in enumerate(self._items) if who == replica), None)
         if number is None:
-            refuse("infeed_starved", f"the outfeed holds no item of replica {replica}")
+            refuse("infeed_starved", f"the outfeed holds {len(self)} items, and none of replica {replica}")
         _, item = self._items[number]
         del self._items[number]
         return item
@@ -270,6 +282,14 @@ def outfeed_enqueue(values: Any) -> Operation:
     tracing = needed("outfeed_enqueue")
     many = isinstance(values, list | tuple)
     found = [stands_for(each) for each in values] if many else [stands_for(values)]
+    for each in found:
+        if not isinstance(each, Value):
+            refuse(
+                "invalid_operand",
+                f"outfeed_enqueue: {each!r} is no value of the computation",
+                "xb.constant makes a value of a number or an array",
+                error=TpuTypeError,
+            )
     operand = ops.tuple_(found, builder=tracing.builder) if many else found[0]
     token = tracing.tokens[-1] if tracing.tokens else derived.after_all(builder=operand.builder)
     token = token if token.builder is operand.builder else derived.after_all(builder=operand.builder)

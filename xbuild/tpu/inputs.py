@@ -208,13 +208,18 @@ def _check_maxima(maximum_shapes: Any, count: int, queue: InfeedQueue | None) ->
     if maximum_shapes is None:
         return
     if queue is not None:
-        refuse("invalid_attribute", "Dynamic input shapes are not supported with infeed queues")
+        refuse(
+            "invalid_attribute",
+            "Dynamic input shapes are not supported with infeed queues",
+            "without maximum_shapes or without infeed_queue: items of a queue have one shape",
+        )
     given = len(leaves_of(maximum_shapes))
     if given != count:
         refuse(
             "structure_mismatch",
             "The two structures don't have the same nested structure. "
             f"maximum_shapes has {given} shapes, and each replica {count} inputs",
+            "one shape for each input, None for an input or an extent that is not limited",
         )
 
 

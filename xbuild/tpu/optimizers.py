@@ -16,10 +16,12 @@ from ..core.builder import Value, stands_for
 from ..core.graph import Computation
 from ..differentiation.transforms.programs import grad
 from .scopes import trainable_variables
+from .support.arrays import as_array
 from .support.context import Operation, Tracing, needed
 from .support.refusals import TpuTypeError, refuse
 from .variables import Variable, assign, assign_add
 
+Variables = Sequence[Variable] | Variable | None
 Rate = float | Value | Variable | Callable[[], Any]
 GradAndVar = tuple[Any, Variable]
 
@@ -34,7 +36,7 @@ class Optimizer(ABC):
     _slots: dict[str, dict[Variable, Variable]] = field(factory=dict, init=False)
     _others: dict[str, Variable] = field(factory=dict, init=False)
 
-    def compute_gradients(self, loss: Any, var_list: Sequence[Variable] | None = None) -> list[GradAndVar]:
+    def compute_gradients(self, loss: Any, var_list: Variables = None) -> list[GradAndVar]:
         """The gradient of a loss by each variable, None where the loss does not depend on it.
 
         `var_list`: the trainable variables by name where none is given.
@@ -42,7 +44,8 @@ class Optimizer(ABC):
         for what is no variable; not_differentiable where an op on the way has no derivative.
         """
         tracing = needed("compute_gradients")
-        variables = list(trainable_variables() if var_list is None else var_list)
+        given = trainable_variables() if var_list is None else var_list
+        variables = [given] if isinstance(given, Variable) else list(given)
         for variable in variables:
             if not isinstance(variable, Variable):
                 refuse("invalid_operand", f"var_list has {variable!r}, which is no variable", error=TpuTypeError)
@@ -51,21 +54,26 @@ class Optimizer(ABC):
     def apply_gradients(self, grads_and_vars: Iterable[GradAndVar], global_step: Variable | None = None) -> Operation:
         """Change each variable by its gradient; those with None stay. `global_step` is counted up.
 
-        Raises no_builder outside of a computation; invalid_attribute where no variable has a gradient.
+        Raises no_builder outside of a computation; invalid_attribute where no variable has a gradient; invalid_operand
+        (TypeError) for what is no variable; shape_mismatch for a gradient of another shape.
         """
         pairs = [(stands_for(gradient), variable) for gradient, variable in grads_and_vars]
         given = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         if not given:
             names = [variable.name for _, variable in pairs]
-            refuse("invalid_attribute", f"No gradients provided for any variable: {names}.")
+            refuse(
+                "invalid_attribute",
+                f"No gradients provided for any variable: {names}.",
+                "the loss has to depend on one of them",
+            )
+        for gradient, variable in given:
+            _check_gradient(gradient, variable)
         self._apply_all(given)
         if global_step is not None:
             assign_add(global_step, 1)
         return Operation(f"{type(self).__name__}/update")
 
-    def minimize(
-        self, loss: Any, global_step: Variable | None = None, var_list: Sequence[Variable] | None = None
-    ) -> Operation:
+    def minimize(self, loss: Any, global_step: Variable | None = None, var_list: Variables = None) -> Operation:
         """compute_gradients and apply_gradients.
 
         Raises: as these.
@@ -104,20 +112,41 @@ class Optimizer(ABC):
     def _apply(self, gradient: Value, variable: Variable) -> None: ...
 
 
+def _check_gradient(gradient: Any, variable: Any) -> None:
+    if not isinstance(variable, Variable):
+        refuse(
+            "invalid_operand",
+            f"apply_gradients: {variable!r} is no variable",
+            "pairs are (gradient, variable), as compute_gradients gives them",
+            error=TpuTypeError,
+        )
+    shape = gradient.shape if isinstance(gradient, Value) else None
+    if isinstance(shape, Shape) and shape.dims != variable.shape.dims:
+        refuse(
+            "shape_mismatch",
+            f"apply_gradients: {variable.name} is {variable.shape}, and its gradient %{gradient.name} is {shape}",
+            "a gradient has the shape of its variable",
+        )
+
+
 def number(rate: Rate, like: Variable) -> Value:
     """A rate as a value of the variable's element type: a number, a value, a variable, or a function that gives one."""
     found = rate() if callable(rate) else rate
     found = stands_for(found)
     tracing = needed("a rate")
     if not isinstance(found, Value):
-        return derived.constant(tracing.builder, found, like.shape.dtype)
+        return derived.constant(tracing.builder, as_array(found, "a rate"), like.shape.dtype)
     return derived.convert(found, like.shape.dtype)
 
 
 def _gradients(tracing: Tracing, loss: Any, variables: Sequence[Variable]) -> list[Value | None]:
     loss = stands_for(loss)
     if not isinstance(loss, Value) or loss.builder is not tracing.builder:
-        refuse("invalid_operand", f"the loss {loss!r} is no value of the computation that is being traced")
+        refuse(
+            "invalid_operand",
+            f"the loss {loss!r} is no value of the computation that is being traced",
+            "compute it from the arguments and variables of the function",
+        )
     shape = loss.shape
     if not isinstance(shape, Shape) or shape.rank:
         refuse("non_scalar", f"the loss %{loss.name} is {shape}, and a scalar is wanted", "xb.reduce(x, 0.0, xb.add)")

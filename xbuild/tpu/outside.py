@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from shape_inference import AnyShape, Shape
+from shape_inference import AnyShape, Shape, XbuildError
 
 from .. import derived, ops
 from ..core.builder import Value, stands_for
 from ..core.context import annotated
 from ..properties.host import HostFunction
 from .support import structures
+from .support.arguments import callable_
 from .support.arrays import is_shape, shape_of
 from .support.context import Operation, Tracing, current, current_core, is_on_host, on_host
 from .support.refusals import TpuError, TpuNestingError, refuse
@@ -27,7 +28,7 @@ def outside_compilation(computation: Callable[..., Any], *args: Any, result_shap
     before the function runs. Without it the function returns None, and an Operation is given.
     Outside of a computation it is simply called. A function that raises or does not return ends the run with a report
     that names it. Raises nested_replicate (NotImplementedError) inside of another outside_compilation, or where the
-    function uses xb.tpu; invalid_operand for result_shapes that are no shapes.
+    function uses xb.tpu; invalid_operand for result_shapes that are no shapes, and (TypeError) for what is no function.
 
     >>> import numpy as np
     >>> import xbuild as xb
@@ -42,8 +43,10 @@ def outside_compilation(computation: Callable[..., Any], *args: Any, result_shap
         refuse(
             "nested_replicate",
             "Cannot nest outside_compilation clusters: the host function of one uses another",
+            "call the inner function itself: the outer one runs on the host already",
             error=TpuNestingError,
         )
+    callable_("outside_compilation: the host function", computation)
     tracing = current()
     if tracing is None:
         return computation(*args, **kwargs)
@@ -112,15 +115,32 @@ def _caller(
         filled = [next(given) if is_value else leaf for is_value, leaf in zip(places, constants, strict=True)]
         args, kwargs = structures.packed(arguments, filled)
         with on_host():
-            return _flattened(label, computation(*args, **kwargs), result_shapes)
+            return _flattened(label, _called(label, computation, args, kwargs), result_shapes)
 
     return call
+
+
+def _called(label: str, computation: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What the function returns; a value or a variable of the computation that it closes over is no array."""
+    try:
+        return computation(*args, **kwargs)
+    except XbuildError as error:
+        if error.kind not in ("builder_finished", "no_builder"):
+            raise
+        raise TpuError(
+            "foreign_value",
+            f"the host function {label!r} uses a value or a variable that is not among its arguments "
+            f"({error.message}); outside_compilation({label}, value) hands its array over [foreign_value]",
+        ) from error
 
 
 def _flattened(label: str, results: Any, result_shapes: Any) -> list[Any]:
     if result_shapes is None:
         if results is not None:
-            raise _wrong(f"the host function {label!r} returned {results!r}, and no result_shapes were given with it")
+            raise _wrong(
+                f"the host function {label!r} returned {results!r}, and no result_shapes were given with it: "
+                "result_shapes=xb.f32[()] is one scalar"
+            )
         return []
     wanted, found = structures.flatten(result_shapes), structures.flatten(results)
     if not structures.is_nested(result_shapes):

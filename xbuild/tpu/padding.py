@@ -10,8 +10,9 @@ import numpy as np
 from attrs import frozen
 
 from .support import structures
+from .support.arguments import integer, sequence
 from .support.arrays import Placeholder, as_array
-from .support.refusals import refuse
+from .support.refusals import TpuTypeError, refuse
 
 Maximum: TypeAlias = tuple[int | None, ...]
 SMALLEST = 2
@@ -48,7 +49,8 @@ def pad_replica_inputs(
 
     A dimension is padded where its extent differs between replicas or is not known before the run; to the maximum where
     that is given, else by the policy; never below 2. Zeros are appended at its end. With one replica nothing is padded.
-    Raises maximum_too_small, rank_mismatch for a maximum of another rank, shape_mismatch for inputs of other ranks.
+    Raises maximum_too_small, rank_mismatch for a maximum of another rank, shape_mismatch for inputs of other ranks,
+    invalid_attribute (TypeError) for a policy or an extent that is none.
 
     >>> import numpy as np
     >>> import xbuild as xb
@@ -60,7 +62,7 @@ def pad_replica_inputs(
     """
     rows = [structures.flatten(list(row)) for row in inputs]
     maxima = maxima_of(maximum_shapes, len(rows[0]))
-    spec = PaddingSpec.AUTO if padding_spec is None else PaddingSpec(padding_spec)
+    spec = _policy(padding_spec)
     padded: list[list[Any]] = [[] for _ in rows]
     sizes: list[list[Any]] = [[] for _ in rows]
     found: list[PaddedDimension] = []
@@ -73,6 +75,19 @@ def pad_replica_inputs(
             padded[replica].append(None if array is None else _filled(array, targets))
             sizes[replica] += [np.int32(array.shape[dim]) for dim in targets if array is not None]
     return [[*row, *size] for row, size in zip(padded, sizes, strict=True)], found
+
+
+def _policy(given: Any) -> PaddingSpec:
+    if given is None:
+        return PaddingSpec.AUTO
+    if given not in tuple(PaddingSpec):
+        refuse(
+            "invalid_attribute",
+            f"padding_spec is {given!r}, and a PaddingSpec is wanted",
+            "xb.tpu.PaddingSpec.AUTO and xb.tpu.PaddingSpec.POWER_OF_TWO are the two",
+            error=TpuTypeError,
+        )
+    return PaddingSpec(given)
 
 
 def maxima_of(maximum_shapes: Any, count: int) -> list[Maximum | None]:
@@ -102,8 +117,12 @@ def _is_extent(given: Any) -> bool:
 
 
 def _maximum(given: Any) -> Maximum | None:
+    what = "a shape of maximum_shapes"
+    dims = None if given is None else sequence(what, given, "extents and None")
     return (
-        None if given is None else tuple(None if each is None else int(each) for each in getattr(given, "dims", given))
+        None
+        if dims is None
+        else tuple(None if each is None else integer(f"an extent of {what}", each) for each in dims)
     )
 
 
@@ -121,7 +140,12 @@ def _targets(number: int, column: Sequence[Any], maximum: Maximum | None, spec: 
             "only extents are padded",
         )
     if maximum and len(maximum) != ranks[0]:
-        refuse("rank_mismatch", f"the maximum shape {list(maximum)} of input {number}, which has {ranks[0]} dimensions")
+        refuse(
+            "rank_mismatch",
+            f"the maximum shape {list(maximum)} of input {number} has {len(maximum)} extents, and the input "
+            f"{ranks[0]} dimensions",
+            f"{[None] * ranks[0]} limits none of them",
+        )
     real = [as_array(leaf).shape for leaf in column]
     return {
         dim: _size(number, dim, [shape[dim] for shape in real], maximum[dim] if maximum else None, spec)

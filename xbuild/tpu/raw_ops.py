@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from shape_inference import Shape
 
 from .. import derived
 from ..core.builder import Value, stands_for
+from .support.arguments import integer
 from .support.context import current
 from .support.groups import check_rank, groups_of, matrix, pairs_of
 from .support.refusals import TpuTypeError, refuse
@@ -24,7 +26,7 @@ _NAMES |= {"c64": "complex64", "c128": "complex128"}
 def name_of(dtype: Any) -> str:
     """TensorFlow's name of an element type."""
     name = str(dtype)
-    return _NAMES.get(name) or name.replace("s", "int", 1).replace("u", "uint", 1)
+    return _NAMES.get(name) or re.sub(r"^([su])(?=\d)", lambda sign: "int" if sign[1] == "s" else "uint", name)
 
 
 def _array(op: str, input: Any, allowed: tuple[str, ...]) -> tuple[Value, Shape]:
@@ -104,8 +106,15 @@ def all_to_all(
     """
     value, shape = _array("AllToAll", input, (*NUMBERS, "pred"))
     found = matrix(group_assignment)
+    split_count = integer("AllToAll: split_count", split_count)
+    concat_dimension = integer("AllToAll: concat_dimension", concat_dimension)
+    split_dimension = integer("AllToAll: split_dimension", split_dimension)
     if split_count < 1:
-        refuse("non_positive", f"AllToAll: split_count {split_count} must at least be one.")
+        refuse(
+            "non_positive",
+            f"AllToAll: split_count {split_count} must at least be one.",
+            "split_count is the number of replicas of a group",
+        )
     check_rank(found)
     if found.shape[1] != split_count:
         refuse(
@@ -130,6 +139,7 @@ def all_to_all(
         refuse(
             "divisibility",
             f"AllToAll: input dimension {size} not divisible by split_count {split_count}",
+            "xb.pad makes the dimension divisible, another split_dimension may be",
             given={"input": f"{shape}  %{value.name}", "split_dimension": split_dimension},
         )
     groups = groups_of(found, _count())

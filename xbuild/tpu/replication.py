@@ -16,8 +16,9 @@ from .padding import PaddingSpec
 from .program import Program
 from .programs import with_program
 from .scopes import STORE
+from .support.arguments import callable_
 from .support.context import current, is_on_host
-from .support.refusals import TpuNestingError, refuse
+from .support.refusals import TpuNestingError, TpuTypeError, refuse
 from .system import placed
 from .traced import traced
 
@@ -58,7 +59,8 @@ def _replicated(
 ) -> Program:
     """The program of `replicate`; `prepare` and `finish` are what `rewrite` and `shard` do before and after."""
 
-    cache = _cache(computation)
+    cache = _cache(callable_("the computation", computation))
+    _check_options(infeed_queue, xla_options)
     known = cache.setdefault(_SIGNATURES, {})
 
     def found(given: Any) -> Inputs:
@@ -84,6 +86,19 @@ def _replicated(
     if program is None:
         program = cache[key] = traced(computation, rows, infeed_queue, cores, label, padder)
     return Program(program, rows, found, finish, infeed_queue, options)
+
+
+def _check_options(infeed_queue: Any, xla_options: Any) -> None:
+    for what, given, wanted in (
+        ("infeed_queue", infeed_queue, InfeedQueue),
+        ("xla_options", xla_options, XLAOptions),
+    ):
+        if given is not None and not isinstance(given, wanted):
+            refuse(
+                "invalid_attribute",
+                f"{what} is {given!r}, and an xb.tpu.{wanted.__name__} is wanted",
+                error=TpuTypeError,
+            )
 
 
 @define(eq=False)
@@ -140,7 +155,8 @@ def _replicate(
     Raises, in this order: invalid_operand (TypeError) for inputs that are no list of lists; no_replicas;
     structure_mismatch; element_type_mismatch; arity_mismatch (TypeError); invalid_attribute for maximum_shapes with an
     infeed; shape_mismatch; nested_replicate (NotImplementedError); divisibility for an infeed that cannot be cut;
-    bad_order, invalid_operand for what the computation returns; Refused and Stopped, as `execute`.
+    bad_order, invalid_operand for what the computation returns; invalid_attribute (TypeError) for an argument of
+    another Python type; Refused and Stopped, as `execute`.
 
     >>> import xbuild as xb
     >>> xb.tpu.replicate(lambda x, y: (x + y, x - y), [[1.0, 2.0], [3.0, 4.0]])

@@ -14,6 +14,7 @@ from shape_inference import PrimitiveType, bf16, f32
 
 from ..core.builder import Value
 from ..core.context import scope as op_scope
+from .support.arguments import element_type, extents
 from .support.refusals import refuse
 from .variables import Initializer, Variable, cast_read, glorot_uniform_initializer, zeros_initializer
 
@@ -109,7 +110,7 @@ def get_variable(
     `initializer` is an array, or a function of shape and element type; glorot_uniform_initializer for floats of rank 1
     and more, zeros else. In a bfloat16_scope a variable of bf16 is stored in f32, and given as its value in bf16.
     Raises missing_shape where neither shape nor array is given; shape_mismatch where the variable has another shape
-    or type.
+    or type; invalid_attribute (TypeError) for what is no shape or no element type.
 
     >>> import xbuild as xb
     >>> w = xb.tpu.get_variable("w_of_the_example", [2, 3], initializer=xb.tpu.ones_initializer)
@@ -119,8 +120,10 @@ def get_variable(
     Source: tf.compat.v1.get_variable.
     """
     scope = _scope.get()
+    dtype = element_type(f"get_variable: dtype of {name}", dtype)
     is_cast = scope.is_bfloat16 and dtype is bf16
     stored = f32 if is_cast else dtype
+    shape = None if shape is None else extents(f"get_variable: the shape of {name}", shape)
     full = f"{scope.name}/{name}" if scope.name else name
     variable = STORE.variables.get(full)
     if variable is None:
@@ -140,7 +143,11 @@ def _initial(name: str, shape: Sequence[int] | None, dtype: PrimitiveType, initi
     if initializer is not None and not callable(initializer):
         return initializer
     if shape is None:
-        refuse("missing_shape", f"get_variable: {name} is new, and neither a shape nor an initial array is given")
+        refuse(
+            "missing_shape",
+            f"get_variable: {name} is new, and neither a shape nor an initial array is given",
+            "shape=[2, 3] or initializer=array",
+        )
     if initializer is None:
         initializer = glorot_uniform_initializer() if dtype.is_float and len(shape) else zeros_initializer
     return initializer(tuple(shape), dtype=dtype)

@@ -12,6 +12,7 @@ from .program import Program
 from .programs import with_program
 from .replication import XLAOptions, _replicated
 from .support import structures
+from .support.arguments import integer, integers
 from .support.arrays import as_array, is_shape, shape_of
 from .support.context import Operation
 from .support.refusals import TpuTypeError, refuse
@@ -37,7 +38,8 @@ def _shard(
     `shard.program(...)` takes the same arguments and gives the program without running it.
     Raises, in this order: non_positive for num_shards; invalid_operand (TypeError) for inputs that are no list;
     attribute_length_mismatch for input_shard_axes; dimension_out_of_range; divisibility; as xb.tpu.replicate;
-    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards.
+    attribute_length_mismatch for output_shard_axes and outputs_from_all_shards; invalid_attribute (TypeError) where
+    these hold something else than integers and bools.
 
     >>> import xbuild as xb
     >>> xb.tpu.shard(lambda x: x * 2, [[[0, 1], [2, 3]]], num_shards=2, output_shard_axes=[1])[0].tolist()
@@ -45,8 +47,9 @@ def _shard(
 
     Source: tf.compat.v1.tpu.shard.
     """
+    num_shards = integer("num_shards", num_shards)
     if num_shards <= 0:
-        refuse("non_positive", f"num_shards must be a positive integer. Received {num_shards}")
+        refuse("non_positive", f"num_shards must be a positive integer. Received {num_shards}", "1 shard is the whole")
     _check_list(inputs)
     count = 0 if inputs is None else len(inputs)
     axes = _listed("input_shard_axes", input_shard_axes, count, "inputs")
@@ -112,7 +115,7 @@ def _check_list(inputs: Any) -> None:
 def _listed(what: str, given: Sequence[int] | None, count: int, of: str) -> list[int]:
     if given is None:
         return [0] * count
-    found = structures.flatten(given)
+    found = integers(what, structures.flatten(given))
     if len(found) != count:
         refuse(
             "attribute_length_mismatch",
@@ -129,6 +132,13 @@ def _flags(given: bool | Sequence[bool], count: int) -> list[bool]:
             "Length of outputs_from_all_shards must be equal to the number of outputs. "
             f"Received {count} outputs and {len(found)} outputs_from_all_shards.",
         )
+    for number, flag in enumerate(found):
+        if not isinstance(flag, int | np.bool_):
+            refuse(
+                "invalid_attribute",
+                f"outputs_from_all_shards has {flag!r} for output {number}, and True or False is wanted",
+                error=TpuTypeError,
+            )
     return found
 
 
@@ -145,13 +155,20 @@ def _parts(number: int, given: Any, axis: int, num_shards: int) -> Sequence[Any]
     array = given if is_shape(given) else as_array(given, f"input {number}")
     shape = shape_of(array)
     if not -shape.rank <= axis < shape.rank:
-        refuse("dimension_out_of_range", f"input {number} is {shape}, and input_shard_axes has axis {axis} for it")
+        refuse(
+            "dimension_out_of_range",
+            f"input {number} is {shape}, which has no axis {axis} (its entry of input_shard_axes) to be cut along",
+            f"its axes are 0..{shape.rank - 1}"
+            if shape.rank
+            else "what is not cut is closed over by the function, and whole on every shard",
+        )
     size = shape.dims[axis]
     if size % num_shards:
         refuse(
             "divisibility",
             f"Dimension size must be evenly divisible by {num_shards} but is {size} "
             f"(dimension {axis} of input {number}, {shape})",
+            "input_shard_axes names another dimension; an array that is closed over is whole on every shard",
         )
     if is_shape(given):
         dims = [*shape.dims]
@@ -181,7 +198,10 @@ def _join(number: int, parts: Sequence[Any], axis: int, from_all: bool) -> Any:
         return np.stack(parts)
     if not -first.ndim <= axis < first.ndim:
         refuse(
-            "dimension_out_of_range", f"output {number} has {first.ndim} dimensions, and output_shard_axes axis {axis}"
+            "dimension_out_of_range",
+            f"output {number} is of extents {list(first.shape)} on each shard, which has no axis {axis} "
+            "(its entry of output_shard_axes)",
+            f"its axes are 0..{first.ndim - 1}",
         )
     return np.concatenate(parts, axis)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from attrs import frozen
 
 from .support.context import Operation, current
 from .support.refusals import refuse
-from .topology import DeviceAssignment, Topology
+from .topology import DeviceAssignment, Topology, core_array
 
 _CANCELLATION = {None: 0, True: 1, False: 2}
 
@@ -72,7 +71,7 @@ def initialize_system(
     Source: tf.compat.v1.tpu.initialize_system.
     """
     _outside("initialize_system")
-    if tpu_cancellation_closes_chips not in _CANCELLATION:
+    if tpu_cancellation_closes_chips not in (None, True, False):
         refuse(
             "invalid_attribute",
             f"tpu_cancellation_closes_chips is {tpu_cancellation_closes_chips!r}: None, True or False",
@@ -140,6 +139,7 @@ def placed(num_replicas: int, given: Any) -> DeviceAssignment | None:
         refuse(
             "shape_mismatch",
             f"device_assignment places {found.num_replicas} replicas, and the inputs are of {num_replicas}",
+            f"xb.tpu.device_assignment(topology, num_replicas={num_replicas})",
         )
     return found
 
@@ -152,10 +152,12 @@ def _of_array(given: Any, topology: Topology | None) -> DeviceAssignment:
 
 
 def _smallest(given: Any) -> Topology:
-
-    array = np.asarray(given)
+    array = core_array(given)
     if array.ndim != 3 or array.shape[2] != 4 or not array.size:
         refuse(
             "rank_mismatch", f"device_assignment must be [replicas, cores per replica, 4], and is {list(array.shape)}"
         )
+    if array.min() < 0:
+        place = next(place for place in array.reshape(-1, 4).tolist() if min(place) < 0)
+        refuse("invalid_attribute", f"device_assignment has the core {place}, and coordinates are 0 or more")
     return Topology((array.reshape(-1, 4).max(axis=0) + 1).tolist())

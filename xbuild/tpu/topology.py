@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from .support.refusals import refuse
+from .support.arguments import integer, integers
+from .support.refusals import TpuTypeError, refuse
 
 DEFAULT_MESH = (2, 2, 1, 2)
 
 
 def _extents(given: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(size) for size in given)
+    return tuple(integers("`mesh_shape`", given))
 
 
 @frozen
@@ -55,8 +56,20 @@ class Topology:
         return np.array(found, np.int32)[np.newaxis]
 
 
-def _assignment(given: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(given, np.int32)
+def core_array(given: Any) -> np.ndarray[Any, Any]:
+    """The coordinates of cores as an array; refused where they are no integers."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.asarray("ragged")
+    if found.size and found.dtype.kind not in "iu":
+        refuse(
+            "invalid_attribute",
+            f"device_assignment is {given!r}, and an array [replicas, cores, 4] of integers is wanted",
+            "xb.tpu.device_assignment(topology, num_replicas=...) makes one",
+            error=TpuTypeError,
+        )
+    return found.astype(np.int32)
 
 
 @frozen(eq=False)
@@ -74,7 +87,7 @@ class DeviceAssignment:
     """
 
     topology: Topology
-    core_assignment: np.ndarray[Any, Any] = field(converter=_assignment)
+    core_assignment: np.ndarray[Any, Any] = field(converter=core_array)
 
     def __attrs_post_init__(self) -> None:
         found, mesh = self.core_assignment, self.topology.mesh_shape
@@ -144,9 +157,11 @@ def device_assignment(
 
     Source: tf.compat.v1.tpu.experimental.DeviceAssignment, build.
     """
-    mesh, rank = topology.mesh_shape, topology.mesh_rank
-    shape = (1,) * rank if computation_shape is None else tuple(computation_shape)
-    stride = (1,) * rank if computation_stride is None else tuple(computation_stride)
+    if not isinstance(topology, Topology):
+        refuse("invalid_operand", f"device_assignment: {topology!r} is no xb.tpu.Topology", error=TpuTypeError)
+    mesh, rank, num_replicas = topology.mesh_shape, topology.mesh_rank, integer("num_replicas", num_replicas)
+    shape = (1,) * rank if computation_shape is None else tuple(integers("`computation_shape`", computation_shape))
+    stride = (1,) * rank if computation_stride is None else tuple(integers("`computation_stride`", computation_stride))
     for what, given in (("computation_shape", shape), ("computation_stride", stride)):
         if len(given) != rank:
             refuse(

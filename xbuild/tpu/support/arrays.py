@@ -12,6 +12,7 @@ from shape_inference import PrimitiveType, Shape, primitive_type
 
 from ...core.builder import Value
 from ...derived.support.operands import literal
+from .arguments import sequence
 from .refusals import TpuTypeError, refuse
 
 
@@ -34,7 +35,8 @@ def placeholder_with_default(input: Any, shape: Sequence[int | None]) -> Placeho
 
     Source: tf.compat.v1.placeholder_with_default.
     """
-    value, wanted = as_array(input), tuple(shape)
+    value = as_array(input)
+    wanted = tuple(sequence("placeholder_with_default: shape", shape, "extents and None"))
     fits = len(wanted) == value.ndim and all(w in (None, n) for w, n in zip(wanted, value.shape, strict=False))
     if not fits:
         refuse("shape_mismatch", f"the static shape {list(wanted)} does not hold an array of {list(value.shape)}")
@@ -43,7 +45,7 @@ def placeholder_with_default(input: Any, shape: Sequence[int | None]) -> Placeho
 
 def as_array(leaf: Any, what: str = "an input") -> np.ndarray[Any, Any]:
     """A leaf as an array: a Python int, float or bool as s32, f32 or pred, an array as it is."""
-    if type(leaf) is np.ndarray:
+    if type(leaf) is np.ndarray and leaf.dtype.kind in "biufcV":
         return leaf
     if isinstance(leaf, Placeholder):
         return leaf.value

@@ -140,7 +140,7 @@ def device(name: str) -> AbstractContextManager[None]:
 
     Source: tf.compat.v1.device.
     """
-    number = name.lstrip("/").removeprefix(_CORE)
+    number = name.lstrip("/").removeprefix(_CORE) if isinstance(name, str) else ""
     if not number.isdecimal():
         refuse("invalid_attribute", f"device {name!r} is no core of a replica", "xb.tpu.core(0) names one")
     cores = found.num_partitions if (found := _current.get()) else 1

@@ -81,7 +81,11 @@ def check_ids(ids: Sequence[int], num_replicas: int | None, shown: str, what: st
     """Refuse ids unless they are 0..num_replicas-1, each once."""
     twice = [replica for replica, times in Counter(ids).items() if times > 1]
     if twice:
-        refuse("duplicate_replica", f"{what} {shown} has replica {twice[0]} {_times(Counter(ids)[twice[0]])}")
+        refuse(
+            "duplicate_replica",
+            f"{what} {shown} has replica {twice[0]} {_times(Counter(ids)[twice[0]])}",
+            "each replica is in one group",
+        )
     outside = [i for i in ids if i < 0 or (num_replicas is not None and i >= num_replicas)]
     if outside:
         many = "0 and higher" if num_replicas is None else f"0..{num_replicas - 1}"
