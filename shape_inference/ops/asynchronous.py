@@ -93,7 +93,7 @@ def collective_permute_start(
 def collective_permute_done(start: AnyShape) -> AnyShape:
     what = "(operand, result, contexts...)"
     given, result, *contexts = _halves(start, "a collective_permute_start", what)
-    if not contexts:  # in place, where extents may differ, XLA's starts have two
+    if not contexts and isinstance(given, Shape):  # in place, where extents may differ, XLA's starts have two
         _same(start, given, result, "a collective_permute_start", what)
     pairs = zip_longest(leaves(given), leaves(result))
     if not all(_may_hold(*pair) for pair in pairs) or isinstance(given, TupleShape) != isinstance(result, TupleShape):
