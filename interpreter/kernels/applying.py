@@ -1,4 +1,4 @@
-"""A scalar computation applied to every element of arrays: on whole arrays where possible, else element by element."""
+"""Application of a scalar computation to every element of arrays: lifted to arrays if possible, else per element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .folds import Array, Arrays, like
 
 
 def applied(region: Region, operands: Sequence[Array]) -> Arrays:
-    """What the computation gives for arrays of one shape: one array of it for each value of its result."""
+    """The results of the computation on arrays of one shape: one array of this shape for each result value."""
     if region.lifted:
         results = _as_tuple(region.lifted(*operands))
         return tuple(np.asarray(like(operands[0], each)) for each in results)

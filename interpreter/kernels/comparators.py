@@ -1,4 +1,4 @@
-"""Recognition of comparators that compare by keys: `f(a) < f(b)`, where these are equal `g(a) < g(b)`, and so on."""
+"""Recognition of comparators that compare by keys: `f(a) < f(b)`, or `g(a) < g(b)` if `f(a) == f(b)`, and so on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRICT = ("LT", "GT")
 
 @frozen(eq=False)
 class Key:
-    """What is compared: a function of an element of each of these operands; `is_total` in the total order of floats."""
+    """A sort key: a function `of` one element of each of `operands`; `is_total` selects the total order of floats."""
 
     of: Computation
     operands: tuple[int, ...]
@@ -27,13 +27,13 @@ class Key:
 
     @property
     def is_element(self) -> bool:
-        """Whether it is the element of its operand as it stands."""
+        """Whether the key is the element of its operand itself."""
         return self.of.root.opcode == "parameter"
 
 
 @remembered
 def keys_of(comparator: Computation) -> tuple[Key, ...] | None:
-    """The keys that a comparator compares one after the other; None where it is another kind of function."""
+    """The keys that a comparator compares lexicographically; None if the comparator is of another form."""
     return _keys(comparator, comparator.root)
 
 
@@ -50,7 +50,7 @@ def _keys(comparator: Computation, test: Instruction) -> tuple[Key, ...] | None:
 
 
 def _chains(test: Instruction) -> Iterator[tuple[Instruction, Instruction, Instruction]]:
-    """The ways to read a test as `first or (tie and rest)`, or as `rest if tie else first`."""
+    """The decompositions of a test into `first or (tie and rest)` or `rest if tie else first`."""
     if test.opcode == "or":
         for first, other in (test.operands, test.operands[::-1]):
             if other.opcode == "and":
@@ -63,7 +63,7 @@ def _chains(test: Instruction) -> Iterator[tuple[Instruction, Instruction, Instr
 
 
 def _same_pair(first: Instruction, tie: Instruction) -> bool:
-    """Whether `tie` asks if the two sides that `first` compares are equal, in the same order of floats."""
+    """Whether `tie` tests the two operands of `first` for equality, in the same order of floats."""
     if tie.opcode != "compare" or tie.attributes.direction != "EQ" or tie.attributes.type != first.attributes.type:
         return False
     (a, b), (c, d) = first.operands, tie.operands
@@ -71,7 +71,7 @@ def _same_pair(first: Instruction, tie: Instruction) -> bool:
 
 
 def _key(comparator: Computation, test: Instruction) -> Key | None:
-    """The key of a comparison between the same function of the first and of the second of each pair of parameters."""
+    """The key of a comparison whose sides apply one function to the first and to the second parameters of the pairs."""
     left, right = test.operands
     descending = _DESCENDING.get(test.attributes.direction)
     if descending is None:
@@ -87,7 +87,7 @@ def _key(comparator: Computation, test: Instruction) -> Key | None:
 
 
 def _alike(a: Instruction, b: Instruction, step: int) -> bool:
-    """Whether two instructions are the same function, the second of parameters whose numbers are higher by `step`."""
+    """Whether two instructions compute the same function, with the parameter numbers of the second higher by `step`."""
     stack, seen = [(a, b)], set()
     while stack:
         a, b = pair = stack.pop()
@@ -116,7 +116,7 @@ def _alike_alone(a: Instruction, b: Instruction, step: int) -> bool:
 
 
 def _part(comparator: Computation, root: Instruction) -> Computation:
-    """The computation of one value of another."""
+    """The part of a comparator that computes `root`, as a computation."""
     stack, needed = [root], set()
     while stack:
         instruction = stack.pop()

@@ -1,4 +1,4 @@
-"""Convolutions: windows are laid out as matrices and multiplied, or summed offset by offset where these are thin."""
+"""Convolutions: windows are copied into matrices and multiplied; with few features, offsets are summed one by one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .products import DType, finished, matmul, working_type
 from .windowing import elements, taps
 
 BLOCK = 1 << 19
-"""How many elements a matrix of windows has, so that it stays in the cache."""
+"""The number of elements of a matrix of windows, chosen so that the matrix stays in the cache."""
 
 ROWS = 256
-"""How many rows a matrix has at least: with fewer, to fetch the kernel would take longer than to multiply it."""
+"""The least number of rows of a matrix of windows; with fewer, loading the kernel takes longer than multiplying."""
 
 STRIP = 1 << 16
-"""How many sums are made at once where that is done offset by offset."""
+"""The number of sums computed at once when offsets are summed one by one."""
 
 THIN = 4
-"""Up to how many products of features go from one offset to one place offset by offset."""
+"""The largest product of input and output features per group for which offsets are summed one by one."""
 
 
 @frozen(slots=False)
@@ -54,13 +54,13 @@ class Sliding:
 
     @property
     def features(self) -> Dims:
-        """Groups, and input and output features of each."""
+        """The number of groups, and of input and output features of each group."""
         inputs, groups, outputs = self.kernel.shape[-3:]
         return groups, inputs, outputs
 
     @cached_property
     def terms(self) -> int:
-        """How many products are summed up for one element of the result."""
+        """The number of products that are summed for one element of the result."""
         return prod(self.kernel.shape[:-2])
 
     def working(self, by_blas: bool) -> DType:
@@ -80,7 +80,7 @@ def convolve(
     image = lhs.transpose(_in_order(numbers.lhs))
     kernel = rhs.transpose([*numbers.kernel_spatial_dimensions, *numbers.rhs[1::-1]])
     kernel = np.flip(kernel, tuple(axis for axis, dim in enumerate(window) if dim.window_reversal))
-    if not window:  # no spatial dimension is one of extent 1
+    if not window:  # no spatial dimension is computed as one of extent 1
         image, kernel, window = image[:, None], kernel[None], (WindowDimension(1),)
     places = tuple(dim.places(extent) for dim, extent in zip(window, image.shape[1:-1], strict=True))
     dtype = preferred.dtype if preferred else common(lhs.dtype, rhs.dtype)
@@ -100,12 +100,12 @@ def convolve(
 
 
 def _in_order(dims: Dims) -> list[int]:
-    """Batch, spatial, feature, of dimensions in the order batch, feature, spatial."""
+    """Dimensions in the order batch, spatial, feature, from dimensions in the order batch, feature, spatial."""
     return [dims[0], *dims[2:], dims[1]]
 
 
 def _grouped(image: Array, feature_groups: int, batch_groups: int) -> Array:
-    """A view with groups of features as a dimension of its own; groups of the batch become that, too."""
+    """A view of the image with a dimension for the groups, which are groups of features or of the batch."""
     if batch_groups == 1:
         return image.reshape(*image.shape[:-1], feature_groups, -1)
     split = image.reshape(batch_groups, -1, *image.shape[1:])
@@ -113,7 +113,7 @@ def _grouped(image: Array, feature_groups: int, batch_groups: int) -> Array:
 
 
 def _by_matrices(job: Sliding) -> None:
-    """Each place's window as a row of a matrix, times the kernel; the zero of padding and holes is one more element."""
+    """The convolution as a matrix product: each row is one window; padding and holes read an appended zero element."""
     groups, inputs, outputs = job.features
     work, places, offsets = job.working(by_blas=True), prod(job.places), job.terms // inputs
     kernel = np.ascontiguousarray(job.kernel.astype(work).reshape(job.terms, groups, outputs).transpose(1, 0, 2))
@@ -130,7 +130,7 @@ def _by_matrices(job: Sliding) -> None:
 
 
 def _product(flat: Array, kernel: Array, pieces: list[tuple[slice, Array]]) -> Array:
-    """The sums for all rows of a tile, over one piece of the window after the other."""
+    """The product of all rows of a tile with the kernel, accumulated over the pieces of the window."""
     groups, inputs = flat.shape[0], flat.shape[-1]
     total: Array | None = None
     for piece, numbers in pieces:
@@ -146,7 +146,7 @@ def _cut(count: int, size: int) -> list[slice]:
 
 
 def _tiles(batch: int, places: int, rows: int) -> Iterator[tuple[slice, list[slice]]]:
-    """About so many rows at once: several images where they have few places, or the places of one image in strips."""
+    """Tiles of about `rows` rows: several images if each has few output positions, else strips of one image."""
     images = max(1, rows // places)
     strips = _cut(places, places if images > 1 else min(places, rows))
     for part in _cut(batch, images):
@@ -154,7 +154,7 @@ def _tiles(batch: int, places: int, rows: int) -> Iterator[tuple[slice, list[sli
 
 
 def _with_zero(image: Array, work: DType) -> Array:
-    """Groups, batch, all elements and a zero after them, features."""
+    """The image with the dimensions groups, batch, spatial elements followed by a zero element, features."""
     batch, *extents, groups, inputs = image.shape
     flat = np.zeros((groups, batch, prod(extents) + 1, inputs), work)
     flat[:, :, :-1].reshape(groups, batch, *extents, inputs)[...] = np.moveaxis(image, -2, 0)
@@ -162,7 +162,7 @@ def _with_zero(image: Array, work: DType) -> Array:
 
 
 class WindowElements:
-    """For places and offsets in the window the numbers of the elements there, of the zero where there is none."""
+    """The flat indices of the elements that windows read at each output position and offset; padding reads the zero."""
 
     def __init__(self, job: Sliding) -> None:
         self.places, self.sizes = job.places, tuple(dim.size for dim in job.window)
@@ -187,13 +187,13 @@ class WindowElements:
 
 
 def _outer_sum(left: Array, right: Array) -> Array:
-    """In each row every entry of the one plus every entry of the other."""
+    """For each row, the sums of every entry of the left row and every entry of the right row."""
     total: Array = left[:, :, None] + right[:, None, :]
     return total.reshape(len(left), -1)
 
 
 def _tables(job: Sliding) -> Iterator[tuple[Array, int]]:
-    """For each dimension the elements at its places and offsets, and how far apart they are."""
+    """For each dimension, the elements at its output positions and window offsets, and the stride between elements."""
     step = prod(job.extents)
     for dim, extent, places in zip(job.window, job.extents, job.places, strict=True):
         step //= extent
@@ -201,7 +201,7 @@ def _tables(job: Sliding) -> Iterator[tuple[Array, int]]:
 
 
 def _by_offsets(job: Sliding) -> None:
-    """At each offset in the window all places at once, in strips of them."""
+    """The convolution summed over window offsets, each offset for a strip of output positions at once."""
     work = job.working(by_blas=False)
     kernel = job.kernel.astype(work)
     first, *rest = job.places
@@ -215,7 +215,7 @@ def _by_offsets(job: Sliding) -> None:
 
 
 def _strip(job: Sliding, planes: Array, kernel: Array, counts: Dims, first: int) -> Array:
-    """The sums of one output feature of each group: batch, places, groups."""
+    """The sums of one output feature of each group, with the dimensions batch, output positions, groups."""
     total = np.zeros((planes.shape[1], *counts, planes.shape[-1]), planes.dtype)
     product = np.empty_like(total)
     for offset, places, found in taps(job.window, job.extents, counts, first):

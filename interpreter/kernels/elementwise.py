@@ -1,4 +1,4 @@
-"""Table of elementwise ops: for each op and kind of element type the function of NumPy or of this package."""
+"""Tables of elementwise ops: the NumPy function or the kernel of this package for each op and kind of element type."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ BY_WIDTH: dict[str, Kernel] = {
     "shift_right_arithmetic": integers.shift_right_arithmetic,
     "shift_right_logical": integers.shift_right_logical,
 }
-"""Where the width counts, so that a small type cannot simply be widened."""
+"""The kernels of ops whose result depends on the bit width, so that operands of small types cannot be widened."""
 
 RELATIONS = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,

@@ -1,4 +1,4 @@
-"""Flushing of denormal numbers by array operations around each op, where the processor's mode cannot be set."""
+"""Flushing of denormal numbers by array operations around each op, for platforms without a processor mode."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _LEAST_NORMAL: dict[Any, Any] = {
     dtype: np.array(ml_dtypes.finfo(dtype).tiny, dtype).view(bits)[()]  # type: ignore[no-untyped-call]
     for dtype, bits in _UNSIGNED.items()
 }
-"""The types that are flushed; f16 and smaller ones are computed in f32, where their denormal numbers are none."""
+"""The types that are flushed; f16 and smaller types are computed in f32, where their denormal numbers are normal."""
 
 _PART: dict[Any, Any] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 
 _RETURNING = opcodes(lambda op: op.denormals == "returned")
-"""Ops that give a denormal real operand as it is, other than tanh in double precision."""
+"""Ops that return a denormal real operand unchanged, except tanh in double precision."""
 
 _ARITHMETIC = opcodes(lambda op: op.denormals != "kept")
 
 
 def flushed(value: Any) -> Any:
-    """The value with a zero of the same sign for each denormal number."""
+    """The value with each denormal number replaced by a zero of the same sign."""
     if isinstance(value, tuple):
         return tuple(map(flushed, value))
     if not isinstance(value, np.ndarray | np.generic):
@@ -58,9 +58,9 @@ def _flushed(value: Any) -> Any:
 
 
 def flushing(instruction: Instruction, rule: Rule) -> Rule | None:
-    """The rule of an op with denormal numbers flushed as XLA does; None where it flushes none of itself.
+    """The rule of an op with denormal numbers flushed as in XLA; None if the op itself flushes none.
 
-    What applies a computation leaves that to the computation.
+    An op that applies a computation leaves flushing to the computation.
     """
     types = {leaf.dtype.dtype for leaf in _arrays(instruction)}
     if not types & {*_UNSIGNED, *_PART}:
@@ -79,22 +79,22 @@ def flushing(instruction: Instruction, rule: Rule) -> Rule | None:
 
 @cache
 def _around(rule: Rule) -> Rule:
-    """The rule on flushed operands, with its result flushed."""
+    """The rule applied to flushed operands, with its result flushed."""
     return lambda *operands, **attributes: flushed(rule(*map(flushed, operands), **attributes))
 
 
 def _remainder(rule: Rule, lhs: Array, rhs: Array) -> Any:
-    """Exact, so that a denormal dividend and result stay, but not a divisor."""
+    """The remainder with only the divisor flushed: the operation is exact, so dividend and result may be denormal."""
     return rule(lhs, flushed(rhs))
 
 
 def _power(rule: Rule, lhs: Array, rhs: Array) -> Any:
-    """Of operands as they are."""
+    """The power of operands that are not flushed, with its result flushed."""
     return flushed(rule(lhs, rhs))
 
 
 def _atan2(rule: Rule, lhs: Array, rhs: Array) -> Any:
-    """The arctangent whose operands are flushed, but for a right angle where the abscissa becomes zero."""
+    """The arctangent of flushed operands, but ±π/2 where lhs is flushed to zero and rhs is zero."""
     ordinate, abscissa = flushed(lhs), flushed(rhs)
     result = flushed(rule(ordinate, abscissa))
     is_right = (lhs != 0) & (ordinate == 0) & (abscissa == 0)
@@ -102,7 +102,7 @@ def _atan2(rule: Rule, lhs: Array, rhs: Array) -> Any:
 
 
 def _dot(rule: Rule, lhs: Array, rhs: Array, **attributes: Any) -> Any:
-    """Where a product of elements may be denormal, each term is one product of matrices, and each sum is flushed."""
+    """The dot of flushed operands; if products may be denormal, terms are added one by one and each sum is flushed."""
     left, right, total = flushed(lhs), flushed(rhs), None
     if left.dtype not in _UNSIGNED or right.dtype not in _UNSIGNED or not _is_small(left, right):
         return flushed(rule(left, right, **attributes))
@@ -120,7 +120,7 @@ def _dot(rule: Rule, lhs: Array, rhs: Array, **attributes: Any) -> Any:
 
 
 _OWN: dict[str, Callable[..., Any]] = {"atan2": _atan2, "dot": _dot, "power": _power, "remainder": _remainder}
-"""What takes denormal operands in a way of its own; of complex numbers all are flushed."""
+"""The ops with their own treatment of denormal real operands; denormal complex operands are always flushed."""
 
 
 def _arrays(instruction: Instruction) -> list[Shape]:
@@ -129,19 +129,19 @@ def _arrays(instruction: Instruction) -> list[Shape]:
 
 
 def _is_small(lhs: Array, rhs: Array) -> bool:
-    """Whether two elements that are not zero may have a product near the denormal numbers."""
+    """Whether the product of two nonzero elements may be denormal or nearly so."""
     least = [np.abs(each[each != 0].astype(np.float64)).min(initial=np.inf) for each in (lhs, rhs)]
     bound = float(ml_dtypes.finfo(np.promote_types(lhs.dtype, np.float32)).tiny) * 2  # type: ignore[no-untyped-call]
     return bool(least[0] < bound / least[1])
 
 
 def _at(rank: int, dims: Sequence[int], place: Sequence[int]) -> tuple[slice, ...]:
-    """One element along each of these dimensions, and all of others."""
+    """Slices that select one element along each of `dims` and all elements of the other dimensions."""
     chosen = dict(zip(dims, place, strict=True))
     return tuple(slice(chosen[dim], chosen[dim] + 1) if dim in chosen else slice(None) for dim in range(rank))
 
 
 def _changes_width(instruction: Instruction) -> bool:
-    """Whether it is between f32 and f64, or to pred; between bf16 and f32, and to the same type, it moves bits."""
+    """Whether a convert flushes: it does not to the same type, and with bf16 on either side only from or to f64."""
     after, before = (shape.dtype.name for shape in _arrays(instruction))
     return after != before and ("bf16" not in (after, before) or "f64" in (after, before))

@@ -1,4 +1,4 @@
-"""Folds of arrays by a scalar computation: by a ufunc, on whole arrays, or element by element."""
+"""Folds of arrays by a scalar computation, run as a ufunc, as array operations, or element by element."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _UFUNCS: dict[str, np.ufunc] = {
     "xor": np.bitwise_xor,
 }
 SIGNING = ("maximum", "minimum")
-"""The ops of which the sign of a zero tells which operands there were."""
+"""The ops whose zero result has a sign that depends on the signs of all zero operands."""
 
 _FOR_PRED = {"add": np.logical_or, "multiply": np.logical_and}
 
 
 def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int, ...]) -> Arrays:
-    """Each operand reduced over these axes, the init value once on the left; several operands go together."""
+    """Each operand reduced over `axes`, starting from its init value; one computation reduces several operands."""
     if region.reordering:
         return (_by_ufunc(region.reordering, operands[0], init_values[0], axes),)
     columns = tuple(_columns(operand, axes) for operand in operands)
     if region.lifted:
         if region.sequential:
             return _one_after_the_other(region.lifted, columns, init_values)
-        if region.flushed:  # beside the init value comes what NumPy's own sums have beside it
+        if region.flushed:  # the init value is first paired with the same element as in NumPy's sums
             begun = tuple(map(_begun, init_values, columns))
             return tuple(column[0] for column in _halved(region.lifted, begun))
         return _one_after_the_other(region.lifted, _halved(region.lifted, columns), init_values)
@@ -47,9 +47,9 @@ def fold(region: Region, operands: Arrays, init_values: Arrays, axes: tuple[int,
 
 
 def combine(region: Region, values: Sequence[Array]) -> Array:
-    """Arrays of one shape folded into one, element by element, from left to right (what devices of a group bring).
+    """The elementwise fold, from left to right, of the equally shaped operands of a group of devices.
 
-    Of an only one denormal numbers are flushed, too, since XLA combines it with the identity.
+    Denormal numbers of a single operand are flushed as well, since XLA combines the operand with the identity.
     """
     first = values[0]
     if len(values) == 1:
@@ -64,9 +64,10 @@ def combine(region: Region, values: Sequence[Array]) -> Array:
 
 
 def with_signs(opcode: str, result: Array, any_of: Callable[[Callable[[Array], Array]], Array]) -> Array:
-    """Maxima with +0 where one is among zeros, minima with -0: NumPy leaves the sign to the order of the operands.
+    """The result with the sign of zeros that XLA gives: +0 for a maximum over a +0, -0 for a minimum over a -0.
 
-    `any_of` tells for each result whether a predicate holds of any number that was folded.
+    The sign of NumPy's result depends on operand order. `any_of` maps a predicate to a mask of the results for which
+    the predicate holds for any folded element.
     """
     if opcode not in SIGNING or result.dtype.kind != "f" or np.count_nonzero(result) == result.size:
         return result
@@ -96,7 +97,7 @@ def _fold_left(function: Callable[[Any, Any], Any], values: Iterable[Any]) -> An
 
 
 def like(first: Any, value: Any) -> Any:
-    """The value with the extents of the operands, which a constant computation loses."""
+    """The value broadcast to the shape of `first`; a computation with a constant result returns a scalar."""
     return np.broadcast_to(value, np.shape(first)) if np.shape(value) != np.shape(first) else value
 
 
@@ -105,7 +106,7 @@ def ufunc_of(opcode: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 
 def accumulator(opcode: str, dtype: np.dtype[Any]) -> Any:
-    """The type to add up in: f32 for the floats below it, 64 bits for integers that NumPy lacks, else the same."""
+    """The accumulator type: f32 for smaller floats, i64 for integers of less than 8 bits, else the type itself."""
     if dtype == np.float16 or (dtype.isbuiltin != 1 and not _is_small_integer(dtype)):
         return np.float32
     return np.int64 if _is_small_integer(dtype) else dtype
@@ -124,7 +125,7 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, axes: tuple[int, ...]) -
 
 
 def _columns(operand: Array, axes: tuple[int, ...]) -> Array:
-    """The operand with the reduced axes as one, in front."""
+    """The operand with the reduced axes merged into one leading axis."""
     kept = [axis for axis in range(operand.ndim) if axis not in axes]
     moved = operand.transpose([*axes, *kept])
     return moved.reshape(-1 if operand.size else _count(operand, axes), *(operand.shape[axis] for axis in kept))
@@ -135,13 +136,13 @@ def _count(operand: Array, axes: tuple[int, ...]) -> int:
 
 
 def _begun(init: Any, column: Array) -> Array:
-    """The column with the init value in front."""
+    """The column with the init value prepended."""
     first = np.broadcast_to(np.asarray(init, column.dtype), (1, *column.shape[1:]))
     return np.concatenate([first, column])
 
 
 def _halved(function: Any, columns: Arrays) -> Arrays:
-    """Neighbours are joined until one row is left, so that order is kept and the steps are log2 of the rows."""
+    """Adjacent rows are combined until one is left, which keeps the order and takes log2(rows) steps."""
     while len(columns[0]) > 1:
         pairs = len(columns[0]) // 2 * 2
         joined = _apply(function, [c[0:pairs:2] for c in columns], [c[1:pairs:2] for c in columns])
@@ -159,7 +160,7 @@ def _one_after_the_other(function: Any, columns: Arrays, init_values: Arrays) ->
 
 
 def _apply(function: Any, left: Sequence[Array], right: Sequence[Array]) -> Arrays:
-    """The lifted computation on whole arrays; gives one array for each operand, of their extents."""
+    """The results of the lifted computation, one array per operand with the operand's shape."""
     result = function(*left, *right)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(np.asarray(like(left[0], each)) for each in results)

@@ -19,7 +19,7 @@ _NEGATIVE_ZERO = {size: np.array(np.iinfo(bits).min, bits)[()] for size, bits in
 
 
 def maximum(lhs: Array, rhs: Array) -> Any:
-    """NaN if either is, and +0 above -0, which NumPy leaves to the order of the operands."""
+    """The maximum: NaN if either operand is NaN, and +0 above -0, where NumPy's result depends on operand order."""
     result = np.maximum(lhs, rhs)
     if (size := result.size) <= _SMALL and count_nonzero(result) == size:
         return result
@@ -30,7 +30,7 @@ def maximum(lhs: Array, rhs: Array) -> Any:
 
 
 def minimum(lhs: Array, rhs: Array) -> Any:
-    """NaN if either is, and -0 below +0."""
+    """The minimum: NaN if either operand is NaN; -0 is less than +0."""
     result = np.minimum(lhs, rhs)
     if (size := result.size) <= _SMALL and count_nonzero(result) == size:
         return result
@@ -40,16 +40,16 @@ def minimum(lhs: Array, rhs: Array) -> Any:
 
 
 _SMALL = 4096
-"""Up to how many elements it is worth a look whether there is a zero at all."""
+"""The largest number of elements of a result that is searched for zeros first."""
 
 
 def _meet_at_zero(lhs: Array, rhs: Array) -> bool:
-    """Whether both may be zero at one place, as far as a scalar among them tells."""
+    """Whether both operands may be zero at the same index; only operands of rank 0 are examined."""
     return bool((lhs.ndim or lhs == 0) and (rhs.ndim or rhs == 0))
 
 
 def choose(pred: Array, on_true: Array, on_false: Array) -> Any:
-    """`where`, bit for bit, and without a branch for each element, which a mask without a pattern makes slow."""
+    """The same bits as `np.where`, computed without a branch per element, since irregular masks make branches slow."""
     size = on_true.dtype.itemsize
     if size not in _BITS or pred.size < 4096:
         return np.where(pred, on_true, on_false)
@@ -61,7 +61,7 @@ def choose(pred: Array, on_true: Array, on_false: Array) -> Any:
 
 
 def near_zero(kernel: Kernel) -> Kernel:
-    """A function that is its operand near zero: XLA gives a denormal operand as it is, even where it flushes them."""
+    """The kernel of a function with f(x) = x near zero; as in XLA, it returns denormal operands even in flush mode."""
 
     def precise(operand: Array) -> Any:
         result = kernel(operand)
@@ -73,7 +73,7 @@ def near_zero(kernel: Kernel) -> Kernel:
 
 
 def tanh(operand: Array) -> Any:
-    """In double precision a denormal operand is flushed as by any arithmetic, in single it is the result."""
+    """Hyperbolic tangent: a denormal f64 operand is flushed as in arithmetic, a denormal f32 operand is returned."""
     return np.tanh(operand) if operand.dtype == np.float64 else _tanh_in_single(operand)
 
 
@@ -81,7 +81,7 @@ _tanh_in_single = near_zero(np.tanh)
 
 
 def atan2(lhs: Array, rhs: Array) -> Any:
-    """Of a denormal ordinate that is flushed, over an abscissa that is zero, a right angle, as on XLA."""
+    """Arctangent of lhs / rhs: where lhs is a flushed denormal number and rhs is 0, the result is ±π/2, as in XLA."""
     result = np.arctan2(lhs, rhs)
     over_zero = rhs == 0
     if lhs.dtype.itemsize < 4 or not over_zero.any():
@@ -91,17 +91,20 @@ def atan2(lhs: Array, rhs: Array) -> Any:
 
 
 def power(lhs: Array, rhs: Array) -> Any:
-    """The C library's, of denormal operands as they are, as XLA calls it; only the result may be flushed."""
+    """The C library's `pow`, as in XLA: denormal operands are not flushed, and only the result may be flushed."""
     return np.multiply(keeping(np.power, lhs, rhs), 1)
 
 
 def sign(operand: Array) -> Any:
-    """-1, 0 or 1; a zero keeps its sign, a NaN stays."""
+    """The sign as -1, 0 or 1; the result is the operand itself for ±0 and NaN."""
     return np.copysign(np.sign(operand), operand)
 
 
 def round_nearest_afz(operand: Array) -> Any:
-    """Halves away from zero; what is added is just under a half, so that 0.49999997 and large odd numbers stay."""
+    """Round to nearest, with halves away from zero.
+
+    The number added is the one just below 0.5, so that 0.49999997 gives 0 and large odd numbers are unchanged.
+    """
     under_half = np.nextafter(operand.dtype.type(0.5), operand.dtype.type(0))
     return np.trunc(operand + np.copysign(under_half, operand))
 
@@ -119,8 +122,8 @@ def complex_rsqrt(operand: Array) -> Any:
 
 
 # For single and double precision: erf(x) / x as a polynomial in x² for |x| <= 1, exp(x²) erfc(x) as one in
-# (x - 3.75) / (x + 3.75), scaled to -1..1, for 1 <= x <= END, and END, where erf is 1. Interpolated at Chebyshev
-# points with 60 digits; good to 1e-9 and 1e-17.
+# (x - 3.75) / (x + 3.75), scaled to -1..1, for 1 <= x <= END, and END, where erf is 1. They are interpolated at
+# Chebyshev points with 60 digits; their errors are below 1e-9 and 1e-17.
 _ERF = {
     4: (
         (
@@ -151,7 +154,7 @@ _ERF = {
 
 
 def erf(operand: Array) -> Any:
-    """The error function, in the operand's own precision; a NaN stays."""
+    """The error function, computed in the operand's precision; the result for NaN is NaN."""
     near, far, end = _ERF[operand.dtype.itemsize]
     low, high = (1 - 3.75) / (1 + 3.75), (end - 3.75) / (end + 3.75)
     size = np.minimum(np.abs(operand), operand.dtype.type(end))
@@ -170,14 +173,14 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Any:
 
 
 def complex_of(real: Array, imaginary: Array) -> Any:
-    """Assembled part by part: real + 1j * imaginary would spoil infinities and signed zeros."""
+    """Complex numbers from their parts; `real + 1j * imaginary` would lose infinities and signs of zeros."""
     result = np.empty(np.broadcast(real, imaginary).shape, np.result_type(real, np.complex64))
     result.real, result.imag = real, imaginary
     return result
 
 
 def complex_divide(lhs: Array, rhs: Array) -> Any:
-    """lhs / rhs, where an infinity with a finite other side gives infinity or zero, as in C, and not NaN."""
+    """lhs / rhs; as in C, infinity / finite is infinity and finite / infinity is zero, where NumPy gives NaN."""
     quotient = np.divide(lhs, rhs)
     lost = np.isnan(quotient.real) & np.isnan(quotient.imag)
     if not lost.any():
@@ -189,13 +192,13 @@ def complex_divide(lhs: Array, rhs: Array) -> Any:
 
 
 def _corner(operand: Array, infinite: Array) -> Any:
-    """Infinite parts as 1 and finite ones as 0, signed, where it says so."""
+    """The operand, where `infinite` is true, with each infinite part replaced by ±1 and each finite part by ±0."""
     parts = (np.where(infinite, np.copysign(np.isinf(part), part), part) for part in (operand.real, operand.imag))
     return complex_of(*(part.astype(operand.real.dtype) for part in parts))
 
 
 def complex_exponential_minus_one(operand: Array) -> Any:
-    """NumPy's, but that a real number, infinity too, stays real."""
+    """NumPy's `expm1`, except that an operand with zero imaginary part, infinity included, gives a real result."""
     result = np.expm1(operand)
     flat = operand.imag == 0
     return np.where(flat, complex_of(result.real, operand.imag), result) if flat.any() else result
@@ -223,27 +226,27 @@ def _excess(x: Array, y: Array) -> Any:
 
 
 def _added(a: Array, b: Array) -> tuple[Any, Any]:
-    """A sum, and what its rounding lost."""
+    """The rounded sum a + b, and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _squared(x: Array) -> tuple[Any, Any]:
-    """A square, and what its rounding lost: the products of halves of x are exact."""
+    """The rounded square of x, and its rounding error, computed from exact products of the halves of x."""
     square, (high, low) = x * x, _halves(x)
     return square, ((high * high - square) + 2 * high * low) + low * low
 
 
 def _halves(x: Array) -> tuple[Any, Any]:
-    """Two numbers of 26 bits whose sum x is."""
+    """Two numbers of 26 significant bits whose sum is x."""
     stretched = x * 134217729.0
     high = stretched - (stretched - x)
     return high, x - high
 
 
 def lost_by_product(a: Array, b: Array, product: Array) -> Any:
-    """What the rounding of a product lost, exact; 0 where that cannot be had, as near the largest numbers."""
+    """The exact rounding error of a product; 0 where computing the error overflows."""
     if product.dtype == np.float32:
         lost = a.astype(np.float64) * b - product
     else:
@@ -253,7 +256,7 @@ def lost_by_product(a: Array, b: Array, product: Array) -> Any:
 
 
 def complex_logistic(operand: Array) -> Any:
-    """1 / (1 + exp(-z)), with the exponential on the side where it cannot overflow."""
+    """1 / (1 + exp(-z)), computed as exp(z) / (1 + exp(z)) for a negative real part, so that exp cannot overflow."""
     inner = np.exp(np.where(operand.real < 0, operand, -operand))
     return np.where(operand.real < 0, inner, 1) / (1 + inner)
 

@@ -1,4 +1,4 @@
-"""Counter-based generators of random bits, ThreeFry 2x32 and Philox 4x32: the words, and the next state."""
+"""Counter-based random bit generators, ThreeFry 2x32 and Philox 4x32, which return the next state and the words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shape_inference import Dims
 from xbuild.core.attributes import Array
 
 State: TypeAlias = tuple[int, ...]
-"""The key, and the words of 64 bits of the counter, low first."""
+"""The key, followed by the 64-bit words of the counter, low word first."""
 
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -29,7 +29,7 @@ def three_fry(state: State, dims: Dims, bits: int) -> tuple[State, Array]:
 
 
 def _in_halves(key: int, counter: int, dims: Dims) -> tuple[int, Array]:
-    """The two words of each number are neighbours along one dimension: the first that is even, else the largest."""
+    """The words, with both words of a counter value adjacent along the first even dimension, else the largest."""
     extents = dims or (1,)
     even = (dim for dim, size in enumerate(extents) if size % 2 == 0)
     split = next(even, max(range(len(extents)), key=lambda dim: extents[dim]))
@@ -42,7 +42,7 @@ def _in_halves(key: int, counter: int, dims: Dims) -> tuple[int, Array]:
 
 
 def _three_fry_words(key: int, counter: int, count: int) -> tuple[Array, Array]:
-    """The two words of each of the numbers that are counted from here on."""
+    """The two words of each of `count` counter values from `counter` on."""
     numbers = np.uint64(counter) + np.arange(count, dtype=np.uint64)
     x, y = numbers.astype(np.uint32), (numbers >> _HALF).astype(np.uint32)
     low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
@@ -60,7 +60,7 @@ def _three_fry_words(key: int, counter: int, count: int) -> tuple[Array, Array]:
 def philox(state: State, dims: Dims, bits: int) -> tuple[State, Array]:
     """The next state, and words of 32 or 64 bits for an array of these extents.
 
-    A counter of 64 bits counts below the key, which is the high half of what is enciphered.
+    If the state has no high counter word, the key is also the high half of the enciphered counter.
     """
     key, low, high = state if len(state) == 3 else (*state, state[0])
     size = int(np.prod(dims, dtype=np.int64))
@@ -74,7 +74,7 @@ def philox(state: State, dims: Dims, bits: int) -> tuple[State, Array]:
 
 
 def _philox_words(key: int, low: int, high: int, count: int) -> list[Any]:
-    """The four words of each of the numbers of 128 bits that are counted from here on, each in a word of 64."""
+    """The four 32-bit words of each of `count` 128-bit counter values, each stored in 64 bits."""
     below = np.uint64(low) + np.arange(count, dtype=np.uint64)
     above = np.uint64(high) + (below < np.uint64(low)).astype(np.uint64)
     a, b, c, d = below & _WORD, below >> _HALF, above & _WORD, above >> _HALF

@@ -1,4 +1,4 @@
-"""Integer arithmetic of XLA: it wraps, quotients are rounded towards zero, every shift and division is defined."""
+"""XLA's integer arithmetic: results wrap, quotients round towards zero, every shift and division is defined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .lifting import narrowed, widened
 
 
 def divide(lhs: Array, rhs: Array) -> Any:
-    """Towards zero; all bits set where the divisor is zero."""
+    """The quotient rounded towards zero; all bits are set where the divisor is zero."""
     if lhs.dtype.itemsize < 8:  # a float of twice the width is exact enough
         quotient = np.divide(lhs, rhs).astype(np.int64).astype(lhs.dtype)
     else:
@@ -23,14 +23,14 @@ def divide(lhs: Array, rhs: Array) -> Any:
 
 
 def remainder(lhs: Array, rhs: Array) -> Any:
-    """With the sign of the dividend; the dividend itself where the divisor is zero."""
+    """The remainder, with the sign of the dividend; the dividend itself where the divisor is zero."""
     rest = np.fmod(lhs, rhs)
     zero = rhs == 0
     return np.where(zero, lhs, rest) if zero.any() else rest
 
 
 def power(lhs: Array, rhs: Array) -> Any:
-    """Wrapping; a negative exponent leaves the inverse of 1 and -1, and 0 of everything else."""
+    """The power modulo 2^bits; with a negative exponent, the inverse of 1 and -1, and 0 for every other base."""
     negative = rhs < 0
     if not negative.any():
         return np.power(lhs, rhs)
@@ -67,7 +67,7 @@ def shift_right_arithmetic(lhs: Array, rhs: Array) -> Any:
 
 
 def count_leading_zeros(operand: Array) -> Any:
-    """The width less the bits that are left once the leading one is smeared to the right."""
+    """The number of leading zeros: the bit width minus the popcount after the leading one is copied to lower bits."""
     width = primitive_type(operand.dtype).bits
     smeared = widened(as_unsigned(operand))
     shift = 1
@@ -103,5 +103,5 @@ def _mulhi64(lhs: Array, rhs: Array) -> Any:
 
 
 def _back(bits: Array, dtype: np.dtype[Any]) -> Array:
-    """Bits of the width of a type in that type."""
+    """Bits reinterpreted as the type `dtype` of the same width."""
     return bits.view(dtype) if dtype.isbuiltin == 1 else narrowed(bits, dtype)

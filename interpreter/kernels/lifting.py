@@ -1,4 +1,4 @@
-"""Extension of functions on native arrays to every element type: small types are widened, and rounded once."""
+"""Extension of kernels on native types to every element type: operands are widened, and the result is rounded once."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from shape_inference.types import (
 from xbuild.core.attributes import Array
 
 Kernel: TypeAlias = Callable[..., Any]
-"""A function of arrays of one native type, scalars included."""
+"""A function of arrays or scalars of one native type."""
 
 ByKind: TypeAlias = Mapping[str, Kernel]
-"""The kernels of an op by the kind of its type (NumPy's letters b, i, u, f, c)."""
+"""The kernels of an op by the kind of the element type (NumPy's letters b, i, u, f, c)."""
 
 WIDE: dict[np.dtype[Any], np.dtype[Any]] = {
     t.dtype: np.dtype({"float": np.float32, "signed": np.int8, "unsigned": np.uint8}[t.kind])
     for t in PRIMITIVES.values()
     if not t.is_native
 }
-"""The native type that holds every value of a type that NumPy lacks."""
+"""For each type that NumPy lacks, the native type that represents all of its values."""
 
 
 def by_kind(**kernels: Kernel) -> ByKind:
-    """One entry for each letter: `by_kind(iu=a, fc=b)`."""
+    """The mapping with one entry for each letter of a keyword: `by_kind(iu=a, fc=b)`."""
     return {kind: kernel for kinds, kernel in kernels.items() for kind in kinds}
 
 
@@ -47,11 +47,11 @@ def widened(array: Array) -> Array:
 
 
 ONE_NAN = {f8e5m2.dtype: 0x7F, f4e2m1fn.dtype: 0x8, f6e2m3fn.dtype: 0x20, f6e3m2fn.dtype: 0x20}
-"""Types in which every NaN that is computed has the same bits, as XLA:CPU rounds: of one without NaN those of -0."""
+"""Types in which XLA:CPU rounds every NaN to the same bits; in types without NaN these are the bits of -0."""
 
 
 def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Values rounded, or wrapped, to a type."""
+    """Values rounded, or wrapped, to the type `dtype`."""
     if array.dtype == dtype:
         return array
     if dtype in ONE_NAN and array.dtype.kind == "f":
@@ -68,7 +68,7 @@ def _with_one_nan(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def quieted(array: Array) -> Any:
-    """Floats with the highest bit of the mantissa set in every NaN, as a processor converts them and NumPy does not."""
+    """Floats with every NaN made quiet (highest mantissa bit set), as processors convert NaNs and NumPy does not."""
     nans = np.isnan(array)
     if not nans.any():
         return array
@@ -82,14 +82,14 @@ def common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def together(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays of one kind in one native type, without loss."""
+    """Arrays of one kind converted to one native type that represents all their values."""
     native = [widened(array) for array in arrays]
     dtype = max((array.dtype for array in native), key=lambda each: each.itemsize)
     return tuple(narrowed(array, dtype) for array in native)
 
 
 def total_order(operand: Array) -> Any:
-    """Integers in the total order of floats: of a negative one the bits below the sign are turned over."""
+    """Integers that sort as the total order of floats: the bits below the sign are inverted in negative numbers."""
     if primitive_type(operand.dtype) in _SIGNED_OTHERWISE:
         operand = widened(operand)
     below = 8 * operand.dtype.itemsize - 1
@@ -124,7 +124,7 @@ def lift_binary(kernels: ByKind) -> Kernel:
 
 
 def in_single(kernel: Kernel) -> Kernel:
-    """The kernel with half precision computed in single, and rounded once."""
+    """The kernel, with f16 operands computed in f32 and the result rounded once."""
 
     def precise(operand: Array) -> Any:
         if operand.dtype == np.float16:

@@ -16,12 +16,12 @@ from .lifting import narrowed
 DType: TypeAlias = np.dtype[Any]
 
 _EXACT = ((np.dtype(np.float32), 24), (np.dtype(np.float64), 53))
-"""The bits of the integers that a type, which BLAS knows, holds."""
+"""The number of bits of the integers that each BLAS type represents exactly."""
 
 
 @lru_cache(maxsize=1024)
 def working_type(lhs: DType, rhs: DType, result: DType, terms: int, *, by_blas: bool = True) -> DType:
-    """Single precision or more for floats; for the rest a float in which all sums are exact, or integers that wrap."""
+    """The type of a sum of products: f32 or wider for floats; for integers, an exact float or a wrapping integer."""
     kinds = {primitive_type(dtype).kind for dtype in (lhs, rhs, result)}
     if kinds & {"float", "complex"}:
         return _wide("complex" in kinds, (lhs, rhs, result))
@@ -34,7 +34,7 @@ def working_type(lhs: DType, rhs: DType, result: DType, terms: int, *, by_blas: 
 
 
 def _wide(is_complex: bool, dtypes: tuple[DType, ...]) -> DType:
-    """Double precision where one of the types has it."""
+    """The float or complex type of double precision if one of the types has it, else of single precision."""
     double = any(dtype in (np.float64, np.complex128) for dtype in dtypes)
     if is_complex:
         return np.dtype(np.complex128 if double else np.complex64)
@@ -42,7 +42,7 @@ def _wide(is_complex: bool, dtypes: tuple[DType, ...]) -> DType:
 
 
 def finished(sums: Array, result: DType) -> Array:
-    """Sums rounded once, or wrapped, to the result's type; for pred whether there was a term at all."""
+    """Sums rounded once, or wrapped, to the result's type; for pred, whether the sum is not zero."""
     if result == np.bool_:
         return np.asarray(sums != 0)
     if sums.dtype.kind == "f" and primitive_type(result).is_integer:
@@ -51,11 +51,11 @@ def finished(sums: Array, result: DType) -> Array:
 
 
 _GEMV, _GEMM = 2**13, 2**17
-"""From how many products on BLAS may share them out to threads of its own, where one side is a vector or none is."""
+"""The numbers of products from which BLAS may use its own threads, for matrix-vector and matrix-matrix products."""
 
 
 def matmul(lhs: Array, rhs: Array) -> Any:
-    """NumPy's, with denormal numbers as the mode of this thread has them: those of BLAS have their own."""
+    """`np.matmul` in this thread's denormal mode; BLAS threads have another, so the product is flushed outside BLAS."""
     rows, terms, columns = lhs.shape[-2], lhs.shape[-1], rhs.shape[-1]
     if rows * terms * columns < (_GEMV if min(rows, columns) == 1 else _GEMM) or lhs.dtype.kind not in "fc":
         return np.matmul(lhs, rhs)
@@ -70,7 +70,7 @@ def _parts(array: Array) -> tuple[Any, ...]:
 
 
 def settled(array: Array) -> Array:
-    """The array, without its denormal numbers where this thread takes them for zeros."""
+    """The array, with denormal numbers replaced by zeros if this thread's mode flushes them."""
     if array.dtype == bfloat16:
         return settled(array.astype(np.float32)).astype(bfloat16)
     if (
@@ -87,7 +87,7 @@ def settled(array: Array) -> Array:
 
 
 def _has_small(part: Array) -> bool:
-    """Whether there may be a denormal number: zeros, too, have bits below those of all normal numbers of their sign."""
+    """Whether the array may contain a denormal number; the test on bits is also true for zeros."""
     size = part.dtype.itemsize
     least = np.array(np.finfo(part.dtype).tiny, part.dtype).view(f"i{size}")
     lowest = np.minimum.reduce(part.view(f"i{size}"), axis=None)

@@ -16,7 +16,11 @@ from .products import DType
 
 @frozen
 class Ragged:
-    """The dimensions of a ragged dot: the ragged one of lhs, which of rhs each of lhs is paired with, rhs's group."""
+    """The dimension numbers of a ragged dot.
+
+    `dimension` is the ragged dimension of lhs; `paired` maps each batch or contracting dimension of lhs to that of rhs;
+    `group` are the group dimensions of rhs.
+    """
 
     dimension: int
     batch: Dims
@@ -26,15 +30,15 @@ class Ragged:
 
     @property
     def by_group(self) -> bool:
-        """Whether each group has a result of its own."""
+        """Whether each group has its own slice of the result, which is so if the ragged dimension is contracting."""
         return self.dimension in self.contracting
 
     def products(
         self, lhs: Array, rhs: Array, group_sizes: Array, product: Callable[[Array, Array], Array], dtype: DType
     ) -> Array:
-        """The product of each run, and 0 in what is of no run."""
+        """The result of the ragged dot: the product of each run, and 0 for the elements that belong to no run."""
         order = self.batch + tuple(dim for dim in range(lhs.ndim) if dim not in self.paired)
-        place = {dim: axis for axis, dim in enumerate(order)}  # of lhs's dimensions in a product
+        place = {dim: axis for axis, dim in enumerate(order)}  # axis of each lhs dimension in a product
         free = (dim for dim in range(rhs.ndim) if dim not in {*self.paired.values(), *self.group})
         sizes = (*(lhs.shape[dim] for dim in order), *(rhs.shape[dim] for dim in free))
         result = np.zeros((group_sizes.shape[-1], *sizes) if self.by_group else sizes, dtype)
@@ -47,7 +51,7 @@ class Ragged:
         return result
 
     def _runs(self, group_sizes: Array, lhs: Array) -> Iterator[tuple[int, dict[int, slice]]]:
-        """For each run its group, and where it stands in lhs; the dimensions before may have runs of their own."""
+        """The group number and the lhs slices of each run; each row of `group_sizes` has its own runs."""
         prefix = before(lhs.ndim, self.dimension, self.batch, self.contracting) if group_sizes.ndim > 1 else ()
         for outer in np.ndindex(group_sizes.shape[:-1]):
             here = {dim: slice(index, index + 1) for dim, index in zip(prefix, outer, strict=True)}
@@ -56,7 +60,7 @@ class Ragged:
 
 
 def _one_after_the_other(sizes: Array, extent: int) -> Iterator[tuple[int, slice]]:
-    """For each group its run; what lies outside of the dimension is in none."""
+    """The number and the run of each group; runs end at the extent of the ragged dimension, empty ones are left out."""
     ends = np.cumsum(sizes.astype(np.int64))
     for number, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True)):
         first, last = max(end - int(size), 0), min(end, extent)

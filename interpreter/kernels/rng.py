@@ -1,17 +1,17 @@
-"""Random numbers of a device: a generator and a state of 128 bits, both derived from the seed of the run."""
+"""Random state of a device: a generator and a state of 128 bits, both derived from the seed of the run."""
 
 from __future__ import annotations
 
 import numpy as np
 from attrs import define, field
 
-_START = 0x7012395  # where XLA:CPU's states begin
+_START = 0x7012395  # the initial state of XLA:CPU
 _STATES = 2**128
 
 
 @define(eq=False)
 class RandomState:
-    """The random numbers of one device of a run; other devices and other seeds have others."""
+    """The random state of one device in a run; each device and each seed has a different one."""
 
     seed: int
     device: int
@@ -23,13 +23,13 @@ class RandomState:
 
     @property
     def generator(self) -> np.random.Generator:
-        """Made at the first draw, since few programs draw."""
+        """The generator of the device, created at the first draw since few programs draw."""
         if self._generator is None:
             self._generator = np.random.Generator(np.random.Philox([self.seed % 2**64, self.device]))
         return self._generator
 
     def advanced(self, delta: int) -> int:
-        """The state, which then moves on by `delta`."""
+        """The current state; the stored state is then advanced by `delta`."""
         state = self._state
         self._state = (state + delta) % _STATES
         return state

@@ -1,4 +1,4 @@
-"""Scatter of rows in place: updates of one row are combined in the order in which they are listed."""
+"""In-place scatter of rows: updates of the same row are combined in the order of the updates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .applying import applied
 from .folds import SIGNING, Arrays, ufunc_of, with_signs
 
 BLOCK = 1 << 20
-"""How many updates go at once, so that the lists made of them stay small."""
+"""The number of updates processed at once, which bounds the size of temporary arrays."""
 
 _AT_ONCE = frozenset({"add", "multiply", "maximum", "minimum"})
-"""The ufuncs of which `at` is fast on arrays of one dimension."""
+"""The opcodes of ufuncs whose `at` is fast on one-dimensional arrays."""
 
 
 def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) -> None:
-    """Each target's row `rows[n]` becomes what the computation gives of it and row n of the updates."""
+    """Row `rows[n]` of each target is replaced by the computation's result on this row and row n of the updates."""
     kept = chosen(region, len(targets))
     if kept == "current":
         return
@@ -36,7 +36,7 @@ def combine_at(region: Region, targets: Arrays, rows: Array, updates: Arrays) ->
 
 
 def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
-    """Each element of the targets becomes what the computation gives of it and the update at its place."""
+    """Each element of the targets is replaced by the computation's result on it and the update at its index."""
     kept = chosen(region, len(targets))
     if kept == "current":
         return
@@ -52,7 +52,7 @@ def combine_in(region: Region, targets: Arrays, updates: Arrays) -> None:
 
 
 def chosen(region: Region, count: int) -> str | None:
-    """Whether the computation gives the current values as they are, or the updates."""
+    """ "current" or "update" if the computation returns the current values or the updates unchanged, else None."""
     root, parameters = region.computation.root, region.computation.parameters
     results = (root,) if count == 1 else root.operands if root.opcode == "tuple" else ()
     if results == parameters[:count]:
@@ -61,7 +61,7 @@ def chosen(region: Region, count: int) -> str | None:
 
 
 def may_reorder(region: Region, target: Array) -> bool:
-    """Whether updates may be joined among themselves first: one known op, without a loss that steps would add up."""
+    """Whether updates may be combined with each other first: a known op in a type that does not round at each step."""
     if region.reordering is None:
         return False
     is_small = target.dtype.isbuiltin != 1 or target.dtype == np.float16
@@ -69,13 +69,13 @@ def may_reorder(region: Region, target: Array) -> bool:
 
 
 def _overwrite(targets: Arrays, rows: Array, updates: Arrays) -> None:
-    """NumPy assigns in the order of the index, so that the last of several stays."""
+    """Overwrite rows by updates; NumPy assigns in index order, so that the last update of a row remains."""
     for target, update in zip(targets, updates, strict=True):
         target[rows] = update
 
 
 def _signed_by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:
-    """With the signs of zeros that maxima and minima have."""
+    """Scatter by a ufunc, with the signs that XLA gives to zeros in maxima and minima."""
     before = target.copy() if opcode in SIGNING and target.dtype.kind == "f" else target
     _by_ufunc(opcode, target, rows, update)
 
@@ -107,7 +107,7 @@ def _by_ufunc(opcode: str, target: Array, rows: Array, update: Array) -> None:
 
 
 def _segments(rows: Array) -> tuple[Array, Array]:
-    """The order that brings equal rows together, each in its own order, and where a new one begins in it."""
+    """The stable permutation that groups equal rows, and the start of each group in it."""
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     return order, np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -122,7 +122,7 @@ def _by_rounds(region: Region, targets: Arrays, rows: Array, updates: Arrays) ->
 
 
 def _rounds(order: Array, starts: Array) -> Iterator[Array]:
-    """The first update of every row at once, then the second, and so on."""
+    """The first update of every row, then the second update of every row, and so on."""
     lengths = np.diff(starts, append=len(order))
     by_length = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[by_length], lengths[by_length]

@@ -1,4 +1,4 @@
-"""Folds of sliding windows: dimension by dimension where the computation is a known op, else offset by offset."""
+"""Folds of sliding windows, one dimension at a time if the computation is a known op, else one offset at a time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .lifting import narrowed
 from .windowing import in_parts, is_whole, taps
 
 BLOCK = 1 << 18
-"""How many elements go through all dimensions before the next, so that they stay in the cache."""
+"""The number of elements that are folded along all dimensions at once, so that they stay in the cache."""
 
 LONG = 16
-"""The window size from which a fold by doubling beats one offset after the other."""
+"""The window size from which a fold by doubling is faster than a fold offset by offset."""
 
 
 def fold_windows(region: Region, operands: Arrays, init_values: Arrays, window: Window) -> Arrays:
-    """Each window of the operands folded, from the init values on; all operands together where there are several."""
+    """The fold of each window, starting from the init values; several operands are folded by one computation."""
     if region.reordering:
         return (_by_ufunc(region.reordering, operands[0], init_values[0], window),)
     extents = operands[0].shape
@@ -60,7 +60,7 @@ def _by_ufunc(opcode: str, operand: Array, init: Array, window: Window) -> Array
 
 
 def identity(opcode: str, dtype: np.dtype[Any]) -> Any:
-    """The value that leaves every other as it is."""
+    """The identity element of the op in this type."""
     if opcode in ("maximum", "minimum"):
         low = opcode == "maximum"
         if dtype.kind in "iu":
@@ -75,13 +75,13 @@ def identity(opcode: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _order(window: Window, extents: Dims) -> list[int]:
-    """The dimensions that a fold has to go along, those that shrink most first."""
+    """The dimensions in which the window is not trivial, those that shrink most first."""
     axes = [axis for axis, dim in enumerate(window) if dim != WindowDimension(1)]
     return sorted(axes, key=lambda axis: window[axis].places(extents[axis]) / max(extents[axis], 1))
 
 
 def _along(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: WindowDimension) -> Array:
-    """The fold of windows in one dimension."""
+    """The fold of windows along one dimension."""
     extent = operand.shape[axis]
     places = dim.places(extent)
     counts = (*operand.shape[:axis], places, *operand.shape[axis + 1 :])
@@ -101,12 +101,12 @@ def _along(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: Window
 
 
 def _reach(dim: WindowDimension, places: int) -> int:
-    """How many base elements the windows cover, from the first to the last."""
+    """The number of base elements from the start of the first window to the end of the last."""
     return (places - 1) * dim.stride + dim.span
 
 
 def _by_doubling(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: WindowDimension, places: int) -> Array:
-    """Runs of 1, 2, 4, ... elements, each joined from two of half its length; of them those of the window's size."""
+    """The fold of windows from folds of runs of 1, 2, 4, ... elements, each combined from two runs of half the size."""
     reach = _reach(dim, places)
     runs = np.full((reach, *np.delete(operand.shape, axis)), neutral, operand.dtype)
     line = np.moveaxis(operand, axis, 0)
@@ -126,16 +126,16 @@ def _by_doubling(ufunc: np.ufunc, neutral: Any, operand: Array, axis: int, dim: 
 
 
 def selected(region: Region, operand: Array, window: Window) -> Array:
-    """For each window the number of the element that the computation selects in it, -1 where it has none.
+    """The number of the element that the computation selects in each window, or -1 for a window without elements.
 
-    The windows are read in order: a later element takes the place of the selected one where the computation is false.
+    Window elements are read in order: where the computation is false, a later element replaces the selected one.
     """
     counts = tuple(dim.places(extent) for dim, extent in zip(window, operand.shape, strict=True))
     numbers = np.arange(operand.size, dtype=np.min_scalar_type(-operand.size - 1)).reshape(operand.shape)
     best, which = np.zeros(counts, operand.dtype), np.full(counts, -1, numbers.dtype)
     have_all = False
     for _, at_places, at_elements in taps(window, operand.shape, counts):
-        # of rank 0, too, an array and no copy of its element
+        # the ellipsis makes an index of rank 0 give an array instead of a copy of the element
         places: Any = (*at_places, ...)
         elements: Any = (*at_elements, ...)
         now, candidate = best[places], operand[elements]
@@ -150,7 +150,7 @@ def selected(region: Region, operand: Array, window: Window) -> Array:
 
 
 def _taken(region: Region, best: Array, candidate: Array, first: Array) -> Array:
-    """Where the candidate is selected: it is the first, or the one before it does not stay."""
+    """Whether each candidate is selected: no element is selected yet, or the computation rejects the selected one."""
     later = ~first
     if later.any():
         first[later] = ~applied(region, [best[later], candidate[later]])[0]
@@ -158,7 +158,7 @@ def _taken(region: Region, best: Array, candidate: Array, first: Array) -> Array
 
 
 def _replace(target: Array, source: Array, chosen: Array) -> None:
-    """Write the source where it is chosen: bit by bit, which takes the same time however often that changes."""
+    """Write the source where `chosen` is true, by bit masks, whose time does not depend on the pattern of `chosen`."""
     if target.dtype.itemsize > 8:
         np.copyto(target, source, where=chosen)
         return

@@ -1,4 +1,4 @@
-"""Sorting of rows: by keys, converted to integers and sorted by NumPy, or by an arbitrary comparator."""
+"""Sorting of rows by keys, which are converted to integers for NumPy's sort, or by an arbitrary comparator."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Arrays: TypeAlias = Sequence[Array]
 
 _INDEX = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_LOWEST = np.uint64(1 << 31)  # what makes every integer of 4 bytes positive
+_LOWEST = np.uint64(1 << 31)  # added to signed integers of 4 bytes to make them nonnegative
 
 
 def order_by_keys(keys: Sequence[Key], arrays: Arrays, *, is_flushed: bool = False) -> Array:
-    """The places of the elements of each row (the last axis) in their order; of equal ones the first comes first.
+    """The stable permutation that sorts each row (the last axis) by the keys.
 
-    `is_flushed`: denormal numbers are zeros, but in the total order.
+    With `is_flushed`, denormal numbers compare as zeros, except in keys that use the total order.
     """
     zeros = [flushed(array) for array in arrays] if is_flushed else arrays
     found: Array | None = None
@@ -40,7 +40,7 @@ def order_by_keys(keys: Sequence[Key], arrays: Arrays, *, is_flushed: bool = Fal
 
 
 def value_of(key: Key, arrays: Arrays) -> Array:
-    """What a key compares, for all elements at once."""
+    """The values that a key compares, computed for all elements at once."""
     operands = [arrays[number] for number in key.operands]
     if key.is_element:
         return operands[0]
@@ -50,7 +50,7 @@ def value_of(key: Key, arrays: Arrays) -> Array:
 
 
 def ranks_of(values: Array, descending: bool, total: bool) -> tuple[Array, ...]:
-    """Native integers in the order of the values, the most significant first; NaNs last where no order has them."""
+    """Native integers that sort as the values do, most significant array first; unless `total`, NaNs sort last."""
     if total:
         return (_ranks(total_order(values), descending),)
     native = widened(values)
@@ -64,14 +64,14 @@ def _ranks(values: Array, descending: bool) -> Array:
         values = values.view(np.uint8)
     if values.dtype.kind in "iu":
         return ~values if descending else values
-    ranks = total_order(values + values.dtype.type(0))  # which makes -0 a 0
+    ranks = total_order(values + values.dtype.type(0))  # adding 0 turns -0 into +0
     ranks = ~ranks if descending else ranks
     lost = np.isnan(values)
     return np.where(lost, np.iinfo(ranks.dtype).max, ranks) if lost.any() else ranks
 
 
 def order_of(ranks: Array) -> Array:
-    """The stable order of integers: 4 bytes are sorted together with their places, as one integer of 8."""
+    """The stable sorting permutation of integers; integers of 4 bytes are packed with their indices into 8 bytes."""
     size = ranks.dtype.itemsize
     if size < 4 or ranks.shape[-1] <= 64:
         return np.argsort(ranks, axis=-1, kind="stable")
@@ -81,7 +81,7 @@ def order_of(ranks: Array) -> Array:
 
 
 def _with_places(ranks: Array) -> Array:
-    """Integers of at most 4 bytes above their places in the row, as integers of 8 bytes."""
+    """Integers of 8 bytes that have a rank of at most 4 bytes in the upper half and the index in the lower half."""
     wide = ranks.astype(np.int64).view(np.uint64)
     if ranks.dtype.kind == "i":
         wide += _LOWEST
@@ -95,7 +95,7 @@ def _places(packed: Array) -> Array:
 
 
 def _stable(ranks: Array, order: Array) -> Array:
-    """An order made stable: within each run of equals the places are sorted."""
+    """The stable permutation from an unstable one: the indices within each run of equal elements are sorted."""
     ordered = taken(ranks, order)
     rises = ordered[..., 1:] != ordered[..., :-1]
     if rises.all():
@@ -106,7 +106,7 @@ def _stable(ranks: Array, order: Array) -> Array:
 
 
 def first_of(ranks: Array, count: int) -> Array:
-    """The places of the `count` lowest in each row, in their stable order; few of a long row without sorting it all."""
+    """The indices of the `count` lowest ranks in each row, in stable order; long rows are partitioned, not sorted."""
     length = ranks.shape[-1]
     if length <= 1024 or not 0 < count < length // 4 or not ranks.size:
         return order_of(ranks)[..., :count]
@@ -120,12 +120,12 @@ def _first_of_row(row: Array, count: int) -> Array:
 
 
 def taken(array: Array, order: Array) -> Array:
-    """The elements of each row at these places."""
+    """The elements of each row at the indices `order`."""
     return array.take(order) if array.ndim == 1 else np.take_along_axis(array, order, axis=-1)
 
 
 def sorted_alone(array: Array, key: Key) -> Array | None:
-    """The rows of an only operand sorted by themselves, where equal elements cannot be told apart; else None."""
+    """The rows of a single operand sorted by `np.sort`, if elements that compare equal have equal bits; else None."""
     if array.dtype.isbuiltin != 1 or array.dtype.kind == "c" or (array.dtype.kind == "f" and _has_odd(array)):
         return None
     if not key.is_element:
@@ -137,22 +137,22 @@ def sorted_alone(array: Array, key: Key) -> Array | None:
 
 
 def _has_odd(values: Array) -> bool:
-    """Whether floats have a NaN, a -0, or a denormal number that is flushed: other bits for what is equal to 0."""
+    """Whether floats contain a NaN, a -0, or a flushed denormal number, whose nonzero bits compare equal to 0."""
     bits = values.view(f"u{values.dtype.itemsize}")
     return bool(((values == 0) & (bits != 0)).any() or np.isnan(values).any())
 
 
 def order_by_comparator(region: Region, arrays: Arrays) -> Array:
-    """The order by an arbitrary comparator: by a sorting network on whole rows, else row by row."""
+    """The sorting permutation of an arbitrary comparator, by a sorting network if the comparator can be lifted."""
     if region.lifted is not None:
         return _by_network(region.lifted, arrays)
     return _row_by_row(region.scalar, arrays)
 
 
 def _by_network(precedes: Callable[..., Any], arrays: Arrays) -> Array:
-    """A network of exchanges (Batcher's, by odd and even merges), each round of them on whole arrays.
+    """The sorting permutation by Batcher's odd-even merge network, each round of which runs on whole arrays.
 
-    Equal elements are told apart by where they were, so that the order is stable.
+    Equal elements are ordered by their original indices, so that the sort is stable.
     """
     rows = [np.array(np.moveaxis(array, -1, 0)) for array in arrays]
     extents = rows[0].shape
@@ -178,7 +178,7 @@ def _network(size: int) -> tuple[tuple[Array, Array], ...]:
 
 
 def _rounds(size: int) -> Sequence[tuple[Array, Array]]:
-    """The rounds of the network for rows of this size: places that are compared with places further on."""
+    """The rounds of the network for rows of this size: pairs of index arrays to compare, the lower indices first."""
     return _network(size) if size <= 4096 else tuple(_exchanges(size))
 
 

@@ -15,7 +15,7 @@ class ArgumentError(XbuildError):
 
 
 def read(value: Any, shape: AnyShape, name: str) -> Any:
-    """The value as the plan takes it: arrays, NumPy scalars for rank 0, tuples of these, None for a token.
+    """The argument in the form that a plan takes: arrays, NumPy scalars for rank 0, tuples of these, None for a token.
 
     Python numbers and lists take the declared element type; NumPy values must have it.
     """
@@ -25,7 +25,7 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
         return _read_tuple(value, shape, name)
     array = _as_array(value, shape, name)
     if array.dtype == shape.dtype.dtype:
-        array = array.view(shape.dtype.dtype)  # one that was unpickled has a dtype that is equal and not native
+        array = array.view(shape.dtype.dtype)  # an unpickled array's dtype equals the native one but is not it
     else:
         _mismatch(
             name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
@@ -52,7 +52,7 @@ def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
         natural = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         _mismatch(name, f"is no array: {error}")
-    if natural.dtype == shape.dtype.dtype:  # an array of JAX's, in a type that NumPy lacks, too
+    if natural.dtype == shape.dtype.dtype:  # also a JAX array whose type NumPy lacks
         return natural
     if not _may_become(natural.dtype, shape):
         _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
@@ -67,7 +67,7 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def _may_become(dtype: np.dtype[Any], shape: Shape) -> bool:
-    """Whether Python numbers of this kind may stand for elements of the shape; an empty list may always."""
+    """Whether Python numbers of this kind may be converted to elements of the shape; an empty list always may."""
     wanted = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}[shape.dtype.kind]
     have = _RANK.get(dtype.kind, 4)
     return shape.size == 0 or have == wanted or 0 < have < wanted
@@ -91,9 +91,9 @@ def _short(value: Any) -> str:
 
 
 class Given:
-    """Results for the caller: no array of them shares memory with an input, a constant or another result.
+    """Results handed to the caller: no result array shares memory with an input, a constant or another result.
 
-    What several devices share stays one array, and read-only.
+    An array that several devices share remains one array and becomes read-only.
     """
 
     def __init__(self, inputs: Any = ()) -> None:
@@ -101,7 +101,7 @@ class Given:
         self._given: dict[int, tuple[Any, Any]] = {}
 
     def out(self, value: Any) -> Any:
-        """The value for one device."""
+        """The result of one device, with arrays copied where their memory is shared."""
         return self._out(value, set())
 
     def _out(self, value: Any, taken: set[int]) -> Any:
@@ -121,7 +121,7 @@ class Given:
         return given
 
     def _is_foreign(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether somebody else holds the memory: a view, a constant (read-only), an input."""
+        """Whether the array's memory has another owner: the array is a view, a constant (read-only) or an input."""
         return array.base is not None or not array.flags.writeable or id(array) in self._foreign
 
 
@@ -134,7 +134,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def zeros(shape: AnyShape) -> Any:
-    """A value of this shape that is zero everywhere."""
+    """A value of this shape whose elements are all zero."""
     if isinstance(shape, Shape):
         array = np.zeros(shape.dims, shape.dtype.dtype)
         return array if shape.dims else array[()]
@@ -154,7 +154,7 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
 
 
 def scalars(value: Any, shape: AnyShape) -> Any:
-    """The value with its rank-0 arrays as NumPy scalars."""
+    """The value with its rank-0 arrays converted to NumPy scalars."""
     if isinstance(shape, TupleShape):
         return tuple(scalars(each, element) for each, element in zip(value, shape.elements, strict=True))
     return value if isinstance(shape, TokenShape) or shape.dims else value[()]

@@ -1,4 +1,4 @@
-"""Elements of sliding windows: as slices for each offset in the window, or as element numbers for each place."""
+"""Elements of sliding windows, as slices for each window offset or as element numbers for each window position."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from xbuild.core.attributes import Array
 Slices: TypeAlias = tuple[slice, ...]
 
 LARGE = 4096
-"""The size from which on a window may have more offsets than there are ways from a place to an element."""
+"""The window size above which only offsets that lead from a position to an element are enumerated."""
 
 
 def taps(window: Window, extents: Dims, counts: Dims, first: int = 0) -> Iterator[tuple[Dims, Slices, Slices]]:
-    """For each offset in the window, in order: the places at which it hits an element, and these elements.
+    """For each window offset, in order: the window positions at which the offset reads an element, and these elements.
 
-    `counts` are the places in each dimension; of dimension 0 they begin with the place `first`. Offsets that only meet
+    `counts` are the numbers of positions per dimension; in dimension 0 they begin at `first`. Offsets that only read
     padding or holes are left out.
     """
     hits = [
@@ -37,7 +37,7 @@ def taps(window: Window, extents: Dims, counts: Dims, first: int = 0) -> Iterato
 
 @lru_cache(maxsize=4096)
 def _hits(dim: WindowDimension, extent: int, first: int, count: int) -> tuple[tuple[int, slice, slice], ...]:
-    """For each offset in one dimension of the window: the places, as a slice, and the elements there."""
+    """For each offset in one dimension of the window: a slice of positions, and a slice of the elements read there."""
     found = []
     for offset in _offsets(dim, extent, first, count):
         hit = _hit(dim, extent, dim.padding_low - offset * dim.window_dilation, first, count)
@@ -47,7 +47,7 @@ def _hits(dim: WindowDimension, extent: int, first: int, count: int) -> tuple[tu
 
 
 def _offsets(dim: WindowDimension, extent: int, first: int, count: int) -> Iterable[int]:
-    """The offsets that may meet an element: of a huge window only those that lead from a place to an element."""
+    """The offsets that may read an element; for a huge window, only those that lead from a position to an element."""
     if dim.size <= LARGE or dim.size <= count * extent:
         return range(dim.size)
     found: set[int] = set()
@@ -62,7 +62,7 @@ def _offsets(dim: WindowDimension, extent: int, first: int, count: int) -> Itera
 
 
 def _hit(dim: WindowDimension, extent: int, shift: int, first: int, count: int) -> tuple[slice, slice] | None:
-    """The places p for which p * stride - shift is base_dilation times the number of an element, and these elements."""
+    """The positions p with p * stride - shift == base_dilation * e for an element number e, and these elements."""
     common = gcd(dim.stride, dim.base_dilation)
     if shift % common or not extent:
         return None
@@ -82,7 +82,7 @@ def _hit(dim: WindowDimension, extent: int, shift: int, first: int, count: int) 
 
 
 def elements(dim: WindowDimension, extent: int, count: int) -> Array:
-    """For each place and each offset of one dimension the number of the element there; -1 for padding and holes."""
+    """The element number at each position and each offset of one dimension; -1 for padding and holes."""
     places = np.arange(count)[:, None] * dim.stride - dim.padding_low
     base = places + np.arange(dim.size) * dim.window_dilation
     found, hole = np.divmod(base, dim.base_dilation)
@@ -91,12 +91,12 @@ def elements(dim: WindowDimension, extent: int, count: int) -> Array:
 
 
 def is_whole(places: Slices, counts: Dims) -> bool:
-    """Whether the places are all that there are."""
+    """Whether the slices cover all positions."""
     return all(p.start == 0 and p.step == 1 and p.stop == count for p, count in zip(places, counts, strict=True))
 
 
 def in_parts(window: Window, extents: Dims, block: int) -> Iterator[slice | EllipsisType]:
-    """Parts of dimension 0 of about so many elements where the window takes it one by one, else all of it."""
+    """Parts of dimension 0 of about `block` elements if the window is trivial in it, else the whole dimension."""
     rest = prod(extents[1:])
     if not extents or window[0] != WindowDimension(1) or rest * extents[0] <= block or not rest:
         yield ...

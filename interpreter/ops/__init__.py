@@ -1,4 +1,4 @@
-"""The value rules, one file for each family of ops; importing them fills the table."""
+"""The value rules, one module for each family of ops; importing the modules fills the tables."""
 
 from . import asynchronous as asynchronous
 from . import collectives as collectives

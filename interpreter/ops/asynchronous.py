@@ -1,4 +1,4 @@
-"""Asynchronous ops: a collective makes a request at its start and one at its done; others compute at their start."""
+"""Code of asynchronous ops: a collective makes a request at start and at done; other ops compute at start."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ..compiler.emit import Emitter
     from ..compiler.expressions import Expr
 
-_MEETING = array_shape(u32, ())  # one variable, whatever it holds
+_MEETING = array_shape(u32, ())  # any scalar shape: the meeting is held in one variable
 
 
 def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """The meeting that the grid gives in hand stands for every leaf of what the start gives."""
+    """The result of a start, every leaf of which is the meeting that the grid returns."""
     collective = collective_in(instruction)
     assert collective is not None
-    if collective is not instruction:  # the operands of the one op are parameters of what is called
+    if collective is not instruction:  # the collective's operands are parameters of the called computation
         operands = [operands[parameter.attributes.number] for parameter in collective.operands]
     meeting = emitter.evaluated(_MEETING, asked(emitter, instruction, operands, path), path)
     return spread(meeting, instruction.shape)  # type: ignore[no-any-return]
@@ -73,7 +73,7 @@ def copy_done(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
 
 
 def _context(emitter: Emitter, shape: AnyShape) -> Expr:
-    """What an implementation would keep between the halves: zeros."""
+    """The context that is passed from start to done, which is all zeros here."""
     if isinstance(shape, TupleShape):
         return tuple(_context(emitter, element) for element in shape.elements)
     return emitter.bind("k", zeros(shape)) if isinstance(shape, Shape) else "None"

@@ -1,6 +1,7 @@
-"""Values of collectives: a rule takes what the members of a group bring, in group order, and gives what each gets.
+"""Values of collectives: a rule takes the operands of a group's members, in group order, and returns their results.
 
-Of an op with lists of operands it takes for each member all that it brings; else for each operand those of all members.
+For an op with a list of operands, the rule takes a tuple of operands for each member; for other ops, it takes a list of
+the members' values for each operand.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Groups: TypeAlias = Sequence[tuple[int, ...]]
 def all_reduce(
     operands: Members, *, to_apply: Region, replica_groups: Groups, channel_id: int | None, use_global_device_ids: bool
 ) -> list[Any]:
-    if len(operands) == 1 and len(replica_groups) <= 1:  # XLA leaves it out where there is no other device
+    if len(operands) == 1 and len(replica_groups) <= 1:  # XLA omits an all-reduce over one device
         return [_collated(list(operands[0]))]
     return [_collated([_reduced(to_apply, each) for each in zip(*operands, strict=True)])] * len(operands)
 
@@ -86,7 +87,7 @@ def collective_permute(
     channel_id: int | None,
     slice_sizes: Sequence[tuple[int, ...]] = (),
 ) -> list[Any]:
-    """The pairs count members of the group."""
+    """The result of each member: the source member's operand, else zeros; pairs have member numbers in the group."""
     source = {target: origin for origin, target in source_target_pairs}
     return [
         _collated(list(operands[source[member]]) if member in source else [np.zeros_like(each) for each in mine])
@@ -111,7 +112,7 @@ def ragged_all_to_all(
     replica_groups: Groups,
     channel_id: int | None,
 ) -> list[Any]:
-    """Rows are cut at the ends of both arrays; what is received is as long as what is sent."""
+    """The outputs with the sent rows written; slices are cut at the ends of both arrays, `recv_sizes` is not read."""
     results = [np.array(each) for each in output]
     for rows, *numbers in zip(operand, input_offsets, send_sizes, output_offsets, strict=True):
         of_members = (np.asarray(each).reshape(len(operand), -1).tolist() for each in numbers)

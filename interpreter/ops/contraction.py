@@ -1,4 +1,4 @@
-"""Values of dot and its relatives: dimensions are transposed into order, then one batched matrix product computes."""
+"""Values of dot, ragged-dot and scaled-dot: operands are transposed and multiplied by a batched matrix product."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..rules.tables import compute
 
 @frozen
 class _Plan:
-    """How a dot of these types and ranks runs: orders of the dimensions (None: as they are), counts, the product."""
+    """The plan of a dot: the orders of dimensions (None: unchanged), the numbers of dimensions, the matrix product."""
 
     lhs_order: Dims | None
     rhs_order: Dims | None
@@ -92,7 +92,7 @@ def _order(dims: Dims) -> Dims | None:
 
 
 def _product(lhs: DType, rhs: DType, result: DType) -> Callable[[Array, Array], Array]:
-    """The matrix product for these types: NumPy's own, or in wider ones and rounded once."""
+    """The matrix product for these types: `matmul` itself, or `matmul` in a wider type with one rounding."""
     if lhs == rhs == result and lhs in (np.float32, np.float64, np.complex64, np.complex128):
         return matmul
     return partial(_widened, result=result)
@@ -164,7 +164,7 @@ def scaled_dot(
 
 
 def _scaled(operand: Array, scale: Array) -> Any:
-    """The operand, in 32 bits or more, with each of its blocks multiplied by its scale."""
+    """The operand in f32 or wider, with each block multiplied by its scale."""
     wide = np.result_type(np.float32, widened(operand).dtype, widened(scale).dtype)
     values, factors = operand.astype(wide), scale.astype(wide)
     for axis, (extent, blocks) in enumerate(zip(values.shape, factors.shape, strict=False)):

@@ -1,4 +1,4 @@
-"""Code of control flow: a call becomes its callee's lines, a while or scan a loop, a conditional an if."""
+"""Code of control flow: a call becomes the lines of its callee, a while or scan a loop, a conditional an `if`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def conditional(emitter: Emitter, instruction: Instruction, operands: list[Expr]
 
 
 def _test(index: str, instruction: Instruction, number: int, count: int) -> str:
-    """The line that leads into a branch; the last is for every index that no other branch has."""
+    """The `if` line of a branch; the last branch takes every index out of range."""
     if number == count - 1:
         return "else:" if number else "if True:"
     holds = index if instruction.operands[0].shape.dtype.kind == "pred" else f"{index} == {number}"  # type: ignore[union-attr]

@@ -40,7 +40,7 @@ def convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
     if operand.dtype == target:
         return operand
     if operand.dtype == bf16.dtype and new_element_type.kind == "pred":
-        return operand.view(np.uint16) << 1 != 0  # of a denormal number, too, other than of f32, where it is flushed
+        return operand.view(np.uint16) << 1 != 0  # true for denormal numbers, which convert from f32 flushes
     value = widened(operand)
     if new_element_type.kind == "pred":
         return value != 0
@@ -58,10 +58,10 @@ _ODD_NANS = _UNSIGNED_NAN | {f16.dtype, f8e5m2.dtype}
 
 
 def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
-    """A conversion with NaNs as XLA:CPU has them.
+    """A conversion with the NaN bits of XLA:CPU.
 
-    To and from f16 they become quiet, -0 that stands for NaN becomes one without a sign, and of those of f8e5m2, all
-    alike where they are computed in f16, f32 and f64 make two, of either sign.
+    Conversions from and to f16 make NaNs quiet. The NaN of the fnuz types (the bits of -0) becomes a NaN without sign.
+    NaNs in f8e5m2 have the same bits when rounded from f16; rounded from f32 and f64 they keep their sign.
     """
     if value.dtype.kind == "f" and f16.dtype in (source, target):
         value = quieted(value)
@@ -71,7 +71,7 @@ def _with_nans(value: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Ar
 
 
 def _saturated(value: Array, to: PrimitiveType) -> Any:
-    """Floats as integers: towards zero, held between the ends of the type, NaN as 0."""
+    """Floats converted to integers: rounded towards zero and clamped to the range of the type, with NaN as 0."""
     if value.dtype == np.float16:
         value = value.astype(np.float32)
     low, high = limits(to)
@@ -101,25 +101,25 @@ def bitcast_convert(operand: Array, *, new_element_type: PrimitiveType) -> Any:
 
 
 def _truths(octets: Array) -> Any:
-    """Bytes as preds: every one but 0 is true, and true is 1."""
+    """Bytes read as pred: every byte except 0 is true, and true is stored as 1."""
     return octets != 0
 
 
 def _to_bits(array: Array, of: PrimitiveType) -> Array:
-    """The bits of each element, lowest first, in a new minor dimension."""
+    """The bits of each element, lowest bit first, along a new minor dimension."""
     raw = np.ascontiguousarray(array).reshape((*array.shape, 1)).view(np.uint8)
     bits = np.unpackbits(raw[..., None], axis=-1, bitorder="little")[..., : of.bits]
     return bits.reshape((*array.shape, of.bits))
 
 
 def _from_bits(bits: Array, width: int, to: PrimitiveType) -> Any:
-    """The elements of a type from the bits of elements of another width: a minor dimension more, or less."""
+    """Elements of a type from the bits of elements of another width; the minor dimension is split or merged."""
     if width > to.bits:
         bits = bits.reshape((*bits.shape[:-1], width // to.bits, to.bits))
     elif width < to.bits:
         bits = bits.reshape((*bits.shape[:-2], to.bits))
     packed = np.packbits(bits, axis=-1, bitorder="little")
-    if to.is_integer:  # by value: how wide the sign of a small integer is stored is NumPy's own affair
+    if to.is_integer:  # converted by value, since the storage of small signed integers is not specified
         packed = packed.view(f"u{packed.shape[-1]}")
         return (packed.view(to.dtype) if to.is_native else packed.astype(to.dtype))[..., 0]
     return packed.view(to.dtype)[..., 0]
@@ -127,14 +127,14 @@ def _from_bits(bits: Array, width: int, to: PrimitiveType) -> Any:
 
 @planned
 def bitcast(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """The one op that reads layouts, which the shapes of the instructions have."""
+    """Emit a bitcast, the only op whose value depends on the layouts of its shapes."""
     shapes = emitter.bind("k", (instruction.operands[0].shape, instruction.shape))
     call = f"{emitter.bind('r', relaid)}({operands[0]}, *{shapes})"
     return emitter.evaluated(instruction.shape, call if instruction.shape.dims else f"{call}[()]", path)  # type: ignore[union-attr]
 
 
 def relaid(operand: Array, source: Shape, target: Shape) -> Any:
-    """The bytes of an array as they lie in one layout, read as they lie in another."""
+    """The bytes of an array in the source layout, reinterpreted in the target layout."""
     if target.dtype is pred and source.dtype is not pred:
         return _truths(relaid(operand, source, evolve(target, dtype=u8)))
     if source.is_dynamic:
@@ -154,7 +154,7 @@ def _major_to_minor(shape: Shape) -> Dims:
 def reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) -> Any:
     value = widened(operand)
     if primitive_type(operand.dtype).bits == 8 and operand.dtype != f8e8m0fnu.dtype:
-        value = operand.astype(np.float16)  # as near as can be to the range of the type itself
+        value = operand.astype(np.float16)  # the native type whose exponent range is closest
     size = value.dtype.itemsize
     exponent, mantissa = {2: (5, 10), 4: (8, 23), 8: (11, 52)}[size]
     bits = value.view(f"u{size}")
@@ -166,7 +166,7 @@ def reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) 
 
 
 def _rounded(bits: Array, dropped: int) -> Any:
-    """The mantissa to the nearest value without its lowest bits, ties to even; a carry goes on into the exponent."""
+    """The mantissa rounded to nearest even without its lowest bits; a carry propagates into the exponent."""
     unit = bits.dtype.type(dropped)
     one = bits.dtype.type(1)
     last = (bits >> unit) & one
@@ -174,7 +174,7 @@ def _rounded(bits: Array, dropped: int) -> Any:
 
 
 def _held(bits: Array, exponent: int, mantissa: int, kept: int) -> Any:
-    """Exponents above those of the smaller format as infinity, below its smallest normal as zero, each signed."""
+    """Numbers above the range of the smaller format as ±infinity, and those below its least normal number as ±0."""
     number = bits.dtype.type
     bias, span = 2 ** (exponent - 1) - 1, 2 ** (kept - 1) - 1
     sign = bits & number(1 << (exponent + mantissa))
@@ -186,7 +186,7 @@ def _held(bits: Array, exponent: int, mantissa: int, kept: int) -> Any:
 
 @compute
 def stochastic_convert(operand: Array, random: Array, *, new_element_type: PrimitiveType) -> Any:
-    """Of the two neighbours in the new type the outer one, where `random` is below the value's place between them."""
+    """The operand rounded away from zero if `random` is below its position between neighbours, else towards zero."""
     value = widened(operand).astype(np.float64)
     size, draw, bits = np.abs(value), widened(random).astype(np.uint64), primitive_type(random.dtype).bits
     if new_element_type.is_integer:
@@ -202,7 +202,7 @@ def stochastic_convert(operand: Array, random: Array, *, new_element_type: Primi
 
 
 def _neighbours(size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """The values of a float type next to a positive one, from below (or the same) and from above."""
+    """The values of a float type around a positive number: the greatest that is not above it, and the next one."""
     nearest = size.astype(dtype)
     bits = nearest.view(f"u{dtype.itemsize}")
     bits = bits - (nearest.astype(np.float64) > size).astype(bits.dtype)

@@ -1,4 +1,4 @@
-"""Values of elementwise ops, by the functions of the table in `kernels`."""
+"""Values of elementwise ops, computed by the functions in the tables of `kernels.elementwise`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of gather: by whole rows, by elements where slices are small, else through a view of all windows."""
+"""The value of gather: by whole rows, by elements if slices are small, else through a view of all windows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..kernels.indexing import Starts, batch_numbers, clamped, number, offsets, 
 from ..rules.tables import compute
 
 BLOCK = 1 << 14
-"""How many of these slices go at once, so that the numbers stay in the cache."""
+"""The number of small slices gathered at once, so that the element numbers stay in the cache."""
 
 SMALL = 16
-"""The slice size up to which its elements are numbered one by one."""
+"""The largest slice size whose elements are gathered by element number."""
 
 
 @compute
@@ -55,7 +55,7 @@ def gather(
 
 
 def _taken(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
-    """The slices; the dimensions of the index vectors come first, then those of the slices, of size 1 some or all."""
+    """The slices, with batch dimensions first, then slice dimensions, of which those of size 1 may be left out."""
     if not starts:
         return np.broadcast_to(operand[tuple(map(slice, sizes))], batch + sizes)
     moving = sorted(starts)
@@ -72,13 +72,13 @@ def _taken(operand: Array, starts: Starts, sizes: Dims, batch: Dims) -> Array:
 
 
 def _along(operand: Array, starts: Array, axis: int) -> Array:
-    """Rows of one dimension."""
+    """The slices of size 1 at the starts along one axis."""
     taken = np.take(operand, starts, axis=axis, mode="clip")
     return np.moveaxis(taken, range(axis, axis + starts.ndim), range(starts.ndim)) if axis else taken
 
 
 def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
-    """The elements of each slice by their numbers, of a part of the slices at a time."""
+    """The slices gathered by element number, a block of slices at a time."""
     flat, steps = operand.reshape(-1), offsets(sizes, operand.shape).reshape(-1)
     taken = np.empty(first.shape + sizes, operand.dtype)
     rows, starts = taken.reshape(-1, len(steps)), first.reshape(-1, 1)
@@ -89,7 +89,7 @@ def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
 
 
 def _through_windows(operand: Array, starts: Starts, sizes: Dims) -> Array:
-    """A view of the slices at every place of which the starts choose; the slices are copied one by one."""
+    """The slices selected by the starts from a strided view of all windows."""
     moving = sorted(starts)
     places = tuple(operand.shape[dim] - sizes[dim] + 1 for dim in moving)
     strides = tuple(operand.strides[dim] for dim in moving)

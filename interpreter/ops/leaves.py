@@ -27,7 +27,7 @@ def iota(*, shape: Shape, iota_dimension: int) -> Array:
 
 
 def _counter(shape: Shape) -> Any:
-    """Integers wrap from 64 bits, floats round once from f64."""
+    """The type in which iota counts: i64 for integers, which then wrap, and f64 for floats, which then round once."""
     return np.int64 if shape.dtype.is_integer else np.float64
 
 

@@ -32,9 +32,9 @@ def _adjoint(matrices: Array) -> Array:
 
 
 def _factors(matrices: Array) -> Array:
-    """The lower factors, NaN all over where there is none.
+    """The lower Cholesky factors, all NaN for a matrix that has no factor.
 
-    NumPy says only that one of a batch has none, so that the batch is taken apart to find it.
+    NumPy only reports that some matrix of a batch has no factor, so the batch is then factored one by one.
     """
     try:
         found = settled(np.linalg.cholesky(settled(matrices)))
@@ -50,7 +50,7 @@ def _factors(matrices: Array) -> Array:
 def triangular_solve(
     a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
 ) -> Array:
-    """Every form is the solution with a lower triangle on the left: of the transposed, or of the reversed problem."""
+    """The solution of a triangular system; each form is transposed or reversed to a lower triangle on the left side."""
     matrices, right = _double(a), _double(b)
     if transpose_a == "ADJOINT":
         matrices = np.conj(matrices)
@@ -66,7 +66,7 @@ def triangular_solve(
 
 
 def _forward(matrices: Array, right: Array, unit_diagonal: bool) -> Array:
-    """Forward substitution by halves: the lower half of the rows is left with what the upper half has not explained."""
+    """Recursive forward substitution: the upper rows are solved, and their terms subtracted from the lower rows."""
     rows = matrices.shape[-1]
     if rows <= 1:
         return right if unit_diagonal or not rows else right / matrices
@@ -92,7 +92,7 @@ def fft(operand: Array, *, fft_type: str, fft_length: Dims) -> Array:
 
 
 def _nothing(operand: Array, fft_type: str, fft_length: Dims) -> Array:
-    """What has no element: NumPy transforms no empty rows."""
+    """The result of an empty transform, for which NumPy raises an error."""
     last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
     real = {"RFFT": np.result_type(operand, np.complex64), "IRFFT": operand.real.dtype}.get(fft_type, operand.dtype)
     return np.zeros((*operand.shape[: -len(fft_length)], *fft_length[:-1], last), real)

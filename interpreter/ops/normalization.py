@@ -1,4 +1,4 @@
-"""Values of batch normalization: sums in f64, elements in f32 or wider, rounded once."""
+"""Values of batch normalization: sums are computed in f64, elements in f32 or wider, and results are rounded once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..rules.tables import compute
 
 @frozen
 class _Features:
-    """How an operand is summed over all dimensions but that of the features, and how a vector meets it."""
+    """An operand with its feature dimension: sums over the other dimensions, and broadcasts of feature vectors."""
 
     operand: Array
     feature_index: int
@@ -26,7 +26,7 @@ class _Features:
 
     @property
     def count(self) -> Any:
-        """How many elements a feature has, as a number that may divide though it is 0."""
+        """The number of elements of each feature, as f64, so that division by a count of 0 does not raise."""
         return np.float64(np.prod([self.operand.shape[axis] for axis in self.axes]))
 
     def sums(self, values: Array) -> Array:
@@ -34,7 +34,7 @@ class _Features:
         return total
 
     def along(self, vector: Array) -> Array:
-        """A vector of the features against the operand, in the type of the elements."""
+        """A feature vector reshaped to broadcast against the operand, in the operand's type."""
         shape = [-1 if axis == self.feature_index else 1 for axis in range(self.operand.ndim)]
         return vector.astype(self.operand.dtype, copy=False).reshape(shape)
 
@@ -45,7 +45,7 @@ def _wide(array: Array) -> Array:
 
 
 def _inverse_deviation(variance: Array, epsilon: float) -> Array:
-    """Epsilon is a number of f32, as it is in XLA, whatever the type of the operand."""
+    """1 / sqrt(variance + epsilon) in f64, with epsilon rounded to f32 as in XLA, whatever the operand's type."""
     return 1 / np.sqrt(variance.astype(np.float64) + np.float64(np.float32(epsilon)))
 
 

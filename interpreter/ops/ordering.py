@@ -1,4 +1,4 @@
-"""Values of ops that put elements in order."""
+"""Values of sort and topk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sort(operands: Arrays, *, to_apply: Region, dimension: int, is_stable: bool)
 
 
 def _of_what_all_have(operands: Arrays, **attributes: Any) -> tuple[Array, ...]:
-    """Where some are cut, what all have is sorted, and what others have beyond it stays where it is."""
+    """The sort of operands with different dynamic sizes: only the region common to all operands is sorted."""
     shared = tuple(slice(min(sizes)) for sizes in zip(*(operand.shape for operand in operands), strict=True))
     results = tuple(map(np.array, operands))
     for result, part in zip(results, sort([operand[shared] for operand in operands], **attributes), strict=True):
@@ -34,12 +34,12 @@ def _of_what_all_have(operands: Arrays, **attributes: Any) -> tuple[Array, ...]:
 
 
 def _turned(array: Array, dimension: int) -> Array:
-    """The dimension last, and back; the array itself where it is last already, since a view is copied once more."""
+    """The array with `dimension` swapped with the last; the array itself if it is last, which saves a copy."""
     return array if dimension == array.ndim - 1 else array.swapaxes(dimension, -1)
 
 
 def _ordered(rows: Arrays, to_apply: Region) -> Arrays:
-    """Every row (the last axis) in order."""
+    """The operands with every row (the last axis) sorted."""
     keys = keys_of(to_apply.computation)
     if keys is not None and len(keys) == len(rows) == 1 and not to_apply.flushed:
         alone = sorted_alone(rows[0], keys[0])

@@ -1,4 +1,4 @@
-"""Values of ops that draw random numbers; those that change the device are functions of it, which a plan calls."""
+"""Values of random ops; ops that use the device's random state are functions of this state, which a plan calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def rng(random_state: RandomState, a: Array, b: Array, *, shape: Shape, distribution: str) -> Array:
-    """Numbers of the device's own generator."""
+    """Random numbers from the device's generator."""
     if distribution == "rng_normal":
         numbers = random_state.generator.standard_normal(shape.dims) * np.float64(b) + np.float64(a)
         return np.asarray(numbers).astype(shape.dtype.dtype)
@@ -33,7 +33,7 @@ def rng(random_state: RandomState, a: Array, b: Array, *, shape: Shape, distribu
 
 
 def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -> Array:
-    """Between the ends in f64; what rounds to the open end is the number before it."""
+    """Uniform numbers in [a, b), computed in f64; a number that rounds to b is replaced by its neighbour towards a."""
     place = np.asarray(generator.random(shape.dims))
     first, last = np.float64(a), np.float64(b)
     numbers = (first * (1 - place) + last * place).astype(shape.dtype.dtype)
@@ -43,7 +43,7 @@ def _uniform(generator: np.random.Generator, a: Array, b: Array, shape: Shape) -
 
 
 def _integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> Array:
-    """a and up, or a and down, as many steps as there are to b, modulo 2^64."""
+    """Uniform integers from a up or down to b, without b, computed modulo 2^64."""
     if a == b:
         return np.full(shape.dims, a, shape.dtype.dtype)
     steps = np.asarray(generator.integers(0, abs(b - a), shape.dims, np.uint64))
@@ -52,7 +52,7 @@ def _integers(generator: np.random.Generator, a: int, b: int, shape: Shape) -> A
 
 
 def rng_get_and_update_state(random_state: RandomState, *, delta: int, shape: Shape) -> Array:
-    """The device's state before it moves on."""
+    """The device's state before it is advanced by `delta`."""
     state = random_state.advanced(delta)
     return np.array([state % 2**64, state >> 64], np.uint64)
 
@@ -66,13 +66,13 @@ def rng_bit_generator(state: Array, *, algorithm: str, shape: Shape) -> tuple[Ar
 
 
 def _of_bits(words: Array, shape: Shape) -> Any:
-    """The lowest bits of each word, as the unsigned type of the width."""
+    """The lowest bits of each word, in the unsigned type of the result's width."""
     width = shape.dtype.bits
     return words.astype(np.dtype(f"u{max(width, 8) // 8}")).astype(PRIMITIVES[f"u{width}"].dtype, copy=False)
 
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """The lines of an op that draws from the device's own generator."""
+    """The plan rule of an op that draws from the device's random state."""
 
     def emit(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
         from ..compiler.emit import call_text, with_scalars

@@ -1,4 +1,4 @@
-"""The value of scatter: window by window where these are large, else as many rows of the operand at once."""
+"""The value of scatter: large windows are combined one by one, small windows as rows of the operand all at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..rules.region import Region
 from ..rules.tables import compute
 
 LARGE = 64
-"""From how many rows on a window is a slice of its own."""
+"""The number of rows from which a window is combined as a slice."""
 
 
 @compute
@@ -51,19 +51,19 @@ def scatter(
 
 
 def _sizes(rank: int, update: Dims, window: Dims, left_out: Dims) -> Dims:
-    """The window's size in each dimension of the operand."""
+    """The window size in each dimension of the operand."""
     given = iter(window)
     return tuple(1 if dim in left_out else update[next(given)] for dim in range(rank))
 
 
 def _in_order(update: Array, window: Dims, batch: Dims, sizes: Dims) -> Array:
-    """The updates with all index vectors along the first axis, and a dimension for each of the operand's after it."""
+    """The updates with the index vectors along the first axis, followed by one axis for each operand dimension."""
     others = [dim for dim in range(update.ndim) if dim not in window]
     return update.transpose([*others, *window]).reshape(prod(batch), *sizes)
 
 
 def _within(starts: Starts, extents: Dims, sizes: Dims, windows: Arrays) -> tuple[Starts, Arrays]:
-    """The windows that are wholly inside the operand, and their starts."""
+    """The starts and updates of the windows that lie entirely inside the operand."""
     kept = np.ones(len(windows[0]), bool)
     for dim, start in starts.items():
         kept &= inside(start.reshape(-1), extents[dim] - sizes[dim])
@@ -91,12 +91,12 @@ def _one_by_one(region: Region, targets: Arrays, starts: Starts, windows: Arrays
     for n in range(len(windows[0])):
         first = {dim: int(start[n]) for dim, start in starts.items()}
         where: tuple[Any, ...] = tuple(slice(first.get(d, 0), first.get(d, 0) + size) for d, size in enumerate(sizes))
-        parts = tuple(target[(*where, ...)] for target in targets)  # of a scalar, too, what can be written to
+        parts = tuple(target[(*where, ...)] for target in targets)  # the ellipsis makes a scalar target a writable view
         combine_in(region, parts, tuple(window[n, ...] for window in windows))
 
 
 def _as_rows(region: Region, targets: Arrays, starts: list[Array], windows: list[Array]) -> None:
-    """Windows move in the leading dimensions of the targets only; of those each element has the number of a row."""
+    """Combine windows whose starts vary in the leading dimensions, which are merged into row numbers."""
     moving = len(starts)
     extents, sizes = targets[0].shape, windows[0].shape[1:]
     rows = number(dict(enumerate(starts)), extents[:moving])

@@ -1,4 +1,4 @@
-"""Values of reshape, transpose, broadcast and their like; most are views of the operand."""
+"""Values of reshape, transpose, broadcast and other shape ops; most results are views of the operand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..compiler.emit import Emitter
     from ..compiler.expressions import Expr
 
-SMALL = 4096  # elements up to which a copy is made sooner than a view
+SMALL = 4096  # the number of elements up to which a copy is faster than a view
 
 
 @compute
@@ -47,7 +47,7 @@ def reshape(operand: Array, *, new_sizes: Dims) -> Array:
 
 
 def _real_sizes(old: Dims, new: Dims) -> Dims:
-    """The sizes where some dimension of the operand is shorter than its bound: what is equal at both ends stays."""
+    """The sizes if a dimension of the operand is shorter than its bound: equal leading and trailing sizes are kept."""
     if len(old) == len(new):
         return old
     start = next((d for d, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
@@ -84,7 +84,7 @@ def pad(operand: Array, padding_value: Array, *, padding: Padding) -> Array:
 
 
 def _kept(extent: int, size: int, padding: PaddingDimension) -> tuple[Any, Any]:
-    """Which elements of a dimension are left after cropping, and where they stand in the result."""
+    """The slice of elements of a dimension that remain after negative padding, and their slice in the result."""
     step = padding.interior + 1
     first = -(min(padding.low, 0) // step)
     last = min(extent - 1, (size - 1 - padding.low) // step)
@@ -100,7 +100,7 @@ def get_dimension_size(operand: Array, *, dimension: int) -> Any:
 
 @planned
 def set_dimension_size(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """The plan tells the bound, which an array of a dynamic shape does not know."""
+    """Emit the call with the dimension's bound, which is known to the plan but not to the array."""
     from ..compiler.emit import call_text
 
     bound = instruction.shape.dims[instruction.attributes.dimension]  # type: ignore[union-attr]

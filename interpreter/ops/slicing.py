@@ -1,4 +1,4 @@
-"""Values of ops that slice a window out of an array, or update one."""
+"""Values of ops that read or update a slice of an array."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[
 
 
 def _window(starts: Sequence[Array], extents: Dims, sizes: Dims) -> tuple[Any, ...]:
-    """The window of these sizes, moved inside; Python ints hold every start, of 64 bits without sign, too."""
+    """The slices of these sizes, with starts clamped; starts are Python ints, which hold unsigned 64-bit values."""
     numbers: Iterable[Any] = starts[0] if len(starts) == 1 and starts[0].ndim else starts
     clamped = [max(0, min(int(i), n - size)) for i, n, size in zip(numbers, extents, sizes, strict=True)]
     return tuple([builtins.slice(i, i + size) for i, size in zip(clamped, sizes, strict=True)])

@@ -1,4 +1,4 @@
-"""Code of transfers and custom calls: a plan makes a request, which the grid answers."""
+"""Code of transfers and custom calls: the plan makes a request, which the grid answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code of tuples and barriers: a plan has a variable for each element of a tuple, and a barrier is its operand."""
+"""Code of tuples and barriers: a plan has a variable for each tuple element, and a barrier returns its operand."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From which elements of its operands each element of a result was computed."""
+"""Provenance: the operand elements from which each element of a result was computed."""

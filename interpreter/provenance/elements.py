@@ -1,7 +1,7 @@
-"""Provenance rules: for each op, from which elements of its operands each element of the result was computed.
+"""Provenance rules, which give for each op the operand elements from which each result element was computed.
 
-A rule is called as the op's value rule is; it gives for each flat operand an array of one row for each element of the
-result, in order: the numbers of the operand's elements, -1 where there is none; or None where that says nothing.
+A rule takes the arguments of the op's value rule and returns for each flat operand a table with one row per result
+element, in order. A row has the numbers of the operand's elements, with -1 as filler. None stands for no provenance.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from .indices import chosen, scattered
 Origins: TypeAlias = Sequence[Array | None]
 
 MOST = 1 << 16
-"""How many numbers a table has at most; of larger ones nothing is said."""
+"""The largest size of a table; provenance that needs larger tables is not computed."""
 
 LARGEST = 1 << 25
-"""How many elements an operand has at most whose elements are numbered."""
+"""The largest number of elements of an operand whose elements are numbered."""
 
 origins = RuleTable("origin")
 
 _MOVING = opcodes(lambda op: bool(op.moves) and op.needs == "nobody")
 
 READS_VALUES = opcodes(lambda op: bool(op.chosen_by))
-"""Ops whose result comes from other elements when indices or predicates have other values."""
+"""Ops whose provenance depends on the values of indices or predicates."""
 
 _SAME_PLACE = opcodes(lambda op: op.elements == "same_place")
 
 
 def origins_of(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
-    """For each operand the elements that each element of the result comes from; None where no rule can say, or it is
-    too much to say. `values` are the operands', of which only indices and predicates are read.
+    """For each operand, the elements that each result element was computed from; None if there is no rule or the tables
+    are too large. `values` are the operands' values, of which only indices and predicates are read.
 
     >>> import numpy as np, xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[2, 2])
@@ -78,12 +78,12 @@ def _found(instruction: Instruction, values: Sequence[Any]) -> Origins | None:
 
 
 def _in_place(dims: Dims, size: int) -> Array:
-    """The element of the same place; of a scalar the only one."""
+    """The table of an elementwise operand: the element at the same index; for a scalar operand, its only element."""
     return np.arange(size)[:, None] if dims or size == 1 else np.zeros((size, 1), np.int64)
 
 
 def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
-    """The op itself, run on the numbers of the elements, counted through all the operands that it moves."""
+    """The tables of a data-movement op, by running the op on element numbers, counted across all moved operands."""
     schema = OPS[instruction.opcode]
     moving = schema.places(schema.properties.moves, instruction.segments)
     sizes = [np.size(value) if n in moving else 0 for n, value in enumerate(values)]
@@ -101,7 +101,7 @@ def _moved(instruction: Instruction, values: Sequence[Any]) -> Origins:
 
 
 def _with_indices(instruction: Instruction, values: Sequence[Any], tables: Origins) -> Origins:
-    """With the indices that chose the elements, where there is room for them, too."""
+    """The tables with those of the index operands added, unless they become too large."""
     found = [
         chosen(instruction, value) if table is None else table for value, table in zip(values, tables, strict=True)
     ]
@@ -114,7 +114,7 @@ def numbered(value: Any) -> Array:
 
 @origins
 def bitcast_convert(operand: Any, *, new_element_type: PrimitiveType) -> Origins:
-    """Each element from the one that it is a part of, or from those that it is made of."""
+    """Each result element comes from the element that contains its bits, or from the elements that make up its bits."""
     result = compute["bitcast_convert"](operand, new_element_type=new_element_type)
     held, made = np.size(operand), np.size(result)
     parts = np.arange(max(held, made)) // max(1, made // held)
@@ -163,7 +163,7 @@ def dot(
 
 
 def _in_order(value: Any, batch: Dims, contracting: Dims) -> Array:
-    """The numbers of the elements as batch, free, contracting."""
+    """The element numbers of an operand, with the dimensions batch, free, contracting."""
     extents = np.shape(value)
     free = [dim for dim in range(len(extents)) if dim not in (*batch, *contracting)]
     sizes = [prod(extents[dim] for dim in dims) for dims in (batch, free, contracting)]
@@ -171,7 +171,7 @@ def _in_order(value: Any, batch: Dims, contracting: Dims) -> Array:
 
 
 def _hits(window: Window, extents: Dims) -> tuple[list[Array], int]:
-    """For each dimension the elements that each place of the window meets; how many numbers that makes in all."""
+    """For each dimension, the elements that the window reads at each position; and the total size of the table."""
     places = [dim.places(extent) for dim, extent in zip(window, extents, strict=True)]
     total = prod(dim.size * count for dim, count in zip(window, places, strict=True))
     if total > MOST:
@@ -180,7 +180,7 @@ def _hits(window: Window, extents: Dims) -> tuple[list[Array], int]:
 
 
 def _along(hit: Array, axis: int, rank: int) -> Array:
-    """Places along one axis, offsets along another `rank` later."""
+    """The array with window positions along `axis` and window offsets along axis `rank + axis`."""
     shape = [1] * (2 * rank)
     shape[axis], shape[rank + axis] = hit.shape
     return hit.reshape(shape)
@@ -202,7 +202,7 @@ def reduce_window(
 
 
 def _numbers(indices: Sequence[Array], extents: Dims) -> Array:
-    """Flat numbers of indices that are broadcast together; -1 where one of them is -1."""
+    """Flat element numbers of broadcast indices; -1 where one of the indices is -1."""
     flat = fold(
         lambda total, pair: total * pair[1] + pair[0], zip(indices, extents, strict=True), np.zeros((), np.int64)
     )
@@ -242,7 +242,7 @@ def convolution(
 
 
 def _as_result(table: Array, names: ConvolutionDimensionNumbers, rank: int) -> Array:
-    """Rows in the order of the output's dimensions, offsets last."""
+    """The table with rows in the order of the output's dimensions and offsets in the columns."""
     order = np.argsort(names.output)
     size = prod(table.shape[:rank])
     return table.transpose(*order, *range(rank, 2 * rank)).reshape(size, -1)

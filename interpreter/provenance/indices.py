@@ -1,4 +1,4 @@
-"""Provenance through indices: the index vectors that chose an element, and the updates of a scatter that met in it."""
+"""Provenance through indices: the index vectors that selected an element, and the scatter updates combined in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..kernels.indexing import batch_numbers, inside, number, offsets, vectors
 
 
 def chosen(instruction: Instruction, indices: Any) -> Array:
-    """For each element of the result the elements of an operand of indices that say where it comes from."""
+    """For each result element, the elements of the index operand that selected it."""
     dims = instruction.shape.dims  # type: ignore[union-attr]
     if instruction.opcode != "gather":
         return np.broadcast_to(np.arange(np.size(indices)), (prod(dims), np.size(indices)))
@@ -29,15 +29,15 @@ def chosen(instruction: Instruction, indices: Any) -> Array:
 
 
 def _rows(indices: Any, dim: int) -> Array:
-    """The numbers of the elements of the indices, those of each vector last."""
+    """The element numbers of the indices, with the entries of each index vector along the last axis."""
     elements = np.arange(np.size(indices)).reshape(np.shape(indices))
     return elements[..., None] if dim == elements.ndim else np.moveaxis(elements, dim, -1)
 
 
 def scattered(operand: Any, indices: Any, update: Any, given: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """For each element of the operand itself, the index vectors, and the elements of the update that come to it.
+    """The tables of the operand, of the index vectors and of the updates for each result element of a scatter.
 
-    Of an update that replaces what is there only the last one counts, and then the operand does not.
+    If updates replace elements, only the last update of an element counts, and the operand's element does not.
     """
     target, rows = _targets(np.shape(operand), indices, np.shape(update), given)
     size, places = np.size(operand), np.flatnonzero(target >= 0)
@@ -58,7 +58,7 @@ def scattered(operand: Any, indices: Any, update: Any, given: Mapping[str, Any])
 
 
 def _targets(extents: Dims, indices: Any, update: Dims, given: Mapping[str, Any]) -> tuple[Array, Array]:
-    """For each element of an update its place in the operand, -1 for what is dropped, and its index vector."""
+    """For each element of an update, its flat index in the operand (-1 if dropped) and its index vector."""
     window, dim = given["update_window_dims"], given["index_vector_dim"]
     entries = vectors(indices, dim)
     batch = entries.shape[1:]

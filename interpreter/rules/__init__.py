@@ -1,1 +1,1 @@
-"""The tables of value rules, and the arguments of a rule: called computations as functions, lines of a plan."""
+"""The tables of value rules, and the arguments of rules: regions, lines of a plan, limits, denormal modes."""

@@ -1,6 +1,6 @@
-"""The processor's mode in which denormal numbers are flushed to zero, set for the time of a run as XLA does.
+"""The processor mode that flushes denormal numbers to zero, which a run sets as XLA does.
 
-Where the mode cannot be had, `flushing` does the same by array operations.
+On platforms without the mode, `kernels.flushing` flushes by array operations.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from attrs import frozen
 Denormals: TypeAlias = Literal["flush", "keep"]
 
 Environment: TypeAlias = Any
-"""The words of a `fenv_t`, of which no platform below has more than eight."""
+"""The words of a `fenv_t`, at most eight on the platforms below."""
 
 _WORDS = ctypes.c_uint32 * 8
 
 
 @frozen
 class _Layout:
-    """Where the control bits stand in `fenv_t`, and which of them make zeros of denormal operands and results."""
+    """The word of `fenv_t` that has the control bits, and the bits that flush denormal operands and results to zero."""
 
     word: int
     bits: int
@@ -38,11 +38,11 @@ _LAYOUTS = {
     ("Darwin", "x86_64"): _Layout(1, 0x8040),
     ("Darwin", "arm64"): _Layout(2, 1 << 24),
 }
-"""By glibc and by macOS, as their <fenv.h> declares it."""
+"""The layouts of glibc and macOS, as declared in their <fenv.h>."""
 
 
 def _library() -> str | None:
-    """What has the functions, by its name; None where it is not known."""
+    """The name of the library with `fegetenv` and `fesetenv`; None if the library is not known."""
     if platform.system() == "Darwin":
         return "libSystem.B.dylib"
     try:
@@ -53,9 +53,9 @@ def _library() -> str | None:
 
 
 def _functions() -> tuple[_Layout | None, Any, Any]:
-    """The layout and both functions, which return so soon that no other thread needs to run meanwhile.
+    """The layout, `fegetenv` and `fesetenv`; calls hold the GIL, since the functions return at once.
 
-    Where there are none, `id` stands for them, which changes nothing.
+    On other platforms `id` replaces both functions, and calls have no effect.
     """
     layout, name = _LAYOUTS.get((platform.system(), platform.machine())), _library()
     try:
@@ -76,17 +76,17 @@ def environment() -> Environment:
 
 
 CONTROL = 0 if _LAYOUT is None else _LAYOUT.word
-"""Which word holds the mode."""
+"""The index of the word that holds the mode."""
 
 FLAGS = 0x3F if CONTROL else 0
-"""The bits of this word that tell of exceptions, which every operation may set."""
+"""The exception flags in the control word, which every operation may set."""
 
 
 def with_mode(own: Environment, flush: bool) -> Environment:
-    """The same environment, but that denormal numbers are flushed, or kept.
+    """The environment `own` with denormal numbers flushed or kept.
 
-    It is to be set inside a `try` whose `finally` sets the other with a bare call of `fesetenv`: between a `finally`
-    and a call of C no signal comes.
+    Set the result inside a `try` whose `finally` restores `own` by a bare call of `fesetenv`: between a `finally`
+    and a call of a C function no signal handler runs.
     """
     wanted = _WORDS.from_buffer_copy(own)
     if _LAYOUT is not None:
@@ -106,14 +106,14 @@ def _works() -> bool:
 
 
 for _dtype in (np.float16, np.float32, np.float64):
-    np.finfo(_dtype)  # NumPy measures it at the first call and keeps it; where denormal numbers are zeros it is wrong
+    np.finfo(_dtype)  # NumPy caches finfo at the first call; in flush mode the cached values would be wrong
 
 HAS_MODE = _LAYOUT is not None and _works()
-"""Whether this platform has the mode."""
+"""Whether this platform has the processor mode."""
 
 
 def keeping(function: Callable[..., Any], *operands: Any) -> Any:
-    """What the function gives where denormal numbers are kept, whatever the thread does with them otherwise."""
+    """The function's result with denormal numbers kept, whatever the mode of the thread."""
     own = environment()
     if _LAYOUT is None or not own[CONTROL] & _LAYOUT.bits:
         return function(*operands)
@@ -125,19 +125,19 @@ def keeping(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def is_flush(denormals: str) -> bool:
-    """Whether they are flushed; ValueError where it is neither."""
+    """Whether the option `denormals` is "flush"; ValueError if it is neither "flush" nor "keep"."""
     if denormals not in ("flush", "keep"):
         raise ValueError(f"denormals={denormals!r}: 'flush' (as XLA does) or 'keep' is wanted")
     return denormals == "flush"
 
 
 of_user: ContextVar[Environment | None] = ContextVar("xbuild_environment", default=None)
-"""What the run under way goes back to for code that is not its own; None where there is no run."""
+"""The environment that a run restores while the user's code runs; None if no run is in progress."""
 
 
 @contextmanager
 def as_user() -> Iterator[None]:
-    """Inside, the thread computes as before the run: code of the user's has not asked for its mode."""
+    """Restore the thread's environment from before the run inside the block, for the user's code."""
     own = of_user.get()
     if own is None:
         yield

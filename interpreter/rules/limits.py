@@ -1,4 +1,4 @@
-"""Limits of a run: trips of a loop, seconds, bytes of a value."""
+"""Limits of a run: trips of a loop, seconds in all, bytes of a value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRIDE = 1024
 
 
 class LimitReached(Exception):
-    """A run has come to one of its limits; `kind` is limit_trips, limit_seconds or limit_bytes."""
+    """Raised when a run reaches one of its limits; `kind` is limit_trips, limit_seconds or limit_bytes."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -29,9 +29,9 @@ def _half_the_memory() -> int:
 
 @frozen
 class Limits:
-    """Where a run ends with a report: `trips` of any one loop, `seconds` in all, `bytes` of any one value.
+    """The limits at which a run stops with a report: `trips` of each loop, `seconds` in all, `bytes` of each value.
 
-    None means no limit; the bytes are half of the machine's memory where nothing is said.
+    None means no limit; the default of `bytes` is half of the machine's memory.
 
     >>> Limits(trips=10).seconds is None
     True
@@ -53,7 +53,7 @@ _running: ContextVar[_Running | None] = ContextVar("xbuild_limits", default=None
 
 @contextmanager
 def running(limits: Limits) -> Iterator[None]:
-    """Inside the block these limits hold for trips of loops and for time."""
+    """The limits on trips and time apply to the code inside the block."""
     end = float("inf") if limits.seconds is None else time.monotonic() + limits.seconds
     reset = _running.set(_Running(limits, end))
     try:
@@ -63,12 +63,12 @@ def running(limits: Limits) -> Iterator[None]:
 
 
 def unlimited() -> bool:
-    """Whether no run is under way whose limits count here."""
+    """Whether no run with limits is in progress."""
     return _running.get() is None
 
 
 def trips() -> Iterator[int]:
-    """The numbers of a loop's trips from 1; a plain counter where nothing limits it."""
+    """The numbers of a loop's trips from 1; a plain counter if neither trips nor time are limited."""
     running = _running.get()
     if running is None or (running.limits.trips is None and running.end == float("inf")):
         return itertools.count(1)
@@ -86,13 +86,13 @@ def _counted(running: _Running) -> Iterator[int]:
 
 
 def check_time() -> None:
-    """Stop if the seconds are over; the grid asks between steps."""
+    """Raise LimitReached if the run's time is over; the grid calls this function between steps."""
     running = _running.get()
     if running is not None and time.monotonic() > running.end:
         raise LimitReached("limit_seconds", f"the limit of {running.limits.seconds} seconds is over")
 
 
 def seconds_left() -> float | None:
-    """Until the limit; None where there is none."""
+    """The seconds until the time limit; None if time is not limited."""
     running = _running.get()
     return None if running is None or running.end == float("inf") else running.end - time.monotonic()

@@ -16,7 +16,7 @@ _NAME = re.compile(r"\bv\d+\b")
 
 @frozen
 class Place:
-    """An instruction on the way from the entry to where a device stands, and the variable that counts its trips."""
+    """An instruction on a call path, with the plan's variable that counts its trips and the branch taken."""
 
     instruction: Instruction
     trip: str | None = None
@@ -27,12 +27,12 @@ Path = tuple[Place, ...]
 
 
 PATHS = "paths"
-"""The global of a strict plan that has the call path behind each of its lines."""
+"""The name of the global of a strict plan that has the call path of each line."""
 
 
 @define
 class Line:
-    """`begun` are the marks of the stretch around it, and how many of them were done before."""
+    """A line of a plan; `begun` are the marks of the enclosing stretch and the number of marks done before the line."""
 
     indent: int
     text: str
@@ -42,7 +42,7 @@ class Line:
 
 @define
 class Lines:
-    """Lines under construction; `arrays` are freed after their last use, for the next ones to take their memory."""
+    """The lines of a plan under construction; `arrays` are freed after their last use so that memory is reused."""
 
     lines: list[Line] = Factory(list)
     arrays: set[str] = Factory(set)
@@ -53,7 +53,7 @@ class Lines:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """The lines inside stand one level deeper."""
+        """Lines added inside the block are indented one level deeper."""
         self.indent += 1
         yield
         self.indent -= 1
@@ -69,7 +69,7 @@ class Lines:
         return list(self._with_frees(level, after))
 
     def _extents(self) -> tuple[dict[str, int], dict[str, int]]:
-        """For each array the least indent that it stands at, and the last line that names it."""
+        """The least indent at which each array is used, and the last line that uses the array."""
         level: dict[str, int] = {}
         last: dict[str, int] = {}
         for place, line in enumerate(self.lines):
@@ -88,7 +88,7 @@ class Lines:
         return line.indent > level or (line.indent == level and line.text.startswith(("elif ", "else:")))
 
     def _with_frees(self, level: dict[str, int], after: dict[int, list[str]]) -> Iterator[Line]:
-        """Where a function ends, everything is freed."""
+        """The lines with assignments of None added; none are needed before a return, which frees all variables."""
         for place, line in enumerate(self.lines):
             yield line
             names = after.get(place)

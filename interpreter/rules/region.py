@@ -1,4 +1,4 @@
-"""A called computation as value rules see it: a function of scalars, or of whole arrays if it is elementwise."""
+"""Regions: called computations as value rules use them, as functions of scalars or, if elementwise, of arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xbuild.core.op import opcodes
 from xbuild.properties.effects import IDENTITIES, PLAIN_CALLS, STRUCTURE
 
 compiled: Hook[..., Callable[..., Any]] = Hook("compiles a region")
-"""The Python function of a computation by the options of its plan; the compiler supplies it."""
+"""The hook that compiles a computation to a Python function with the options of a plan; supplied by the compiler."""
 
 _IN_ANY_ORDER = opcodes(lambda op: op.order == "any")
 _ELEMENTWISE = STRUCTURE | PLAIN_CALLS | IDENTITIES | opcodes(lambda op: op.elements == "same_place")
@@ -25,10 +25,12 @@ _ELEMENTWISE = STRUCTURE | PLAIN_CALLS | IDENTITIES | opcodes(lambda op: op.elem
 
 @frozen(eq=False, slots=False)
 class Region:
-    """A computation that an op applies; `sequential` asks for every fold one element after the other.
+    """A computation that an op applies.
 
-    `device` runs it, where it asks for a number of the device, or where `strict` asks to check each of its values.
-    `flushed`: denormal numbers are flushed by array operations.
+    `sequential` makes every fold combine one element after the other, from the left.
+
+    `device` is the device that runs the region, needed if the region reads the device's ids or `strict` checks values.
+    `flushed` flushes denormal numbers by array operations.
     """
 
     computation: Computation
@@ -39,34 +41,34 @@ class Region:
 
     @staticmethod
     def of(computation: Computation, sequential: bool = False, strict: bool = False, flushed: bool = False) -> Region:
-        """The region of a computation, made once; one known op is checked where it is folded with, not inside."""
+        """The memoized region of a computation; the rule of the applying op checks a region that is one known op."""
         key = sequential, strict and Region(computation).opcode is None, flushed and has_floats(computation)
         return memo(computation, "regions", key, lambda: Region(computation, *key))
 
     @cached_property
     def types(self) -> tuple[np.dtype[Any], ...]:
-        """The element types of its parameters, as NumPy has them."""
+        """The NumPy dtypes of the computation's parameters."""
         return tuple(p.shape.dtype.dtype for p in self.computation.parameters if isinstance(p.shape, Shape))
 
     def on(self, device: Any) -> Region:
-        """The same as this device runs it."""
+        """The region bound to a device."""
         return evolve(self, device=device)
 
     @cached_property
     def scalar(self) -> Callable[..., Any]:
-        """The computation as it stands, on NumPy scalars."""
+        """The computation as a function of NumPy scalars."""
         return self._function(lifted=False)
 
     @cached_property
     def lifted(self) -> Callable[..., Any] | None:
-        """The scalar computation applied to whole arrays at once, where each of its ops acts on each element alone."""
+        """The computation as a function of arrays; None if one of its ops is not elementwise."""
         if not is_elementwise(self.computation):
             return None
         return self._function(lifted=True)
 
     @cached_property
     def opcode(self) -> str | None:
-        """The one commutative op that the computation is, such as add; None where it is more, as to flush numbers."""
+        """The opcode if the computation is one commutative op, such as add; None otherwise or if it flushes."""
         if self.flushed:
             return None
         root, parameters = self.computation.root, self.computation.parameters
@@ -78,7 +80,7 @@ class Region:
 
     @property
     def reordering(self) -> str | None:
-        """The one op that a fold may do in any order that suits; None where each element waits for the one before."""
+        """The opcode of the region if a fold may combine elements in any order; None if the order is fixed."""
         return None if self.sequential else self.opcode
 
     def _function(self, *, lifted: bool) -> Callable[..., Any]:
@@ -89,17 +91,17 @@ class Region:
 
 
 def has_floats(computation: Computation) -> bool:
-    """Whether a computation has numbers that may be denormal."""
+    """Whether a computation has values of float or complex type, which may be denormal."""
     shapes = (leaf for instruction in computation.instructions for leaf in leaves(instruction.shape))
     return any(isinstance(leaf, Shape) and leaf.dtype.kind in ("float", "complex") for leaf in shapes)
 
 
 def is_elementwise(computation: Computation) -> bool:
-    """Whether a computation of scalars means the same on arrays, element by element."""
+    """Whether a computation of scalars can be applied to arrays elementwise."""
     return all(_is_elementwise(i) and all(map(is_elementwise, i.called)) for i in computation.instructions)
 
 
 def _is_elementwise(instruction: Instruction) -> bool:
-    if instruction.opcode == "bitcast_convert":  # which takes numbers apart where the other type is narrower
+    if instruction.opcode == "bitcast_convert":  # a bitcast to a narrower type adds a dimension
         return all(isinstance(i.shape, Shape) and not i.shape.dims for i in (instruction, *instruction.operands))
     return instruction.opcode in _ELEMENTWISE

@@ -12,7 +12,7 @@ from .lines import Path, Place
 
 @frozen
 class Standing:
-    """An instruction that a device has come to: the calls on the way, each loop with the number of its trip."""
+    """The position of a device: the call path of its current instruction, and the trip number of each loop."""
 
     path: Path
     trips: tuple[int | None, ...]
@@ -22,7 +22,7 @@ class Standing:
         return self.path[-1].instruction
 
     def __str__(self) -> str:
-        """`all-reduce.2 in while.1, trip 3`"""
+        """The position as text, for example `all-reduce.2 in while.1, trip 3`."""
         outer = [_step(place, trip) for place, trip in zip(self.path, self.trips, strict=True)]
         inner = [self.instruction.name] if self.path[-1].trip is None else []
         around = outer if self.path[-1].trip is not None else outer[:-1]

@@ -1,6 +1,7 @@
-"""The tables of value rules: `compute` has pure functions of arrays, `planned` functions that write lines of a plan.
+"""The tables of value rules: `compute` has pure functions of arrays, `planned` has functions that emit lines of a plan.
 
-A plan itself evaluates leaves, tuples and control flow, and asks the grid where an op needs another device or the host.
+A plan evaluates leaves, tuples and control flow; for an op that needs another device or the host, it makes a request to
+the grid.
 """
 
 from __future__ import annotations

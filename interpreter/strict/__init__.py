@@ -1,6 +1,6 @@
-"""Strict runs: after each instruction a check for clamped, dropped, out-of-range and undefined values, NaN and inf."""
+"""Strict runs, which check each result for clamped, dropped, out-of-range and undefined values, NaN and infinity."""
 
-from . import checks as checks  # supplies the compiler with the checks
+from . import checks as checks  # importing the module registers the checks with the compiler
 from .findings import Finding as Finding
 from .findings import StrictFailure as StrictFailure
 from .findings import StrictReport as StrictReport

@@ -1,4 +1,4 @@
-"""Rules for arithmetic: division by zero, overflowing quotients and shifts, conversions out of range."""
+"""Strict rules for arithmetic: division by zero, overflowing quotients and shifts, conversions out of range."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _operands(it: Evaluation) -> tuple[Array, Array]:
 
 @strict
 def divide(it: Evaluation) -> Iterator[Spotted]:
-    """An integer quotient by zero, and the least number by -1, which is one too large for the type."""
+    """Find integer division by zero, and division of the least number by -1, whose quotient overflows the type."""
     if not _is_integer(it):
         yield from elementwise(it)
         return
@@ -53,7 +53,7 @@ def remainder(it: Evaluation) -> Iterator[Spotted]:
 
 @strict
 def power(it: Evaluation) -> Iterator[Spotted]:
-    """A negative power of the integer 0 is a division by it."""
+    """Find negative powers of the integer 0, which divide by zero."""
     if not _is_integer(it):
         yield from elementwise(it)
         return
@@ -62,7 +62,7 @@ def power(it: Evaluation) -> Iterator[Spotted]:
 
 
 def _shift(it: Evaluation) -> Iterator[Spotted]:
-    """A shift by the width or more; a negative one, read without its sign, is such a shift."""
+    """Find shifts by the bit width or more; a negative amount, read as unsigned, is one."""
     amount = np.asarray(it.operands[1])
     width = primitive_type(np.asarray(it.operands[0]).dtype).bits
     mask = widened(as_unsigned(amount)) >= width
@@ -79,7 +79,7 @@ def _everywhere(it: Evaluation, mask: Any) -> Array:
 
 @strict
 def convert(it: Evaluation) -> Iterator[Spotted]:
-    """A NaN that becomes an integer, and a value that the new type saturates, wraps, or makes infinite."""
+    """Find NaNs converted to integers, and values that the new type saturates, wraps, or makes infinite."""
     operand, to = it.operands[0], it.attributes.new_element_type
     value = widened(np.asarray(operand))
     if to.is_integer and value.dtype.kind in "fc":
@@ -101,7 +101,7 @@ strict.enter("stochastic_convert", convert)
 
 @strict
 def bitcast_convert(it: Evaluation) -> Iterator[Spotted]:
-    """A byte that is neither 0 nor 1, read as a pred."""
+    """Find bytes other than 0 and 1 that are read as pred."""
     if np.asarray(it.result).dtype == np.bool_:
         yield from _no_preds(lowered.bitcast_convert(np.asarray(it.operands[0]), new_element_type=u8))
 
@@ -128,11 +128,11 @@ def reduce_precision(it: Evaluation) -> Iterator[Spotted]:
 
 
 _BEYOND = {f4e2m1fn.dtype: 7, f6e2m3fn.dtype: 7.75, f6e3m2fn.dtype: 30}
-"""Of the types without infinity and NaN the least number that would be rounded up beyond the last."""
+"""For each type without infinity and NaN, the least number that rounding would carry past the largest value."""
 
 
 def _rounded(it: Evaluation, value: Array) -> Iterator[Spotted]:
-    """A finite value for which the narrower type has infinity, NaN, or no more than its last number."""
+    """Find finite values that become infinity or NaN in the narrower type, or saturate at its largest value."""
     result = np.asarray(it.result)
     rounded = widened(result)
     mask = np.isfinite(value) & ~np.isfinite(rounded)

@@ -1,4 +1,4 @@
-"""Rules for the birth of NaN and infinity: an element has one, and no element that contributes to it has."""
+"""Strict rules that find where NaN and infinity arise: in a result element none of whose contributors has one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .table import Evaluation, Spotted, at_elements, first, named, strict
 
 Test: TypeAlias = Callable[[Array], Array]
 Touched: TypeAlias = Callable[[Evaluation, Test], Any]
-"""Which elements of the result an element contributes to for which the test holds."""
+"""A function that returns the mask of result elements that have a contributor for which the test holds."""
 
 
 def is_nan(value: Any) -> Array:
@@ -45,7 +45,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def elementwise(it: Evaluation) -> Iterator[Spotted]:
-    """A result is born where the operands at its own index have nothing of the kind."""
+    """Find NaN result elements without a NaN operand at the same index, and likewise infinite ones."""
     if _is_finite(it.result):
         return
     for kind, test in BIRTHS:
@@ -56,7 +56,7 @@ def elementwise(it: Evaluation) -> Iterator[Spotted]:
 
 
 def born_unless(touched: Touched, shown: Callable[[Evaluation, tuple[int, ...]], Any] | None = None) -> Any:
-    """The rule of an op whose elements come from many: `touched` says which have a contributor with the same."""
+    """The rule of an op with many contributors per element; `touched` marks elements with a NaN or inf contributor."""
 
     def rule(it: Evaluation) -> Iterator[Spotted]:
         for part, result in enumerate(_arrays(it.result)):
@@ -67,7 +67,7 @@ def born_unless(touched: Touched, shown: Callable[[Evaluation, tuple[int, ...]],
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """What a value is made of, without tokens."""
+    """The leaves of a value, without tokens."""
     if isinstance(value, tuple):
         for each in value:
             yield from _arrays(each)
@@ -89,7 +89,7 @@ def _whole(it: Evaluation, index: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _any() -> Region:
-    """Whether one of two is: what marks are folded with."""
+    """The region of logical or, with which marks are folded."""
     from shape_inference.types import pred
     from xbuild.core.builder import Builder
     from xbuild.ops.elementwise import maximum
@@ -104,7 +104,7 @@ def _marks(test: Test, value: Any) -> Array:
 
 
 def _bilinear(it: Evaluation, test: Test) -> Any:
-    """The op itself on marks: what is marked on either side and meets anything of the other."""
+    """The op applied to the marks of one operand and ones for the other: result elements with a marked contributor."""
     rule, given = compute[it.instruction.opcode], it.instruction.attribute_values() | {"preferred_element_type": None}
     lhs, rhs = (_marks(test, each) for each in it.operands[:2])
     rest = it.operands[2:]
@@ -112,7 +112,7 @@ def _bilinear(it: Evaluation, test: Test) -> Any:
 
 
 def _contracted(it: Evaluation, index: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """The row and the column whose product an element of a dot is."""
+    """The row of lhs and the column of rhs whose inner product is an element of a dot."""
     a, (lhs, rhs) = it.attributes, it.operands
     batch = len(a.lhs_batch_dims)
     lhs_free = lhs.ndim - batch - len(a.lhs_contracting_dims)
@@ -127,7 +127,7 @@ def _line(array: Array, batch: Any, contracted: Any, index: tuple[int, ...]) -> 
 
 
 def _is_known(it: Evaluation, role: str = "to_apply") -> bool:
-    """Whether the op folds with one known op; what any other region computes is checked inside it."""
+    """Whether the op folds with one known op; the instructions of any other region are checked inside the region."""
     return Region.of(getattr(it.attributes, role)).opcode is not None
 
 
@@ -167,7 +167,7 @@ def _selected(it: Evaluation, test: Test) -> Any:
 
 
 def _within(axes: Callable[[Evaluation, Array], Any]) -> Touched:
-    """An element is touched by all of the operands that share its place along the other axes."""
+    """The test of an op whose result elements depend on all operand elements along `axes`."""
 
     def touched(it: Evaluation, test: Test) -> Any:
         return np.any([np.any(test(each), axes(it, each), keepdims=True) for each in it.operands], 0)
@@ -180,7 +180,7 @@ def _anywhere(it: Evaluation, test: Test) -> bool:
 
 
 def single(rule: Any) -> Any:
-    """Only where the op folds one array: several go through a region, which is checked inside."""
+    """The rule, applied only if the op folds one array; a region that folds several arrays is checked inside."""
 
     def checked(it: Evaluation) -> Iterator[Spotted]:
         if len(it.operands[0]) == 1:
@@ -227,7 +227,7 @@ for _opcode, _rule in {
 
 
 def members(it: Evaluation) -> Iterator[Spotted]:
-    """A collective that reduces: what each member brought is an operand, and the result is one member's."""
+    """Find NaN and infinity that arise in a reducing collective, whose contributors are the operands of all members."""
     results = it.result if isinstance(it.result, tuple) else (it.result,)
     columns: Sequence[Any] = list(zip(*it.operands, strict=True))
     for part, (result, column) in enumerate(zip(results, columns, strict=True)):
@@ -242,7 +242,7 @@ def members(it: Evaluation) -> Iterator[Spotted]:
 
 
 OF_FLOATS = frozenset(strict.values())
-"""The rules of this file: they find nothing where the result has no floats."""
+"""The rules of this module, which find nothing in results without floats."""
 
 strict.enter("all_reduce", members)
 strict.enter("reduce_scatter", members)

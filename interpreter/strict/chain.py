@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 LONGEST = 12
 
 ChainLink: TypeAlias = tuple[Instruction, int, tuple[int, ...]]
-"""An instruction, how many calls deep it stands, and which element of its tuple is meant."""
+"""An instruction, its call depth, and the tuple index of the element in question."""
 
 _PASSING = frozenset({"tuple", "get_tuple_element"})
 
 
 def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
-    """The nearest instructions that lead to where a device stands, parameters first, and the number of the others."""
+    """The nearest instructions of the backward slice, parameters first, and the number of instructions left out."""
     start: ChainLink = standing.instruction, len(standing.path) - 1, ()
     seen, waiting, found = {start}, deque([start]), dict[Instruction, None]()
     while waiting:
@@ -37,7 +37,7 @@ def chain_of(standing: Standing) -> tuple[tuple[Instruction, ...], int]:
 
 
 def _in_order(start: ChainLink, standing: Standing) -> dict[Instruction, None]:
-    """All that leads to a step, each after what it is made of."""
+    """All instructions of the backward slice of a step, in topological order."""
     entered, order, stack = {start}, dict[Instruction, None](), [(start, _sources(start, standing))]
     while stack:
         sources = stack[-1][1]
@@ -72,7 +72,7 @@ def _sources(step: ChainLink, standing: Standing) -> Iterator[ChainLink]:
 
 
 def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
-    """What a caller hands to a parameter of what it calls; a loop from its second trip on also what its body gives."""
+    """The operands that a caller passes to a parameter; from a loop's second trip on, also the body's result."""
     caller = standing.path[depth]
     operands = caller.instruction.operands
     if caller.branch is not None:
@@ -85,7 +85,7 @@ def _given(number: int, standing: Standing, depth: int, picks: tuple[int, ...]) 
 
 
 def _handed_on(loop: Instruction, number: int, depth: int, picks: tuple[int, ...]) -> Iterator[ChainLink]:
-    """What the trip before gives to a parameter: of a scan to a carry alone."""
+    """The result of the previous trip that becomes a parameter; in a scan only carries have one."""
     root = loop.called[-1].root
     if loop.opcode == "while":
         yield root, depth, picks

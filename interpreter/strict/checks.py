@@ -1,4 +1,4 @@
-"""The calls of a strict plan after each instruction: its rule is applied, and its findings noted on the device."""
+"""The checks that a strict plan calls after each instruction, which apply its rule and record the findings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Check:
     rule: Any
 
     def guard(self, emitter: emit.Emitter, result: str) -> str:
-        """A quick test before the check, where only a NaN or an infinity could be found, in a type of NumPy's own."""
+        """The source of a quick test before a check that only finds NaN and infinity in a native type; else empty."""
         instruction, shape = self.instruction, self.instruction.shape
         births_only = self.rule in born.OF_FLOATS or instruction.opcode in BINARY
         if not births_only or not isinstance(shape, Shape) or not shape.dtype.is_native or not _has_floats(instruction):
             return ""
         if shape.dims or emitter.options.lifted:
             return f"if {emitter.bind('n', may_have_odd)}({result}): "
-        return f"if {result} - {result}: "  # 0 for a finite number, and NaN, which is true, for every other
+        return f"if {result} - {result}: "  # x - x is 0 for finite x and otherwise NaN, which is true
 
     def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
         for spotted in self.rule(Evaluation(self.instruction, operands, result, device)):
@@ -48,13 +48,13 @@ class Check:
 
 @frozen(eq=False)
 class Stated:
-    """The check of an instruction that states a type on a mesh, and the check that its op has."""
+    """The check of an instruction with a declared variance type, together with the check of its op."""
 
     instruction: Instruction
     inner: Check | None
 
     def guard(self, emitter: emit.Emitter, result: str) -> str:
-        """None: every value is compared."""
+        """The empty string: no test precedes this check, since every value is compared."""
         return ""
 
     def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
@@ -65,22 +65,22 @@ class Stated:
 
 
 def may_have_odd(array: Array) -> bool:
-    """Whether there may be a NaN or an infinity: there is none where the sum is finite."""
+    """Whether the array may contain NaN or infinity, which is excluded if its sum is finite."""
     total = np.add.reduce(array, axis=None)
     return bool(total - total != 0)
 
 
 @checks.check_of.supply
 def check_of(instruction: Instruction) -> Check | Stated | None:
-    """The check of an instruction, where something may be found in its values."""
+    """The check of an instruction; None if no finding is possible in its values."""
     inner = _check_of(instruction)
     return inner if declared(instruction) is None else Stated(instruction, inner)
 
 
 def _check_of(instruction: Instruction) -> Check | None:
-    """The check of its op, where that has a rule that may find something in values of this type.
+    """The check by the rule of the instruction's op; None if the op has no rule for values of this type.
 
-    A collective is checked where all members are known: when they meet.
+    A collective is checked by the ledger when all its members have arrived.
     """
     rule = None if base_of(instruction) in COLLECTIVES else strict.get(instruction.opcode)
     if rule is None or (rule in born.OF_FLOATS and not _has_floats(instruction)):

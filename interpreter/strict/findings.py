@@ -24,9 +24,9 @@ SHOWN = 20
 class Finding:
     """A finding of a strict run (a clamped index, a dropped update, a NaN that was born, ...) at one place of a device.
 
-    `standing` is the instruction with its call path and loop trips, `index` the element of its result (None where that
-    has none), `values` what the operands have there, `further` how often it came again: at other elements, in other
-    trips. `chain` leads to it, parameters first.
+    `standing` is the instruction with its call path and loop trips; `index` is the element of its result, None if the
+    finding has no element; `values` are the operands' values there; `further` counts repetitions at other elements, in
+    other trips. `chain` is the backward slice of the instruction, parameters first.
     """
 
     kind: str = field(validator=lambda _, __, kind: _known(kind))
@@ -46,7 +46,7 @@ class Finding:
         return chain_of(self.standing)[0]
 
     def lines(self, also: Sequence[int] = (), chained: bool = True) -> Iterator[str]:
-        """The finding, the devices on which the same was found, and the chain to it."""
+        """The lines of a report: the finding, the other devices with the same finding, and the chain."""
         yield f"  {self.kind}  {self.standing} on {_devices(self.device, also)}{_source(self.instruction)}"
         index = (f"at {list(self.index)}",) if self.index else ()
         yield f"    {'  '.join((*index, *(f'{name} {_short(value)}' for name, value in self.values), self.what))}"
@@ -63,7 +63,7 @@ class Finding:
             yield f"    {'' if number else 'from':<4}  {row}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same facts as plain data."""
+        """The finding as a dict of plain data."""
         source = self.instruction.source
         return {
             "kind": self.kind,
@@ -82,7 +82,7 @@ class Finding:
 
 @frozen
 class StrictReport:
-    """All findings of a run, in the order in which they came."""
+    """All findings of a run, in the order of their detection."""
 
     findings: tuple[Finding, ...]
 
@@ -104,7 +104,7 @@ class StrictReport:
             yield f"\n  and {len(groups) - SHOWN} more places"
 
     def _groups(self) -> list[tuple[Finding, list[int]]]:
-        """Findings that differ in the device alone, under the first of them."""
+        """Findings that differ only in the device, grouped under the first of them."""
         groups: dict[Any, tuple[Finding, list[int]]] = {}
         for finding in self.findings:
             key = finding.kind, str(finding.standing), finding.instruction, finding.index, finding.what
@@ -118,7 +118,7 @@ class StrictReport:
 
 
 class StrictFailure(Harmless):
-    """A strict run that came to its end and found something: `findings`, the `report` of them, `results` by device.
+    """Raised after a strict run with findings: `findings`, their `report`, and the `results` by device.
 
     >>> import xbuild as xb
     >>> try:
@@ -162,7 +162,7 @@ def _source(instruction: Instruction) -> str:
 
 
 def _short(value: Any) -> str:
-    """A scalar, the elements where they are few, else the ends and how many there are."""
+    """The text of a scalar or of up to 6 elements; of more elements, the first two, the last and their number."""
     array = np.asarray(value)
     if not array.ndim:
         return str(array[()])

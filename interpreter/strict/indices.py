@@ -1,4 +1,4 @@
-"""Rules for indices: clamped starts, dropped updates, and promises (sorted, unique) that do not hold."""
+"""Strict rules for indices: clamped starts, dropped updates, and indices that are not sorted or unique as declared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dynamic_update_slice(it: Evaluation) -> Iterator[Spotted]:
 
 
 def _moved(starts: Sequence[Any], extents: Dims, sizes: Dims) -> Iterator[Spotted]:
-    """One finding for each dimension of which the start is moved."""
+    """Find clamped starts, with one finding for each dimension."""
     numbers = starts[0] if len(starts) == 1 and np.ndim(starts[0]) else starts
     for dim, (start, extent, size) in enumerate(zip(numbers, extents, sizes, strict=True)):
         moved = max(0, min(int(start), extent - size))
@@ -96,7 +96,7 @@ def _outside(starts: Array, last: int) -> Array:
 
 
 def _entry(name: str, indices: Array, place: tuple[int, ...], row: int, index_vector_dim: int) -> str:
-    """An entry of an index vector as an element of the indices, where vectors of one entry may have no dimension."""
+    """The name and index, in the indices operand, of an index vector's entry; scalar vectors may have no dimension."""
     vector = (row,) if np.ndim(indices) > len(place) else ()
     index = [*place[:index_vector_dim], *vector, *place[index_vector_dim:]]
     return f"{name}{index}" if index else name
@@ -110,7 +110,7 @@ def _batches(it: Evaluation) -> tuple[Dims, Dims, int]:
 
 
 def _rows(entries: Array, batching: tuple[Dims, Dims, int]) -> Array:
-    """The index vectors as rows of integers, each after the numbers of its batches."""
+    """The index vectors as rows of integers, each preceded by its batch numbers."""
     numbers = batch_numbers(entries.shape[1:], *batching).values()
     columns = [each.reshape(-1) for each in (*numbers, *entries)]
     return np.stack(columns, -1) if columns else np.zeros((int(np.prod(entries.shape[1:])), 0), np.int64)

@@ -1,4 +1,4 @@
-"""The ledger of a strict run: keeps the first finding at each place of each device, and counts the others."""
+"""The ledger of a strict run, which keeps the first finding at each place of each device and counts repetitions."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ class Ledger:
         return StrictReport(self.findings)
 
     def note(self, device: Device, spotted: Spotted, frame: FrameType) -> None:
-        """What a check in a plan has spotted, at the line that the frame stands at."""
+        """Record a finding of a check in a plan, at the line that the frame is executing."""
         stack = _stack(frame)
         index = spotted.index if _is_of_result(stack, spotted.index) else None
         self._keep(device.number, evolve(spotted, index=index), _standing(stack))
 
     def keep(self, device: int, spotted: Spotted, standing: Standing) -> None:
-        """What is wrong with what a device is given."""
+        """Record a finding about an argument of a device."""
         self._keep(device, spotted, standing)
 
     def compare(self, device: Device, instruction: Instruction, value: Any, frame: FrameType) -> None:
-        """Note where a value is stated to be that of other devices on a mesh, and is not."""
+        """Record a value that differs from other devices' values although declared equal on the mesh."""
         if equal_along(device.module, instruction) is not None:
             self._compare(device.number, device.module, instruction, value, _standing(_stack(frame)))
 
     def given(self, device: int, module: Module, arguments: Sequence[Any]) -> None:
-        """Note where an argument is stated to be that of other devices on a mesh, and is not."""
+        """Record each argument that differs from other devices' arguments although declared equal on the mesh."""
         for parameter, value in zip(module.entry.parameters, arguments, strict=True):
             self._compare(device, module, parameter, value, Standing((Place(parameter),), (None,)))
 
@@ -65,7 +65,7 @@ class Ledger:
             self._keep(device, spotted, standing)
 
     def meeting(self, request: Request, brought: Mapping[int, Any], results: Mapping[int, Any], device: Device) -> None:
-        """Check a collective as a whole; `device` came last and stands for all."""
+        """Check a collective as a whole; findings are recorded for `device`, the last member to arrive."""
         collective, standing = request.collective, device.stands()
         assert collective is not None
         rule = strict.get(base_of(collective))
@@ -87,7 +87,7 @@ class Ledger:
 
 
 def _whole(instruction: Instruction, given: Sequence[Any]) -> Any:
-    """What all members get together: one result, or parts of it side by side."""
+    """The combined result of all members: one result, or the concatenated parts of a reduce-scatter."""
     if instruction.opcode != "reduce_scatter":
         return given[0]
     axis = instruction.attributes.scatter_dimension
@@ -98,7 +98,7 @@ def _whole(instruction: Instruction, given: Sequence[Any]) -> Any:
 
 @frozen
 class _Running:
-    """A function of a plan on the stack: the calls on the way inside it, and its variables."""
+    """A plan function on the Python stack: its globals, the call path inside the plan, and its local variables."""
 
     names: dict[str, Any]
     path: Path
@@ -106,7 +106,7 @@ class _Running:
 
 
 def _stack(frame: FrameType | None) -> list[_Running]:
-    """The functions of plans that are running, the outermost first; a region's plan is one of its own."""
+    """The plan functions on the Python stack, outermost first; each region has its own plan."""
     found: list[_Running] = []
     while frame is not None:
         paths = frame.f_globals.get(PATHS)
@@ -118,13 +118,13 @@ def _stack(frame: FrameType | None) -> list[_Running]:
 
 
 def _standing(stack: Sequence[_Running]) -> Standing:
-    """The call path of all of them together, with the trips of the loops on the way."""
+    """The call path through all plan functions on the stack, with the trip of each loop on it."""
     pairs = [(place, running.known.get(place.trip or "")) for running in stack for place in running.path]
     return Standing(tuple(place for place, _ in pairs), tuple(trip for _, trip in pairs))
 
 
 def _is_of_result(stack: Sequence[_Running], index: tuple[int, ...] | None) -> bool:
-    """Whether the elements that a region sees are those of a result: of all ops that apply one, only a map's are."""
+    """Whether an index inside a region is an index of the calling op's result, which is so only for map."""
     callers = [a.path[-1].instruction for a, b in pairwise(stack) if a.names is not b.names]
     if not callers or index is None:
         return True

@@ -1,4 +1,4 @@
-"""The rule for sort: its keys, which are otherwise computed on whole arrays, are computed by the comparator."""
+"""The strict rule for sort, which checks the instructions of the comparator that computes the keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .table import Evaluation, Spotted, strict
 
 @strict
 def sort(it: Evaluation) -> Iterator[Spotted]:
-    """Each element is compared with itself once, where the comparator computes, so that it is checked inside."""
+    """Run a comparator with computed keys once on each element and itself, so that its instructions are checked."""
     keys = keys_of(it.attributes.to_apply)
     if keys is not None and not all(key.is_element for key in keys):
         region: Any = Region.of(it.attributes.to_apply, strict=True).on(it.device)

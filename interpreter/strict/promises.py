@@ -1,4 +1,4 @@
-"""Parameters that a program promises to be equal on several devices, and that come different."""
+"""Detection of parameters that a program's annotations declare equal on several devices and whose arguments differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTES = ("parameter_replication", "sharding")
 
 
 def check_promises(program: Module | ModuleGroup, arguments: Sequence[tuple[Any, ...]], ledger: Ledger) -> None:
-    """Note each parameter whose annotations say that devices are given equal ones, and they are not."""
+    """Record each parameter whose arguments differ between devices although its annotations declare them equal."""
     for each in program_of(program).freed().classes:
         told = [p for p in each.module.entry.parameters if any(note in p.annotations for note in _NOTES)]
         walk = Replication(varies, each.devices, *grid_of(program)) if told else None

@@ -1,4 +1,4 @@
-"""The rule for undefined elements: a dynamic dimension is set to a size beyond the elements that it holds."""
+"""Strict rules for dynamic sizes: sizes that are clamped, and sizes beyond the elements that the operand holds."""
 
 from __future__ import annotations
 

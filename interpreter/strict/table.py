@@ -1,4 +1,4 @@
-"""The table `strict`: for each op the rule that finds clamped, dropped, out-of-range and undefined values."""
+"""The table `strict`, which has for each op the rule that finds clamped, dropped, out-of-range and undefined values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
 strict = RuleTable("strict")
-"""Opcode -> a function of an Evaluation that yields what it spots; an op without a rule loses nothing."""
+"""Maps an opcode to a function that yields the Spotted of an Evaluation; ops without a rule have no findings."""
 
 
 @frozen
 class Evaluation:
-    """One evaluation of an instruction: its operands as the op's rules take them, what it gave, and on which device."""
+    """One evaluation of an instruction: its operands as the op's rules take them, its result, and its device."""
 
     instruction: Instruction
     operands: tuple[Any, ...]
@@ -32,9 +32,9 @@ class Evaluation:
 
 @frozen
 class Spotted:
-    """What a rule has found at one element: a kind, what happened in words, and how many more there are.
+    """A finding of a rule at one element: its kind, its description, and the number of further elements.
 
-    `part` tells findings of one kind at one instruction apart: the dimension of an index, the element of a tuple.
+    `part` distinguishes findings of one kind at one instruction: the dimension of an index or the element of a tuple.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Spotted:
 
 
 def first(mask: Array) -> tuple[tuple[int, ...], int] | None:
-    """Where a mask is first true, and how often after that; None where it never is."""
+    """The index of the first true element of a mask and the number of further ones; None if no element is true."""
     count = int(np.count_nonzero(mask))
     if not count:
         return None
@@ -55,7 +55,7 @@ def first(mask: Array) -> tuple[tuple[int, ...], int] | None:
 
 
 def at_elements(it: Evaluation, kind: str, mask: Array, what: str) -> Iterator[Spotted]:
-    """The first element where a mask is true, with what each operand has there and the result; {result} in `what`."""
+    """A finding at the first true element of a mask, with the operands' values there; `what` may contain {result}."""
     found = first(mask)
     if found is None:
         return
@@ -65,12 +65,12 @@ def at_elements(it: Evaluation, kind: str, mask: Array, what: str) -> Iterator[S
 
 
 def element(value: Any, index: tuple[int, ...], mask: Array) -> Any:
-    """What stands at an index of a value, or of a scalar that stands for all of them."""
+    """The element of a value at an index of the mask; a scalar is broadcast to the mask."""
     return np.broadcast_to(value, np.shape(mask))[index]
 
 
 def named(it: Evaluation) -> Iterator[tuple[str, Any]]:
-    """The operands under the names that the op declares, those of a list numbered."""
+    """The operands with the names that the op declares; operands of a list are numbered."""
     from xbuild.core.op import OPS
 
     for name, operand in zip(OPS[it.instruction.opcode].operands, it.operands, strict=True):

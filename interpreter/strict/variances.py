@@ -1,4 +1,4 @@
-"""Values that a program states to be one on several devices of its mesh, and that come different."""
+"""Detection of values that a program's variance types declare equal along mesh axes and that differ between devices."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .table import Spotted
 
 @define(eq=False)
 class Comparison:
-    """The values that devices have given so far at each place, by device, each as its digest and a few elements."""
+    """The values that each device has computed so far at each place, each value with its digest."""
 
     _seen: dict[Any, dict[int, list[tuple[bytes, Any]]]] = field(factory=dict)
 
     def spotted(self, place: Any, device: int, module: Module, instruction: Instruction, value: Any) -> list[Spotted]:
-        """What differs from the values that other devices have given at this place, where one value is stated."""
+        """Findings for leaves that differ from other devices' values at this place although declared equal."""
         stated = equal_along(module, instruction)
         if stated is None:
             return []
@@ -57,7 +57,7 @@ def _breach(mesh: Mesh, stated: Variance, leaf: int, device: int, mine: Any, oth
 
 @functools.lru_cache(maxsize=4096)
 def equal_along(module: Module, instruction: Instruction) -> tuple[Mesh, list[Variance]] | None:
-    """The mesh of a program and the types of the leaves of a value, where one states that devices hold one value."""
+    """The mesh and the variance types of the leaves of a value, if any type declares devices to hold equal values."""
     try:
         mesh, given = mesh_of(module), type_of(instruction)
     except XbuildError:  # the check before the run tells it
@@ -73,7 +73,7 @@ def _everywhere(mesh: Mesh, variance: Variance) -> bool:
 
 
 def _alike(mesh: Mesh, variance: Variance, device: int) -> Iterator[int]:
-    """The other devices that a device is stated to hold one value with."""
+    """The other devices whose value is declared equal to that of this device."""
     place = mesh.coordinates(device)
     kept = [axis for axis in mesh.axes if axis in variance.varying | variance.unreduced]
     for other in range(mesh.num_devices):
