@@ -21,7 +21,7 @@ _FREE = opcodes(lambda op: op.is_view)
 
 
 def is_costly(instruction: Instruction) -> bool:
-    """Whether computing an instruction takes longer than taking its value: it calls something, or moves kilobytes."""
+    """Whether an instruction costs more to compute than to share: it calls a computation, or moves kilobytes."""
     if instruction.opcode in _FREE:
         return False
     sizes = [instruction.shape.bytes, *(o.shape.bytes for o in instruction.operands if isinstance(o.shape, Shape))]
@@ -31,7 +31,7 @@ def is_costly(instruction: Instruction) -> bool:
 def emit_shared(
     emitter: Emitter, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
 ) -> None:
-    """The lines of a block inside `if nobody has come yet`, and what each device takes from it."""
+    """Emit a shared block: the first device that reaches the block computes its values, the other devices take them."""
     from .expressions import flat
 
     number, kept = emitter.block(), emitter.counter()
@@ -51,7 +51,7 @@ def emit_shared(
 
 
 def _needed_after(computation: Computation, block: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions of a block that others use, the factors of products that they do not round among them."""
+    """The instructions of a block that are used outside of it, as operands or as factors of unrounded products."""
     inside, sums = set(block), contracted(computation)
     used = {operand for i in computation.instructions if i not in inside for operand in i.operands} | {computation.root}
     used |= {factor for i, product in sums.items() if i not in inside for factor in product.operands}

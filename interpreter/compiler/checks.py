@@ -1,4 +1,4 @@
-"""The hook for what a strict plan calls after an instruction; `interpreter.strict` supplies it."""
+"""The hook that gives the strict check of an instruction; `interpreter.strict` supplies the function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Check(Protocol):
-    """What a strict plan calls after an instruction; `guard` is a quick test written before the call."""
+    """A function that a strict plan calls after an instruction; `guard` is a quick test written before the call."""
 
     def guard(self, emitter: Emitter, result: str) -> str: ...
 

@@ -1,8 +1,8 @@
-"""Fused multiply-add: sums whose product XLA:CPU does not round, computed likewise where the sum is only compared.
+"""Fused multiply-add: the product in a sum stays unrounded, as on XLA:CPU, where the sum is only compared.
 
 LLVM contracts a product and a sum of a kernel into one fused operation where nothing else in the kernel uses the
-product. Of a loop that goes on while any |a·b - 1| is not below half an ulp, that makes an end: a·b that is rounded may
-be one ulp below 1 for ever.
+product. A loop that runs while any |a·b - 1| is at least half an ulp ends only with the fused operation: a rounded a·b
+may stay one ulp below 1 for ever.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..kernels.functions import lost_by_product
 Users: TypeAlias = Mapping[Instruction, list[Instruction]]
 
 NEAR = 2.0**-10
-"""How much of the product is left where what its rounding lost is worth a look."""
+"""The ratio of sum to product below which the rounding error of the product is added to the sum."""
 
 _SIZES = frozenset({"abs", "negate"})
 _LOGIC = frozenset({"and", "or", "xor", "not"})
 
 
 def product_of(instruction: Instruction) -> Instruction | None:
-    """The one operand of a sum of arrays, or of a difference, that is a product; None where there is none, or two."""
+    """The only operand of an add or a subtract of arrays that is a multiply; None where no operand or both are."""
     if instruction.opcode not in ("add", "subtract"):
         return None
     products = [operand for operand in instruction.operands if operand.opcode == "multiply"]
@@ -40,7 +40,7 @@ def product_of(instruction: Instruction) -> Instruction | None:
 
 
 def _plain(instruction: Instruction) -> Shape | None:
-    """The shape of an array of a type that is contracted; None of any other value."""
+    """The shape of a static array of f32 or f64, whose products LLVM contracts; None for any other value."""
     shape = instruction.shape
     if not isinstance(shape, Shape) or shape.dtype not in (f32, f64) or not shape.dims or shape.is_dynamic:
         return None
@@ -49,9 +49,9 @@ def _plain(instruction: Instruction) -> Shape | None:
 
 @remembered
 def contracted(computation: Computation) -> Mapping[Instruction, Instruction]:
-    """Each sum whose product is not rounded, and the product: it is compared for a reduction, and for nothing else.
+    """Each sum whose product is not rounded, with the product; such a sum is only compared, for a reduction.
 
-    The product is no result of the computation, which would be a use of its own, and the reduction uses it only here.
+    The product is no result of the computation, and the reduction depends on the product through the sum alone.
     """
     found = {i: product for i in computation.instructions if (product := product_of(i)) is not None}
     if not found:
@@ -75,7 +75,7 @@ def _is_only_compared(instruction: Instruction, product: Instruction, users: Use
 
 
 def _ends(instruction: Instruction, users: Users, *, is_compared: bool) -> Iterator[Instruction | None]:
-    """The reductions of what comes of comparing it; None for any other use."""
+    """The reductions of the comparisons of an instruction's value; None for each other use of the value."""
     if not users[instruction]:
         yield None
     for user in users[instruction]:
@@ -88,7 +88,7 @@ def _ends(instruction: Instruction, users: Users, *, is_compared: bool) -> Itera
 
 
 def _uses(end: Instruction, product: Instruction, without: Instruction) -> bool:
-    """Whether a value needs the product also by a way that does not lead through the sum."""
+    """Whether a value depends on the product by a path around the instruction `without`."""
     stack, seen = [end], {without}
     while stack:
         instruction = stack.pop()
@@ -101,7 +101,7 @@ def _uses(end: Instruction, product: Instruction, without: Instruction) -> bool:
 
 
 def contracted_text(bind: Callable[[str, Any], str], instruction: Instruction, text: str, taken: list[str]) -> str:
-    """The sum as Python, from the text of the rounded one; `taken` are its operands, then the product's."""
+    """The Python text of the unrounded sum; `text` is that of the rounded sum, `taken` its operands and the factors."""
     lhs, rhs, *factors = taken
     is_right = instruction.operands[1].opcode == "multiply"
     rest = f"{rhs if is_right else lhs}, {', '.join(factors)})"
@@ -110,7 +110,7 @@ def contracted_text(bind: Callable[[str, Any], str], instruction: Instruction, t
 
 
 def unrounded(total: Any, product: Any, a: Any, b: Any) -> Any:
-    """The sum of a product a·b that was rounded and a third number, as if only the sum were."""
+    """The sum of a·b and a third number, rounded once; `total` is the sum of the rounded product."""
     near = is_near(total, product)
     if not near.any():
         return total
@@ -118,5 +118,5 @@ def unrounded(total: Any, product: Any, a: Any, b: Any) -> Any:
 
 
 def is_near(total: Any, product: Any) -> Any:
-    """Where so little of the product is left that its rounding shows."""
+    """Where the sum is so much smaller than the product that the rounding of the product changes the sum."""
     return np.abs(total) < np.abs(product) * NEAR

@@ -1,4 +1,4 @@
-"""Operands with dynamic dimensions, whose sizes differ at run time: they are cut to the smallest, or padded."""
+"""Operands whose dynamic dimensions differ in size at run time: arrays are cut to the smallest size, or padded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BY_ELEMENT = opcodes(lambda op: op.elements == "same_place") - {"clamp"}
 
 
 def fitted(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> list[Expr]:
-    """The operands of an op that takes elements of all of them together; as they are, where all sizes are static."""
+    """The operands of an op, cut or padded to matching sizes at run time; unchanged where all sizes are static."""
     shapes = [operand.shape for operand in instruction.operands]
     if len(shapes) < 2 or not any(isinstance(shape, Shape) and shape.dynamic for shape in shapes):
         return operands
@@ -55,9 +55,9 @@ def _fit(instruction: Instruction, flags: list[tuple[bool, ...]]) -> Fit | None:
 
 
 def cut(*arrays: Any, flags: Flags) -> tuple[Any, ...]:
-    """All to one size in each dimension: the least of the dynamic ones; but one of size 1 meets each element of others.
+    """The arrays cut to the least dynamic size of each dimension; size 1 is broadcast to the size of the other arrays.
 
-    Scalars, which meet all elements, stay.
+    Scalars are unchanged.
     """
     rank = max(array.ndim for array in arrays)
     whole = [array for array in arrays if array.ndim == rank]
@@ -81,7 +81,7 @@ def _stretched(array: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def bounded(low: Array, operand: Array, high: Array) -> tuple[Array, Array, Array]:
-    """Bounds of the operand's size, which is the result's: where a bound has ended, the operand's elements stay."""
+    """The bounds of a clamp at the operand's size; beyond the end of a bound the operand's elements are not clamped."""
     return _over(low, operand), operand, _over(high, operand)
 
 
@@ -95,7 +95,7 @@ def _over(bound: Array, operand: Array) -> Array:
 
 
 def _bounds_of_sums(instruction: Instruction) -> tuple[dict[int, int], dict[int, int]]:
-    """The dimensions over which a convolution sums, and their bounds: features of both, the kernel's window."""
+    """The dimensions over which a convolution sums, with their bounds: the feature and kernel spatial dimensions."""
     numbers = instruction.attributes.dimension_numbers
     lhs, rhs = (operand.shape for operand in instruction.operands)
     assert isinstance(lhs, Shape)
@@ -106,13 +106,13 @@ def _bounds_of_sums(instruction: Instruction) -> tuple[dict[int, int], dict[int,
 
 
 def filled_up(*arrays: Array, bounds: tuple[dict[int, int], ...]) -> tuple[Array, ...]:
-    """The arrays with zeros up to the bounds of these dimensions, which change no sum of products."""
+    """The arrays padded with zeros to the bounds of these dimensions; the zeros change no sum of products."""
     sizes = [tuple(b.get(dim, n) for dim, n in enumerate(a.shape)) for a, b in zip(arrays, bounds, strict=True)]
     return tuple(_filled(array, size, 0) for array, size in zip(arrays, sizes, strict=True))
 
 
 def cut_pairs(lhs: Array, rhs: Array, *, pairs: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
-    """Two operands with each pair of dimensions cut to the smaller."""
+    """Two operands, with both dimensions of each pair cut to the smaller size."""
     for left, right in pairs:
         size = min(lhs.shape[left], rhs.shape[right])
         lhs, rhs = lhs[(slice(None),) * left + (slice(size),)], rhs[(slice(None),) * right + (slice(size),)]
@@ -120,7 +120,7 @@ def cut_pairs(lhs: Array, rhs: Array, *, pairs: tuple[tuple[int, int], ...]) -> 
 
 
 def padded(*operands: Any) -> tuple[Any, ...]:
-    """The arrays of a reduction padded with their init values to the largest, so that none ends before another."""
+    """The arrays of a reduction, each padded with its init value to the largest size among the arrays."""
     count = len(operands) // 2
     arrays, inits = operands[:count], operands[count:]
     sizes = tuple(map(max, zip(*(array.shape for array in arrays), strict=True)))

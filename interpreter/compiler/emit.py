@@ -45,12 +45,12 @@ class Options:
     """How a plan is compiled.
 
     `observed`: the plan reports each instruction with its value.
-    `marked`: the plan reports the instructions that it has done, without values.
-    `lifted`: the computation is one of scalars, and is compiled for whole arrays.
+    `marked`: the plan reports the instructions that it has executed, without values.
+    `lifted`: a computation on scalars is compiled for whole arrays.
     `sequential`: every fold takes one element after the other, in order.
-    `orders`: these computations run in these orders, others as they were recorded.
-    `shared`: one device computes these places for all.
-    `strict`: each value is checked for what was clamped, dropped, out of range or undefined.
+    `orders`: each listed computation runs in its listed order, other computations in recorded order.
+    `shared`: one device computes the values at these call paths for all devices.
+    `strict`: each value is checked for clamped indices, dropped updates, numbers out of range and undefined elements.
     `flushed`: denormal numbers are flushed by array operations, not by the processor's mode.
     """
 
@@ -86,7 +86,7 @@ class Emitter:
     _called: dict[Any, str] = field(factory=dict)
 
     def bind(self, prefix: str, value: Any) -> str:
-        """A global name of the plan for an object, made of a prefix and a number, and never of text of the program."""
+        """The global name of an object in the plan, made of a prefix and a number, never of text of the program."""
         if id(value) not in self._bound:
             self._bound[id(value)] = name = f"{prefix}{len(self.names)}"
             self.names[name] = value
@@ -99,7 +99,7 @@ class Emitter:
         return next(self._count)
 
     def variables(self, shape: AnyShape) -> Expr:
-        """Fresh variables for the leaves of a shape; a token is None and needs none."""
+        """Fresh variables for the leaves of a shape; a token is the constant None and gets no variable."""
         if isinstance(shape, TupleShape):
             return tuple(map(self.variables, shape.elements))
         if isinstance(shape, TokenShape):
@@ -110,7 +110,7 @@ class Emitter:
         return name
 
     def assign(self, targets: Expr, values: Expr, path: Path) -> None:
-        """Set variables leaf by leaf, all at once."""
+        """Emit one simultaneous assignment of all leaves."""
         pairs = [(t, v) for t, v in zip(flat(targets), flat(values), strict=True) if v not in (t, "None")]
         if pairs:
             left, right = zip(*pairs, strict=True)
@@ -123,9 +123,9 @@ class Emitter:
         return names
 
     def computation(self, computation: Computation, arguments: Sequence[Expr], path: Path) -> Expr:
-        """The lines of a computation on these arguments; gives its root.
+        """Emit the lines of a computation on these arguments; the result is the expression of the root.
 
-        Raises BuildError where that is too much to write out, as where calls of calls double what communicates.
+        Raises BuildError where the plan has too many instructions, as where nested calls double what communicates.
         """
         self.written += len(computation.instructions)
         if self.written > self.most:
@@ -147,7 +147,7 @@ class Emitter:
     def run(
         self, computation: Computation, block: Sequence[Instruction], local: dict[Instruction, Expr], path: Path
     ) -> None:
-        """The lines of these instructions of a computation, one after the other."""
+        """Emit the lines of these instructions of a computation, in this order."""
         sums = contracted(computation)
         for instruction in block:
             operands = [local[operand] for operand in instruction.operands]
@@ -155,17 +155,17 @@ class Emitter:
             local[instruction] = self.instruction(instruction, operands, path, factors)
 
     def is_shared(self, instruction: Instruction, path: Path) -> bool:
-        """Whether it has the same value on every device, and can be computed by one for all."""
+        """Whether the instruction has one value on all devices and one device can compute the value for all devices."""
         if not self.options.shared or acts(instruction):
             return False
         if self.options.marked and instruction.called and instruction.opcode in planned:
-            return False  # each device marks for itself what is inside
+            return False  # each device marks the instructions of the callee
         return site_of(instruction, [place.instruction for place in path]) in self.options.shared
 
     def instruction(
         self, instruction: Instruction, operands: list[Expr], path: Path, factors: Sequence[Expr] = ()
     ) -> Expr:
-        """The lines of an instruction; `factors` are those of a product that it does not round."""
+        """Emit the lines of an instruction; `factors` are the operands of a product that it does not round."""
         here = (*path, Place(instruction))
         if factors:
             result = _contracted_rule(self, instruction, [*operands, *factors], here)
@@ -196,7 +196,7 @@ class Emitter:
 
     @contextmanager
     def unmarked(self) -> Iterator[None]:
-        """Lines inside the block run on one device alone and mark nothing; all devices mark them afterwards."""
+        """Lines emitted inside the block mark nothing, since one device runs them; all devices mark them afterwards."""
         self.is_unmarked = True
         yield
         self.is_unmarked = False
@@ -211,7 +211,7 @@ class Emitter:
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:
-        """The lines of a called computation if it is small, communicates or is watched; else a call of a function."""
+        """Inline a called computation if it is small, communicates or is watched; else emit a call of a function."""
         talks = communicates(computation)
         small = talks or self.options.watched or weight(computation) <= INLINED
         if small and self.depth < DEEPEST:
@@ -221,7 +221,7 @@ class Emitter:
         return self.evaluated(computation.root.shape, call, path)
 
     def function(self, computation: Computation, path: Path) -> str:
-        """The name of a function for a computation: shared, or one for each call path where that is reported."""
+        """The plan's function for a computation: one for all calls, or one for each call path where paths matter."""
         by_path = self.options.watched or self.options.shared or communicates(computation)
         key: Any = (computation, path) if by_path else computation
         if key not in self._called:
@@ -247,7 +247,7 @@ class Emitter:
 
 
 def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """An op that its value rule evaluates, or a Python operator where that is the same."""
+    """Emit a call of the op's value rule, or a Python operator where the operator gives the same value."""
     operands = fitted(emitter, instruction, operands, path)
     own = flushing(instruction, compute[instruction.opcode]) if emitter.options.flushed else None
     expression = None if own else spelled(instruction, [spell(operand) for operand in operands])
@@ -261,7 +261,7 @@ def _rule(emitter: Emitter, instruction: Instruction, operands: list[Expr], path
 
 
 def _contracted_rule(emitter: Emitter, instruction: Instruction, taken: list[Expr], path: Path) -> Expr:
-    """A sum whose product is not rounded; `taken` are its operands, then the product's."""
+    """Emit a sum whose product is not rounded; `taken` has the operands of the sum, then the factors."""
     texts = _flush_texts(emitter, [spell(expr) for expr in taken])
     text = spelled(instruction, texts[:2])
     assert text is not None
@@ -278,7 +278,7 @@ def _flush_texts(emitter: Emitter, texts: list[str]) -> list[str]:
 
 
 def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Expr:
-    """What a rule gives, its rank-0 leaves as NumPy scalars."""
+    """Emit a call of a rule and the conversion of rank-0 leaves of its result to NumPy scalars."""
     if isinstance(shape, Shape):
         return emitter.evaluated(shape, f"{call}[()]" if not shape.dims else call, path)
     result = emitter.evaluated(shape, call, path)
@@ -291,7 +291,7 @@ def with_scalars(emitter: Emitter, shape: AnyShape, call: str, path: Path) -> Ex
 def call_text(
     emitter: Emitter, rule: Callable[..., Any], instruction: Instruction, operands: list[Expr], *before: str
 ) -> str:
-    """A call of a rule on the operands, as its signature has them, and the attributes."""
+    """The text of a call of a rule: the operands as the rule's signature groups them, then the attributes."""
     arguments = OPS[instruction.opcode].unflatten(tuple(operands), instruction.segments)
     attributes = [f"{key}={emitter.attribute(value)}" for key, value in instruction.attribute_values().items()]
     return f"{emitter.bind('r', rule)}({', '.join([*before, *map(spell, arguments), *attributes])})"

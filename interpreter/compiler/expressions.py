@@ -1,4 +1,4 @@
-"""Expressions of a plan: a value is the text of a leaf, or a tuple of these, and can be written as Python."""
+"""Expressions of a plan: a value is the Python text of a leaf, or a tuple of expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def spell(expr: Expr) -> str:
 
 
 def target(expr: Expr) -> str:
-    """The expression as the left side of an assignment; tokens are dropped into `_`."""
+    """The expression as the left side of an assignment; tokens are assigned to `_`."""
     if isinstance(expr, str):
         return "_" if expr == "None" else expr
     return f"({''.join(f'{target(each)}, ' for each in expr)})" if expr else "_"

@@ -11,7 +11,7 @@ __all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "large
 
 
 def acts(instruction: Instruction) -> bool:
-    """Whether a plan asks the grid for it, or for something that it calls: other devices, the host, a function."""
+    """Whether an instruction or one of its callees yields a request: to other devices, the host or a custom call."""
     if communicates_anywhere(instruction) or instruction.opcode == "custom_call":
         return True
     return any(map(asks_grid, instruction.called))
@@ -19,7 +19,7 @@ def acts(instruction: Instruction) -> bool:
 
 @remembered
 def asks_grid(computation: Computation) -> bool:
-    """Whether a run of a computation may have to wait for an answer of the grid."""
+    """Whether a run of a computation may yield a request to the grid."""
     return any(map(acts, computation.instructions))
 
 
@@ -30,13 +30,13 @@ OF_DEVICE = opcodes(lambda op: op.depends_on in ("device", "random_state"))
 
 @remembered
 def asks_device(computation: Computation) -> bool:
-    """Whether a computation uses what differs by device: its ids and its random numbers."""
+    """Whether a computation uses the ids or the random state of the device."""
     return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
 
 
 @remembered
 def steps_state(computation: Computation) -> bool:
-    """Whether a run of a computation advances the random state of the device, whether its value is used or not."""
+    """Whether a run of a computation advances the random state of the device."""
     return any(map(_steps_state, computation.instructions))
 
 
@@ -45,7 +45,7 @@ def _steps_state(instruction: Instruction) -> bool:
 
 
 def _has_effect(instruction: Instruction) -> bool:
-    """Whether it runs though nobody uses its result."""
+    """Whether an instruction must run even if its result is not used."""
     if communicates_anywhere(instruction) or has_side_effect(instruction):
         return True
     return any(map(has_effects, instruction.called))
@@ -94,7 +94,7 @@ def largest(computation: Computation) -> Instruction:
 
 
 MOST_BYTES = 2**63 - 1
-"""What NumPy can address; a view of more than that cannot be made, though it would take no memory."""
+"""The most bytes that NumPy can address; a larger view cannot be made, though a view takes no memory."""
 
 
 @remembered

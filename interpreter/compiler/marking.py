@@ -1,4 +1,4 @@
-"""Marks: a plan that is watched without values reports stretches of instructions, each by one call."""
+"""Marks: a plan that is watched without values reports each stretch of executed instructions by one call."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from attrs import evolve
 from ..rules.lines import Line, Path
 
 Stretch: TypeAlias = tuple[Path, ...]
-"""Instructions that a device comes to one after the other, with nothing between them at which it could wait."""
+"""Call paths of instructions that a device executes one after the other, without a request or a branch between."""
 
 MARK = "mark"
-"""The text of a line that stands for: the instruction of this path is done."""
+"""The text of a placeholder line, which states that the instruction at the line's path is executed."""
 
 SET_UP = "mark, me = device.mark, device.number"
 
 _PARTS = re.compile(r"(?:for|if|elif|else|return|break|def)\b|.*\b(?:yield\b|f\d+_\()")
-"""Lines at which a device may wait, go another way, or come to other instructions."""
+"""Lines at which a stretch ends: a request, a branch, a loop or a call of another function of the plan."""
 
 
 def merged(lines: Iterable[Line], bind: Callable[[str, Stretch], str]) -> Iterator[Line]:
-    """The lines with one call for the marks of each stretch, at its end; those between say in `begun` what was done."""
+    """Merge the marks of each stretch into one call at its end; `begun` of a line in between has the marks so far."""
     seen: list[Path] = []
     indent = 0
     for line in lines:

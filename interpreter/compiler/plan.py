@@ -42,13 +42,13 @@ class Plan:
         return self.paths[frame.f_lineno - 1]
 
     def unmarked(self, frame: FrameType) -> Stretch:
-        """What a frame of this plan has done since its last mark."""
+        """The instructions that a frame of this plan has executed since its last mark."""
         begun = None if self.path(frame) is None else self.begun[frame.f_lineno - 1]
         return () if begun is None else tuple(begun[0][: begun[1]])
 
 
 def plan_of(computation: Computation, options: Options | None = None) -> Plan:
-    """The plan of a computation, made at the first call and kept with it."""
+    """The plan of a computation, compiled at the first call and kept with the computation."""
     chosen = options or Options()
     return memo(computation, "plans", chosen, lambda: _compile(computation, chosen))
 
@@ -59,7 +59,7 @@ def _region_function(computation: Computation, **options: Any) -> Callable[..., 
 
 
 def plan_source(computation: Computation) -> str:
-    """The Python source that runs a computation; every name in it is a number of the plan's.
+    """The Python source that runs a computation; its names are numbered by the plan, not taken from the program.
 
     >>> import xbuild as xb
     >>> print(plan_source(xb.computation(xb.f32[3])(lambda x: x * x + x)))

@@ -1,4 +1,4 @@
-"""Requests: what a plan yields for an op that needs another device or the host."""
+"""Requests: a plan yields a request at each op that needs another device, the host or a custom call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @frozen(slots=False, eq=False)
 class Request:
-    """The op that asks, its call path, its attributes with regions as functions; of a start those of its collective."""
+    """The instruction of a request, its call path, and its attributes; a start has those of its collective."""
 
     instruction: Instruction
     path: Path
@@ -31,51 +31,51 @@ class Request:
 
     @cached_property
     def collective(self) -> Instruction | None:
-        """The collective that it comes to or starts."""
+        """The collective that the instruction is or starts."""
         return collective_in(self.instruction)
 
     @property
     def is_start(self) -> bool:
-        """Whether the device goes on at once, and waits at the done."""
+        """Whether the instruction is a start: the device goes on at once, and waits at the done."""
         return self.collective is not self.instruction or self.instruction.opcode != base_of(self.instruction)
 
     @property
     def result_shape(self) -> AnyShape:
-        """What each member of a collective gets in the end."""
+        """The shape of the value that each member of the collective gets."""
         found = self.collective or self.instruction
         pair = found.opcode in ("all_gather_start", "collective_permute_start")
         return found.shape.elements[1] if pair else found.shape  # type: ignore[union-attr]
 
     @cached_property
     def key(self) -> tuple[tuple[int, int | None], ...]:
-        """What tells its place from every other: the instructions on the way and the branches taken."""
+        """The identity of the call path: its instructions and the branches taken."""
         return tuple((id(place.instruction), place.branch) for place in self.path)
 
     @cached_property
     def transfer(self) -> Instruction:
-        """The send or recv that it is or completes."""
+        """The send or recv that the instruction is or completes."""
         found = start_of(self.instruction) if self.instruction.opcode in START_OF else self.instruction
         return found or self.instruction
 
     @cached_property
     def rendezvous(self) -> str | None:
-        """The name of the host function at the other end of a transfer, where that is a Python function."""
+        """The name of the Python host function at the other end of a transfer; None where the other end is a device."""
         transfer = self.transfer
         return rendezvous_of(transfer) if transfer.opcode in TRANSFERS else None
 
     @cached_property
     def targets(self) -> dict[int, int]:
-        """The device that each source of its pairs sends to."""
+        """The target device of each source device in the source-target pairs."""
         return dict(self.attributes["source_target_pairs"])
 
     @cached_property
     def sources(self) -> dict[int, int]:
-        """The device that each target of its pairs gets from."""
+        """The source device of each target device in the source-target pairs."""
         return {target: source for source, target in self.attributes["source_target_pairs"]}
 
 
 def emit_request(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """The line that yields a request and takes the answer apart."""
+    """Emit the line that yields a request and unpacks the answer."""
     return emitter.evaluated(instruction.shape, asked(emitter, instruction, operands, path), path)
 
 

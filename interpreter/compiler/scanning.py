@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from .expressions import Expr
 
 _RUNNING = {"add": "iufb", "multiply": "iufb", **dict.fromkeys(("maximum", "minimum", "and", "or", "xor"), "iub")}
-"""The ops that NumPy runs along a dimension just as a loop would, and for which of its kinds of type."""
+"""The ops whose NumPy accumulate equals the loop, with the NumPy kinds of element type for which it does."""
 
 
 def emit_scan(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
-    """The lines of a scan."""
+    """Emit the lines of a scan."""
     a, watched = instruction.attributes, emitter.options.watched or emitter.options.strict
     opcode = None if watched or len(operands) != 2 or a.num_carries != 1 else running_op(a.to_apply)
     if opcode is None:
@@ -35,7 +35,7 @@ def emit_scan(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
 
 
 def running_op(body: Computation) -> str | None:
-    """The op of slice and carry that is all that the body computes, as its output and as the next carry."""
+    """The opcode, where the body is one op of slice and carry whose result is both the output and the next carry."""
     root = body.root
     if root.opcode != "tuple" or len(root.operands) != 2 or root.operands[0] is not root.operands[1]:
         return None
@@ -47,7 +47,7 @@ def running_op(body: Computation) -> str | None:
 
 
 def running(operand: Array, init: Any, *, opcode: str, axis: int, is_reverse: bool) -> tuple[Array, Any]:
-    """What has been folded after each slice, and in the end."""
+    """The running folds after each slice, and the last fold."""
     slices = np.flip(operand, axis) if is_reverse else operand
     begun = np.concatenate([np.expand_dims(np.asarray(init), axis), slices], axis)
     found = ufunc_of(opcode, operand.dtype).accumulate(begun, axis=axis, dtype=operand.dtype)
@@ -90,7 +90,7 @@ def _elements(shape: Any) -> tuple[Any, ...]:
 
 
 def _count(emitter: Emitter, inputs: Sequence[str], attributes: Any, path: Path) -> str:
-    """A variable for the number of slices: where they are fewer in one input, those."""
+    """A variable for the number of slices: the least extent among the inputs."""
     name = emitter.counter()
     extents = [f"{each}.shape[{attributes.dimension}]" for each in inputs] or [str(attributes.length)]
     emitter.lines.add(f"{name} = {extents[0] if len(extents) == 1 else 'min(' + ', '.join(extents) + ')'}", path)
@@ -109,7 +109,7 @@ def _output(emitter: Emitter, rows: str, shape: Shape, attributes: Any, path: Pa
 
 
 def stacked(rows: list[Any], *, shape: Shape, axis: int, is_reverse: bool) -> Array:
-    """The slices of an output, in the order that they were given in, as one array."""
+    """The slices of an output stacked into one array, in reverse if the scan is in reverse."""
     if is_reverse:
         rows.reverse()
     if not rows:

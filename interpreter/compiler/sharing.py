@@ -1,4 +1,4 @@
-"""Values that are equal on all devices: the analysis that finds them, and the pool that keeps them until all have."""
+"""Values that are equal on all devices: the analysis that finds them, and the pool from which devices take them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MOST_PLACES = 1_000_000
 
 
 def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[CallPath]:
-    """The places whose values all devices agree on, where the parameters marked uniform are the same on all.
+    """The call paths whose values are equal on all devices, given which parameters are equal on all devices.
 
-    None where there are too many places: each call of a computation has its own.
+    The set is empty where the program has too many call paths to analyse.
     """
     if weight(module.entry) >= MOST_PLACES:
         return frozenset()
@@ -35,19 +35,19 @@ def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[CallPath]
 
 
 def site_of(instruction: Instruction, callers: Sequence[Instruction]) -> CallPath:
-    """A place by the instructions on the way."""
+    """The identity of an instruction at a call path: the ids of its callers and its own."""
     return (*map(id, callers), id(instruction))
 
 
 @define
 class Pool:
-    """Values that the first device to come has computed, each kept until the last has taken it."""
+    """Values of shared blocks: the first device puts them, and the last device that takes them removes them."""
 
     devices: int
     _kept: dict[tuple[int, int], list[Any]] = field(factory=dict)
 
     def take(self, block: int, turn: int) -> Any:
-        """The values of a block's turn; None for the first device, which then must put them."""
+        """The values of one execution of a block; None for the first device, which then computes and puts them."""
         entry = self._kept.get((block, turn))
         if entry is None:
             return None

@@ -31,7 +31,7 @@ _COMPARE = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="
 
 
 def spelled(instruction: Instruction, operands: Sequence[str]) -> str | None:
-    """The op as a Python expression of its operands, or None where its rule must be called."""
+    """The op as a Python expression of its operands; None where the value rule must be called."""
     kind = _native_kind([operand.shape for operand in instruction.operands])
     if kind is None:
         return None
@@ -42,7 +42,7 @@ def spelled(instruction: Instruction, operands: Sequence[str]) -> str | None:
 
 
 def kernel(instruction: Instruction) -> Callable[..., Any] | None:
-    """The function that the op is on operands of one native type; None where its rule must choose."""
+    """The NumPy function of the op for operands of one native type; None where the value rule must be called."""
     kernels = BINARY.get(instruction.opcode) or UNARY.get(instruction.opcode)
     shape = instruction.operands[0].shape if kernels else None
     if kernels is None or _native_kind([o.shape for o in instruction.operands]) is None or not isinstance(shape, Shape):
@@ -54,11 +54,11 @@ def kernel(instruction: Instruction) -> Callable[..., Any] | None:
 
 
 _BARE: dict[str, Callable[..., Any]] = {"maximum": np.maximum, "minimum": np.minimum}
-"""What is NumPy's own where no two zeros can meet, whose signs it leaves to the order of the operands."""
+"""NumPy's functions for operands that cannot both be zero; of two zeros NumPy returns either sign, by position."""
 
 
 def _has_no_zero(instruction: Instruction) -> bool:
-    """Whether it is a constant, perhaps broadcast, without a zero."""
+    """Whether an instruction is a constant without a zero, or the broadcast of one."""
     while instruction.opcode == "broadcast":
         instruction = instruction.operands[0]
     if instruction.opcode != "constant" or isinstance(instruction.attributes.literal, ElidedArray):
@@ -73,7 +73,7 @@ def _compared(attributes: Any, kind: str, operands: Sequence[str]) -> str | None
 
 
 def _native_kind(shapes: Sequence[AnyShape]) -> str | None:
-    """The kind of element type, where all are arrays of one type that NumPy itself computes in."""
+    """The kind of the element type if all shapes are arrays of one type that NumPy computes in natively; else None."""
     types = {shape.dtype if isinstance(shape, Shape) else None for shape in shapes}
     only = types.pop() if len(types) == 1 else None
     return only.kind if only is not None and only.is_native else None

@@ -25,18 +25,18 @@ from .table import BUILT_IN
 __all__ = ["CustomCallError", "certain", "check_target", "check_targets", "function_of"]
 
 _APPLYING = opcodes(lambda op: op.calls in ("elements", "reducer"))
-"""Ops that apply a computation to elements, in the midst of which no custom call can be waited for."""
+"""Ops that apply a computation to elements; the run cannot wait for a custom call inside of such a computation."""
 
 _ALWAYS = opcodes(lambda op: op.calls in ("once", "wrapped"))
 """Ops that run their computation whenever they run themselves."""
 
 
 class CustomCallError(XbuildError):
-    """A custom call cannot be run: nothing is registered for its target, or it stands where nothing can wait."""
+    """A custom call cannot be run: its target has no function, or the call stands where the run cannot wait for it."""
 
 
 def function_of(instruction: Instruction) -> Callable[..., Any]:
-    """The function of a custom call, of its operands alone."""
+    """The function of a custom call, with its backend_config or instruction bound, as a function of the operands."""
     a = instruction.attributes
     callback = CALLBACKS.get(a.custom_call_target)
     if callback is None:
@@ -45,9 +45,9 @@ def function_of(instruction: Instruction) -> Callable[..., Any]:
 
 
 def check_targets(modules: Iterable[Module]) -> None:
-    """Refuse, before anything runs, an unregistered target that every run calls, and a call among elements.
+    """Refuse, before the run, an unregistered target that every run calls, and a call in a computation on elements.
 
-    One in a branch, a loop or a scan is refused by `check_target` when the run comes to it.
+    An unregistered target in a branch, a loop or a scan is refused by `check_target` when the run reaches the call.
     """
     for module in dict.fromkeys(modules):
         calls, appliers = _concerned(module.entry)
@@ -59,7 +59,7 @@ def check_targets(modules: Iterable[Module]) -> None:
 
 @remembered
 def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
-    """The custom calls of every run, and what applies computations to elements where there is a custom call at all."""
+    """The custom calls that every run executes, and the ops that apply computations to elements; none without calls."""
     every = [i for c in entry.reachable() for i in c.instructions]
     if all(i.opcode != "custom_call" for i in every):
         return (), ()
@@ -67,7 +67,7 @@ def _concerned(entry: Computation) -> tuple[tuple[Instruction, ...], tuple[Instr
 
 
 def certain(entry: Computation) -> tuple[Instruction, ...]:
-    """The custom calls that every run comes to: needed, and under no conditional, loop or scan."""
+    """The custom calls that every run executes: live ones that stand under no conditional, loop or scan."""
     found: list[Instruction] = []
     seen, stack = {entry}, [entry]
     while stack:
@@ -89,7 +89,7 @@ _KNOWN = {
     "xla_ffi_python_": _PYTHON, "xla_python_": _PYTHON, "__cublas$": _KERNEL, "__cudnn$": _KERNEL,
     "__onednn$": _KERNEL,
 }  # fmt: skip
-"""What stands behind targets that nothing here could run, by how their names begin."""
+"""Explanations of targets that the interpreter cannot run, by the prefix of the target."""
 
 
 def check_target(instruction: Instruction) -> None:

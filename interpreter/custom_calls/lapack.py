@@ -17,7 +17,7 @@ from .table import letter, target
 
 @target(*names("potrf"))
 def potrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
-    """The Cholesky factor in one triangle (the other is left as it was), and the order of the first bad minor."""
+    """The Cholesky factor in one triangle (the other triangle is unchanged), and the order of the first bad minor."""
     is_lower = letter(instruction, "uplo", "L") == "L"
 
     def factor(matrix: Array) -> tuple[Array, int]:
@@ -32,7 +32,7 @@ def potrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
 
 
 def _first_bad_minor(matrix: Array) -> int:
-    """The order of the first leading minor that is not positive, found by halving; 0 where all are."""
+    """The order of the first leading minor that is not positive, found by bisection; 0 where all are positive."""
     good, bad = 0, len(matrix) + 1
     while bad - good > 1:
         middle = good + (bad - good) // 2 if bad <= len(matrix) else len(matrix)
@@ -72,7 +72,7 @@ def _lu(matrix: Array) -> tuple[Array, Array, int]:
 
 @target(*names("geqrf"))
 def geqrf(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
-    """R above the reflectors' vectors, and their factors."""
+    """The R of a QR decomposition above the vectors of the reflectors, and the factors of the reflectors."""
     found, factors = np.linalg.qr(operand, mode="raw")
     return np.swapaxes(found, -1, -2).astype(operand.dtype), factors.astype(operand.dtype)
 
@@ -145,7 +145,7 @@ def geev(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
 
 
 def _left_vectors(right: Array) -> Any:
-    """The rows of the inverse as columns, each of length 1 and with a real largest element."""
+    """The left eigenvectors: the rows of the inverse of the right ones, normalized, with a real largest element."""
     left = adjoint(np.linalg.inv(right))
     left = left / np.linalg.norm(left, axis=0)
     largest = np.take_along_axis(left, np.abs(left).argmax(0)[None], 0)
@@ -154,7 +154,7 @@ def _left_vectors(right: Array) -> Any:
 
 @target(*names("trsm"))
 def trsm(instruction: Instruction, matrix: Array, operand: Array) -> Any:
-    """The solution of triangular systems."""
+    """The solution of triangular systems of equations."""
     transpose = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[letter(instruction, "trans_x", "N")]
     return compute["triangular_solve"](
         matrix,
@@ -168,7 +168,7 @@ def trsm(instruction: Instruction, matrix: Array, operand: Array) -> Any:
 
 @target(*names("gtsv"))
 def gtsv(instruction: Instruction, below: Array, diagonal: Array, above: Array, operand: Array) -> tuple[Any, ...]:
-    """The three diagonals, of which below[0] and above[-1] are idle, the solution of the systems, and info."""
+    """The three diagonals (below[0] and above[-1] are not read), the solution of the tridiagonal systems, and info."""
     size = diagonal.shape[-1]
     matrix = np.zeros((*diagonal.shape, size), diagonal.dtype)
     place = np.arange(size)

@@ -18,12 +18,12 @@ from .table import target
     "MoveToDevice", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
 )  # fmt: skip
 def same(instruction: Instruction, *operands: Any) -> Any:
-    """The operands; where the declared shape is another, only a partitioner could run the program."""
+    """The operands, unchanged; a program that declares another shape needs a partitioner."""
     return operands if isinstance(instruction.shape, TupleShape) else operands[0]
 
 
 @target("TopK")
 def top_k(instruction: Instruction, operand: Any) -> Any:
-    """The largest elements along the last dimension, and where they stood."""
+    """The largest elements along the last dimension, and their indices."""
     k = instruction.shape.elements[0].dims[-1]  # type: ignore[union-attr]
     return compute["topk"](np.asarray(operand), k=k, largest=True)

@@ -14,7 +14,7 @@ from .table import flag, letter, numbers, target
 
 
 def _reflection(vector: Array) -> tuple[Any, Array, Any]:
-    """What is left of a vector, in its first element and real, the reflection's own vector, and its factor."""
+    """The real first element to which a reflection reduces a vector, the reflection's vector, and its factor."""
     first, rest = vector[0], np.linalg.norm(vector[1:])
     direction = vector.copy()
     direction[0] = 1
@@ -27,7 +27,7 @@ def _reflection(vector: Array) -> tuple[Any, Array, Any]:
 
 
 def _from_left(matrix: Array, vector: Array, factor: Any) -> None:
-    """The matrix, in place, after the adjoint of the reflection from the left."""
+    """Apply the adjoint of a reflection to the matrix from the left, in place."""
     matrix -= np.conj(factor) * np.outer(vector, np.conj(vector) @ matrix)
 
 
@@ -55,9 +55,9 @@ def gehrd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
 
 @target(*names("sytrd", "sd"), *names("hetrd", "cz"))
 def sytrd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
-    """Of Hermitian matrices, of which one triangle is read: the reflections, the two diagonals, the factors, info."""
+    """The tridiagonal form of Hermitian matrices, given by one triangle: reflections, diagonals, factors, info."""
     is_lower = letter(instruction, "uplo", "L") == "L"
-    # The reduction from the last row on is that of the matrix turned around.
+    # The reduction that starts at the last row is the reduction of the matrix with its rows and columns reversed.
     turn = slice(None) if is_lower else slice(None, None, -1)
 
     def reduce(matrix: Array) -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ def sytrd(instruction: Instruction, operand: Array) -> tuple[Any, ...]:
 
 
 def _tridiagonal(matrix: Array) -> tuple[Array, Array, Array]:
-    """The lower triangle with the diagonal and the reflections' vectors, what stands beside the diagonal, factors."""
+    """The lower triangle with the diagonal and the reflections' vectors, the subdiagonal, and the factors."""
     below = np.tril(matrix, -1)
     found = below + np.conj(below.T) + np.diag(matrix.diagonal().real)
     factors = np.zeros(len(matrix) - 1, matrix.dtype)
@@ -83,9 +83,9 @@ def _tridiagonal(matrix: Array) -> tuple[Array, Array, Array]:
 
 @target(*names("geqp3"))
 def geqp3(instruction: Instruction, operand: Array, columns: Array) -> tuple[Any, ...]:
-    """R above the reflections' vectors, the columns in their new order, counted from 1, and the factors.
+    """R above the reflections' vectors, the order of the columns, counted from 1, and the factors.
 
-    The columns whose number is not 0 come first; of the others the longest that is left is next.
+    The columns whose mark is not 0 come first; then each step takes the remaining column with the largest norm.
     """
 
     def reduce(matrix: Array, marks: Array) -> tuple[Any, ...]:
@@ -105,7 +105,7 @@ def geqp3(instruction: Instruction, operand: Array, columns: Array) -> tuple[Any
 
 @target(*names("ormqr", "sd"), *names("unmqr", "cz"))
 def ormqr(instruction: Instruction, operand: Array, factors: Array, matrix: Array) -> Any:
-    """A matrix after the product of the reflections, or its adjoint, from the left or the right."""
+    """A matrix multiplied by the product of the reflections, or by its adjoint, from the left or the right."""
     on_left, is_adjoint = flag(instruction, "left"), flag(instruction, "transpose")
 
     def product(vectors: Array, factors: Array, matrix: Array) -> tuple[Array]:

@@ -1,4 +1,4 @@
-"""The custom call of LAPACK for Schur decompositions, computed by SciPy, which JAX brings."""
+"""The custom call of LAPACK for Schur decompositions, computed by SciPy, which is installed with JAX."""
 
 from __future__ import annotations
 

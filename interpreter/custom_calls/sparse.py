@@ -12,7 +12,7 @@ from .table import target
 
 @target("cpu_csr_sparse_dense_ffi")
 def csr_times_dense(instruction: Instruction, elements: Array, ends: Array, columns: Array, dense: Array) -> Array:
-    """The product with another matrix; a row has the elements from its end of the row before to its own."""
+    """The product of a sparse and a dense matrix; row i has the elements from ends[i] to ends[i + 1]."""
     product = np.zeros((len(ends) - 1, *dense.shape[1:]), dense.dtype)
     count = int(ends[-1])
     rows = np.repeat(np.arange(len(product)), np.diff(ends))

@@ -1,4 +1,4 @@
-"""Functions of one matrix as LAPACK's targets have them: over stacks of matrices, in each of four types."""
+"""Support for LAPACK's targets: a function of one matrix applied to stacks of matrices, names for four types."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xbuild.core.graph import Instruction
 
 
 def names(routine: str, kinds: str = "sdcz") -> Iterator[str]:
-    """`lapack_sgetrf_ffi` and so on."""
+    """The targets of a LAPACK routine, one for each element type, such as `lapack_sgetrf_ffi`."""
     return (f"lapack_{kind}{routine}_ffi" for kind in kinds)
 
 
 def stacked(
     function: Callable[..., tuple[Any, ...]], types: list[Any], operand: Array, *more: Array
 ) -> tuple[Any, ...]:
-    """The function on each matrix of a stack, with what stands beside it; one array for each of its results."""
+    """Apply a function to each matrix of a stack and its further operands; one array for each result."""
     batch = operand.shape[:-2]
     stacks = [each.reshape(prod(batch), *each.shape[len(batch) :]) for each in (operand, *more)]
     rows = [function(*matrices) for matrices in zip(*stacks, strict=True)]
@@ -35,7 +35,7 @@ def _put_together(column: list[Any], batch: tuple[int, ...], leaf: Any) -> Any:
 
 
 def results(instruction: Instruction) -> list[Any]:
-    """The shapes of the results."""
+    """The shapes of the results of a custom call, as a list."""
     return list(instruction.shape.elements) if isinstance(instruction.shape, TupleShape) else [instruction.shape]
 
 

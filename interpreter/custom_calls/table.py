@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from xbuild.core.graph import Instruction
 
 Target: TypeAlias = Callable[..., Any]
-"""A function of the instruction and its operands."""
+"""The function of a target, of the instruction and the values of its operands."""
 
 BUILT_IN: dict[str, Target] = {}
 
@@ -17,7 +17,7 @@ _ENTRY = re.compile(r"(\w+)\s*=\s*(-?\d+)")
 
 
 def target(*names: str) -> Callable[[Target], Target]:
-    """A decorator: enter a function under these names."""
+    """A decorator that enters a function into the table under these targets."""
 
     def enter(function: Target) -> Target:
         BUILT_IN.update(dict.fromkeys(names, function))
@@ -33,7 +33,7 @@ def numbers(instruction: Instruction) -> dict[str, int]:
 
 
 def letter(instruction: Instruction, key: str, default: str) -> str:
-    """A letter of LAPACK's among them."""
+    """A letter among the integers of a backend_config, such as LAPACK's uplo."""
     return chr(numbers(instruction).get(key, ord(default)))
 
 

@@ -15,7 +15,7 @@ from .client import ready_lapack, run_text
 
 READY = "ready"
 OWN = 1 << 30
-"""Bytes for what compiles and for threads, beside those of the program's values."""
+"""Bytes for the compiler and for threads, in addition to the program's values."""
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def bound_memory(most: str | None) -> None:
-    """Limit the data of this process to so many bytes beyond what it holds; only where the system counts them."""
+    """Limit the data segment of this process to `most` more bytes than it holds now; only on Linux."""
     held = held_bytes()
     if not most or held is None:
         return
@@ -53,14 +53,14 @@ def _answer(answers: IO[bytes], answer: Any) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, also in a program that never returns."""
+    """End this process when its parent has ended, even while a program runs that never returns."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
 def _attempt(text: str, arguments: Any, num_replicas: int, num_partitions: int, platform: str | None) -> Any:
-    """The results by device, or the message of what XLA refuses."""
+    """The results by device, or the message of XLA's refusal."""
     try:
         return run_text(text, arguments, num_replicas, num_partitions, platform)
     except Exception as error:

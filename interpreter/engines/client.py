@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
-# By device (replica * num_partitions + partition), the arrays of its arguments or results, tuples as their leaves.
+# The arguments or results of each device (replica * num_partitions + partition) as arrays; tuples are flattened.
 Leaves = Mapping[int, Sequence[Any]]
 
 
 def run_text(
     text: str, arguments: Leaves, num_replicas: int = 1, num_partitions: int = 1, platform: str | None = None
 ) -> dict[int, list[Any]]:
-    """Compile the text and run it; the results of those devices that this process holds.
+    """Compile the text and run it; gives the results of the devices that this process holds.
 
     `arguments` has the arguments of the same devices. Raises what jaxlib raises; some bad programs end the process.
     """
     import jax
 
-    ready_lapack()  # at once where it is so already
+    ready_lapack()  # returns at once after the first call
     with jax.enable_x64(True):
         results: dict[int, list[Any]] = _run(text, arguments, num_replicas, num_partitions, platform)
     return results
 
 
 def ready_lapack() -> None:
-    """LAPACK's kernels crash where they are called before they are set up."""
+    """Set up LAPACK's kernels, which crash if they are called before that."""
     with contextlib.suppress(ImportError, AttributeError):
         import jax._src.lax.linalg  # noqa: F401
         from jaxlib import lapack
@@ -59,7 +59,7 @@ def _run(text: str, arguments: Leaves, num_replicas: int, num_partitions: int, p
 
 @functools.lru_cache(maxsize=4)
 def _compiled(text: str, num_replicas: int, num_partitions: int, platform: str | None) -> tuple[Any, Any]:
-    """The module and its executable, which is kept for the next run of the same program."""
+    """The module and its executable, cached for the next run of the same program."""
     from jax._src.lib import xla_client
 
     module, devices = _text_module(text), _devices(num_replicas * num_partitions, platform)
@@ -80,7 +80,7 @@ def _devices(count: int, platform: str | None) -> list[Any]:
 
 
 def _shards(module: Any, arguments: Leaves, devices: Sequence[Any], mine: Mapping[int, Any]) -> list[Any]:
-    """For each leaf of each parameter one array, of which every device holds its own version in full."""
+    """One JAX array for each leaf of each parameter; every device holds its own argument as a full copy."""
     import jax
 
     signature = _computation(module).program_shape()
@@ -136,7 +136,7 @@ def _options(devices: Sequence[Any], num_replicas: int, num_partitions: int) -> 
 
 
 def _by_hand(program: bytes) -> bytes:
-    """The program marked as partitioned already, so that the partitioner leaves its shapes alone."""
+    """The program with `manual` sharding on every op, so that the partitioner does not change its shapes."""
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
     from jax._src.lib.mlir.dialects import func  # noqa: F401

@@ -1,4 +1,4 @@
-"""Comparison of a program's outputs on two engines: how far each output of each device differs, and where first."""
+"""Comparison of a program's outputs on two engines: the distance of each output, and the first index that differs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .distance import allowed, beyond, distance
 
 @frozen
 class Compared:
-    """One output of one device: the most units in the last place between two elements, and where they first differ.
+    """The comparison of one output of one device: the largest distance in ulps, and the first element that differs.
 
     `place` is the first index beyond the tolerance (in eps of the element type), None where there is none.
     """
@@ -47,7 +47,7 @@ class Compared:
 def compare(
     ours: Sequence[Any], theirs: Sequence[Any], shapes: Sequence[AnyShape], eps: float | None = None
 ) -> list[Compared]:
-    """The outputs of a program on two engines, by device, tuples as their leaves.
+    """Compare the outputs of a program on two engines, by device; each leaf of a tuple is one output.
 
     Floats agree where they are at most `eps` eps of their type apart, as parts of the largest magnitude of the output;
     without it, 64 for types of 32 and 64 bits (or two such parts), 4 of 16, 1 of fewer. Others agree where equal.
@@ -78,7 +78,7 @@ def _compared(device: int, number: int, shape: Shape, a: Any, b: Any, eps: float
 
 
 def lines(compared: Sequence[Compared]) -> Iterator[str]:
-    """A line for each output; devices that agree bit for bit share one."""
+    """A line for each output of each device; devices on which the engines agree bit for bit share a line."""
     for output in sorted({each.output for each in compared}):
         rows = [each for each in compared if each.output == output]
         if len(rows) > 1 and not any(each.ulps for each in rows):

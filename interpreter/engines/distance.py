@@ -11,15 +11,15 @@ from shape_inference import PrimitiveType, primitive_type
 
 Array: TypeAlias = Any
 
-_UNSIGNED = (ml_dtypes.float8_e8m0fnu,)  # exponents alone: their bits are in order as they are
+_UNSIGNED = (ml_dtypes.float8_e8m0fnu,)  # the type has exponents alone: its bits are in the order of its values
 
-# How many eps of their type two elements may be apart, as parts of the largest magnitude of the array: sums come in
-# another order, and elementary functions differ in the last places. Integers and predicates are equal.
+# The tolerance by width of the type, in eps relative to the largest magnitude of the array: XLA sums in another order,
+# and its elementary functions differ in the last places. Integers and predicates must be equal.
 EPS_OF_BITS = {64: 64.0, 32: 64.0, 16: 4.0, 8: 1.0, 6: 1.0, 4: 1.0}
 
 
 def allowed(dtype: PrimitiveType) -> float:
-    """The tolerance of an element type in its own eps; 0 for those that are exact.
+    """The tolerance of an element type in its own eps; 0 for integers and predicates.
 
     >>> import xbuild as xb
     >>> allowed(xb.f32), allowed(xb.bf16), allowed(xb.s32), allowed(xb.c64)
@@ -28,19 +28,19 @@ def allowed(dtype: PrimitiveType) -> float:
     if dtype.kind == "complex":
         return EPS_OF_BITS[dtype.bits // 2]
     if dtype.dtype in _UNSIGNED:
-        return 0.5  # the next value below is half
+        return 0.5  # the next smaller value is half of the value
     return EPS_OF_BITS[dtype.bits] if dtype.is_float else 0.0
 
 
 def distance(a: Array, b: Array) -> Array:
-    """How many values of their type lie between the elements of two arrays; inf where one is NaN, or ints differ."""
+    """The distance of two arrays, in values of their type, by element; inf where one is NaN, or integers differ."""
     if a.dtype.kind == "c":
         return np.maximum(distance(a.real, b.real), distance(a.imag, b.imag))
     if not is_float(a.dtype):
         return np.where(a == b, 0.0, np.inf)
     left, right = _ordered(a), _ordered(b)
     apart = (np.maximum(left, right) - np.minimum(left, right)).astype(np.float64)
-    with np.errstate(invalid="ignore"):  # a signalling NaN is one, too
+    with np.errstate(invalid="ignore"):  # a signalling NaN would warn
         one, other = np.isnan(a).astype(bool), np.isnan(b).astype(bool)
     return np.where(one & other, 0.0, np.where(one | other, np.inf, apart))
 
@@ -61,9 +61,9 @@ def _ordered(values: Array) -> Array:
 
 
 def beyond(a: Array, b: Array, eps: float | None = None) -> Array:
-    """Where two arrays are further apart than so many eps of their largest magnitude, or than their type allows.
+    """Where two arrays differ by more than `eps` (by default their type's tolerance) times their largest magnitude.
 
-    A NaN equals a NaN, an infinity itself, and each is beyond everything else.
+    A NaN equals a NaN, and an infinity equals itself; both are beyond any other number.
     """
     dtype = primitive_type(a.dtype)
     factor = allowed(dtype) if eps is None else eps

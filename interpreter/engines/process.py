@@ -27,7 +27,7 @@ _FORCED = "--xla_force_host_platform_device_count"
 class Job:
     """A program as HLO text and, for each device (replica * num_partitions + partition), the leaves of its arguments.
 
-    `platform` is one of JAX's, None for the one that it prefers.
+    `platform` is a platform of JAX; None is the platform that JAX prefers.
     """
 
     text: str
@@ -53,7 +53,7 @@ Outcome = list[list[Any]] | Failure
 
 
 class Child:
-    """A process that runs one job after the other, for as long as it lives; to be stopped at the end, as by `with`."""
+    """A child process that runs one job after the other; `stop`, or the end of a `with` block, ends it."""
 
     def __init__(self, devices: int, platform: str | None = "cpu", most: int | None = None) -> None:
         self.is_dead = self._is_ready = False
@@ -86,9 +86,9 @@ class Child:
             self._answers.put(None)
 
     def run(self, job: Job, seconds: float | None = None) -> Outcome:
-        """The leaves of the results by device; after a death, or an answer that does not come, the child is dead.
+        """The leaves of the results by device, or a Failure; after the failures `died` and `late` the child is dead.
 
-        The seconds begin when the child has started.
+        The limit of seconds begins when the child has started.
         """
         try:
             answer: Any = self._asked(job, seconds) if self._has_started() else None
@@ -103,14 +103,14 @@ class Child:
         return Failure("refused", answer) if isinstance(answer, str) else [answer[each] for each in sorted(answer)]
 
     def _has_started(self) -> bool:
-        """Whether JAX is imported there, as the child says first."""
+        """Whether the child has imported JAX; the child's first message states this."""
         if not self._is_ready:
             with contextlib.suppress(queue.Empty):
                 self._is_ready = self._answers.get(timeout=STARTING) is not None
         return self._is_ready
 
     def _asked(self, job: Job, seconds: float | None) -> Any:
-        """What the child says to a job; queue.Empty where it takes too long, None where it has died."""
+        """The child's answer to a job, None where the child has died; raises queue.Empty after too many seconds."""
         self._sender = threading.Thread(target=self._send, args=(job,), daemon=True)
         self._sender.start()
         answer = self._answers.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
@@ -119,7 +119,7 @@ class Child:
         return answer
 
     def _send(self, job: Job) -> None:
-        """On a thread: large arguments wait in the pipe for as long as the child does not read, beyond any limit."""
+        """Send a job; this runs on a thread, since writing large arguments blocks until the child reads them."""
         assert self.process.stdin is not None
         arguments = dict(enumerate(job.arguments))
         try:
@@ -132,7 +132,7 @@ class Child:
             self._answers.put(error)
 
     def _death(self, seconds: float) -> Failure:
-        """Why there is no answer; the process is given so many seconds to end by itself."""
+        """The failure of a child without an answer; the process has `seconds` to end by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         status = self.process.poll()
@@ -165,7 +165,7 @@ class Child:
 
 
 def _is_answer(answer: Any) -> bool:
-    """Whether it is what the child sends for a job: the text of a refusal, or a list of leaves for each device."""
+    """Whether a message is an answer to a job: the text of a refusal, or a list of leaves for each device."""
     if isinstance(answer, dict):
         return all(isinstance(device, int) and isinstance(leaves, list) for device, leaves in answer.items())
     return isinstance(answer, str)
@@ -180,7 +180,7 @@ def _status(code: int) -> str:
 
 
 def _environment(devices: int, platform: str | None) -> dict[str, str]:
-    """The child imports these packages from where they are, and has as many host devices as the program wants."""
+    """The child's environment: the import path of these packages, and as many host devices as the program wants."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     flags = f"{os.environ.get('XLA_FLAGS', '')} {_FORCED}={devices}".strip()

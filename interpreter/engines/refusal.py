@@ -1,4 +1,4 @@
-"""Refusal of programs that real XLA cannot run, before it is started: some would hang, or end the process."""
+"""Refusal of programs that real XLA cannot run, before XLA is started: some would hang, or end the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FEED = "jaxlib has no call that feeds it, so that it would wait for ever"
 _ELEMENTARY = "XLA:CPU does not implement it"
 _START = "XLA:CPU has no asynchronous form of it"
 
-# Measured on jaxlib 0.10.2; what is not listed is left to XLA, whose own refusal is then told.
+# Measured on jaxlib 0.10.2; an op that is not listed is left to XLA, and XLA's own refusal is reported.
 NOT_ON_CPU = {
     **dict.fromkeys(("send", "send_done", "recv", "recv_done"), _TRANSFER),
     "infeed": _FEED,
@@ -37,7 +37,7 @@ def refuse_unsupported(
 ) -> Module:
     """The program as one module that XLA may run; EngineError says why it cannot.
 
-    With `may_leave_out` calls of Python that a run may not come to are let through.
+    With `may_leave_out`, calls of Python that a run may not execute are accepted.
 
     Real XLA runs one program on all devices, without values that only its own host runtime could give or take.
     """

@@ -1,4 +1,4 @@
-"""Stand-ins for custom calls that XLA lacks and a run may not come to; a stand-in fails when it is executed."""
+"""Stand-ins for custom calls that XLA lacks and a run may not execute; a stand-in fails when it is executed."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .process import Failure
 _LACKED = re.compile(r"(?:untyped custom call to|No FFI handler registered for) (\S+) (?:for|on)\b")
 _MISCOUNTED = "Wrong number of results"
 _STAND_INS = {"lapack_spotrf_ffi": 2, "lapack_sgetrf_ffi": 3}
-"""Handlers of jaxlib with the number of their results."""
+"""Handlers of jaxlib, each with the number of its results."""
 
 
 def uncertain(module: Module) -> list[Instruction]:
-    """The custom calls under a conditional, a loop or a scan, which a run may not come to."""
+    """The custom calls under a conditional, a loop or a scan, which a run may not execute."""
     every = [i for c in module.entry.reachable() for i in c.instructions if i.opcode == "custom_call"]
     needed = set(certain(module.entry))
     return [call for call in every if call not in needed]
 
 
 def calls_python(call: Instruction) -> bool:
-    """Whether it calls back into the process of Python that lowered it."""
+    """Whether a custom call calls back into the Python process that lowered the program."""
     return "_python_" in call.attributes.custom_call_target
 
 
 def lacked(failure: Failure, calls: Iterable[Instruction]) -> list[Instruction]:
-    """Those of the calls whose target XLA says that it does not have."""
+    """The calls whose target XLA's message reports as missing."""
     found = _LACKED.search(failure.message)
     return [call for call in calls if found and call.attributes.custom_call_target == found[1]]
 
 
 def with_stand_ins(module: Module, calls: Iterable[Instruction]) -> Module:
-    """The module with a handler of jaxlib for these calls, one that gives another number of results."""
+    """The module with stand-ins for these calls: handlers of jaxlib with another number of results."""
     with edit(module) as editor:
         for call in calls:
             count = sum(isinstance(leaf, Shape) for leaf in leaves(call.shape))

@@ -1,4 +1,4 @@
-"""Runs of programs on real XLA: compiled by jaxlib, on as many CPU devices as the program wants, or on JAX's others."""
+"""Runs of programs on real XLA: jaxlib compiles a program for as many CPU devices as it wants, or for JAX's others."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def require_jaxlib() -> None:
 
 
 def _leaves(module: Module, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int] | None = None) -> list[list[Any]]:
-    """The arguments of each device, read as the interpreter reads them, as their leaves."""
+    """The leaves of the arguments of each device, converted as the interpreter converts arguments."""
     shapes = [parameter.shape for parameter in module.entry.parameters]
     found = read_all([module] * len(rows), list(rows), numbers)
     return [
@@ -103,7 +103,7 @@ def _leaves(module: Module, rows: Sequence[tuple[Any, ...]], numbers: Sequence[i
 
 
 def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits: Limits) -> list[list[Any]]:
-    """The leaves of the results; what XLA lacks, and need not run, has a stand-in, which is found out by asking XLA."""
+    """The leaves of the results; a call that XLA reports as missing gets a stand-in, and the program is run again."""
     calls = uncertain(module) if platform == "cpu" else []
     replaced = [call for call in calls if calls_python(call)]
     while True:
@@ -143,7 +143,7 @@ def _failed(failure: Failure, limits: Limits, told: str | None) -> Exception:
 
 
 def _value(shape: AnyShape, leaves: Iterator[Any]) -> Any:
-    """The leaves put together as the interpreter gives a value of this shape."""
+    """The value of this shape, as the interpreter gives it, made of its leaves."""
     if isinstance(shape, TupleShape):
         return tuple(_value(element, leaves) for element in shape.elements)
     if isinstance(shape, TokenShape):

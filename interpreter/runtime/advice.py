@@ -1,4 +1,4 @@
-"""Explanations in the report of a stop: what the check left open, why a device did not come, which repair helps."""
+"""Explanations in the report of a stop: open findings of the check, why a device is missing, the repair."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def let_through(verdict: Verdict | None, *, other_than: str = "") -> str:
-    """What the check left to the run, but for findings of one cause."""
+    """The messages of the findings that the check left to the run, without the findings of one cause."""
     if verdict is None or verdict.kind != "depends":
         return ""
     return "; ".join(f.message for f in verdict.findings if not other_than or f.cause != other_than)
 
 
 def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:
-    """What the check says of the loop or conditional in which devices stand."""
+    """The repair that the check suggests for the loop or conditional in which devices stand."""
     around = {id(place.instruction) for standing in stuck for place in standing.path}
     findings: tuple[Finding, ...] = verdict.findings if verdict else ()
     told = (f.repair_text for f in findings if f.repair_text and around & {*map(id, f.instructions)})
@@ -32,7 +32,7 @@ def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:
 
 
 def went_past(device: int, waiting: Standing) -> str:
-    """Why a device that has ended has not come to where another waits, as far as the place tells."""
+    """Why a device ended without the instruction at which another waits: the branches and trips that it did not run."""
     units = [
         (f"took another branch of {place.instruction.name} than {branch_name(place.instruction, place.branch)}")
         if place.branch is not None

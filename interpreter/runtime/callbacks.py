@@ -1,8 +1,8 @@
-"""Custom calls of a run: the registered function is called, asked again while its answer is pending, or left behind.
+"""Custom calls of a run: the registered function is called, called again while it returns PENDING, or abandoned.
 
-Without a limit of seconds they are called where the run is, so that debuggers and Ctrl-C reach them. With one each call
-has a thread, since nothing else ends the wait for a function that never returns: a signal needs the main thread and
-POSIX, and may be caught; a trace slows the function down and does not see C.
+Without a limit of seconds a function is called in the thread of the run, so that debuggers and Ctrl-C reach it. With a
+limit each call has a thread, since only that ends the wait for a function that never returns: a signal needs the main
+thread and POSIX, and may be caught; a trace function slows the call down and does not see C code.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .workers import Worker, file_of
 if TYPE_CHECKING:
     from .replica import Device
 
-GRACE = 0.05  # seconds for which a call is waited for before other devices go on: most end sooner, in device order
-SHORTEST, LONGEST = 0.0005, 0.05  # seconds between two questions to what is pending
+GRACE = 0.05  # seconds that the run waits for a call before other devices go on: most calls return sooner
+SHORTEST, LONGEST = 0.0005, 0.05  # seconds between two polls of pending calls
 
 
 class CallbackFailed(Exception):
@@ -52,13 +52,13 @@ class PendingCall:
 
     @property
     def what(self) -> str:
-        """The function that is called, by whom and where."""
+        """The function, the instruction that calls it and the device, for messages."""
         instruction = self.request.instruction
         target = instruction.attributes.custom_call_target
         return f"the function of {target!r}, which {instruction.name} calls on device {self.device.number},"
 
     def ask(self, patience: float = 0.0) -> Any:
-        """The answer, or PENDING."""
+        """The result of the call, or PENDING."""
         left = seconds_left()
         if left is None:
             return self._answer(*self._attempt(self._invoke))
@@ -79,7 +79,7 @@ class PendingCall:
             return None, error
 
     def _invoke(self) -> Any:
-        """A user's function computes in the user's own mode of denormal numbers, others in the program's."""
+        """Call the function; a user's function runs in the user's mode of denormal numbers, others in the program's."""
         function, values = function_of(self.request.instruction), map(lent, self.values)
         if self.request.instruction.attributes.custom_call_target not in CALLBACKS:
             return function(*values)
@@ -87,7 +87,7 @@ class PendingCall:
             return function(*values)
 
     def _file(self) -> str | None:
-        """The file of the user's function, in which its thread may be ended."""
+        """The file of the user's function; the call's thread may be ended while it executes code of this file."""
         callback = CALLBACKS.get(self.request.instruction.attributes.custom_call_target)
         return None if callback is None else file_of(callback.function)
 
@@ -97,7 +97,7 @@ class PendingCall:
         return PENDING if result is PENDING else self._checked(result)
 
     def _checked(self, result: Any) -> Any:
-        """The result as arrays of the run's own; refused where it is not of the declared shape."""
+        """The result copied into arrays of the run; a result that does not fit the declared shape is refused."""
         instruction = self.request.instruction
         shape, target = instruction.shape, instruction.attributes.custom_call_target
         if not any(isinstance(leaf, Shape) for leaf in leaves(shape)):
@@ -109,7 +109,7 @@ class PendingCall:
 
 @define(eq=False, slots=False)
 class Callbacks:
-    """The calls of the user's functions that are under way: `current` where the run is, `pending` in threads."""
+    """The user's functions that are under way: `current` in the thread of the run, `pending` in other threads."""
 
     pending: list[PendingCall] = field(factory=list)
     current: PendingCall | None = None
@@ -124,12 +124,12 @@ class Callbacks:
         return self.pending if self.current is None else [*self.pending, self.current]
 
     def call(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """What the function gives; PENDING where that will come from `wait`. Refuses a target without a function."""
+        """The result of the function, or PENDING where `wait` will give it. Refuses a target without a function."""
         check_target(request.instruction)
         return self.begin(PendingCall(device, request, values, self.bell))
 
     def begin(self, call: PendingCall) -> Any:
-        """What a call gives; PENDING where that will come from `wait`."""
+        """The result of a call; PENDING where `wait` will give the result."""
         self.current = call
         answer = call.ask(GRACE)
         self.current = None
@@ -138,7 +138,7 @@ class Callbacks:
         return answer
 
     def wait(self) -> list[tuple[PendingCall, Any]]:
-        """The calls that have returned, with the answers, as soon as there is one; stops at a limit."""
+        """Wait until a call returns; gives all calls that have returned, with their results. Stops at a limit."""
         pause = SHORTEST
         while True:
             check_time()
@@ -152,14 +152,14 @@ class Callbacks:
             pause = min(2 * pause, LONGEST)
 
     def close(self) -> None:
-        """End the run: the threads of calls that have not returned are left."""
+        """End the run: the threads of calls that have not returned are abandoned."""
         for call in self.pending:
             if call.worker is not None:
                 call.worker.leave()
 
 
 def lent(value: Any) -> Any:
-    """A value for a function to read."""
+    """A value with read-only arrays, for a user's function to read."""
     if isinstance(value, tuple):
         return tuple(map(lent, value))
     if isinstance(value, np.ndarray):
@@ -169,7 +169,7 @@ def lent(value: Any) -> Any:
 
 
 def owned(value: Any) -> Any:
-    """A copy of each array: a function may hold, and change, what it gave."""
+    """A value with copied arrays, since a function may keep and change the arrays that it returned."""
     if isinstance(value, tuple):
         return tuple(map(owned, value))
     return value.copy() if isinstance(value, np.ndarray) else value

@@ -15,11 +15,10 @@ from .replica import Device
 
 @define(eq=False)
 class ChannelState:
-    """One direction of a channel: how many recvs are posted, what was sent and not yet taken.
+    """One direction of a channel: the number of posted recvs, and the values that were sent and not yet received.
 
-    `key` is (channel, source, target).
-
-    `sender` waits with its value for a recv to be posted, `receiver` for a value.
+    `key` is (channel, source, target). `sender` is the device that waits, with its value, until a recv is posted;
+    `receiver` is the device that waits for a value.
     """
 
     key: tuple[int, int, int]
@@ -44,7 +43,7 @@ class ChannelState:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every posted recv has its value, and neither end waits."""
+        """Whether every posted recv has received its value, and neither device waits."""
         return not self.values and self.sent == self.posted and self.sender is None and self.receiver is None
 
     @property
@@ -58,7 +57,7 @@ class ChannelState:
 
 
 class Peers:
-    """The peer of each send and recv: by its source-target pairs, or the device whose program has the other half."""
+    """The peer of each send and recv, by source-target pairs, or else the device whose program has the other half."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._homes: dict[tuple[str, int], int] = {}
@@ -71,11 +70,11 @@ class Peers:
                         self._homes[i.opcode, i.attributes.channel_id] = device
 
     def target(self, request: Request, device: int) -> int | None:
-        """Where a send of this device goes; None where it is no source."""
+        """The device to which this device's send goes; None where this device is no source."""
         return request.targets.get(device) if request.targets else self._home("recv", request)
 
     def source(self, request: Request, device: int) -> int | None:
-        """Where a recv of this device comes from; None where it is no target."""
+        """The device from which this device's recv gets its value; None where this device is no target."""
         return request.sources.get(device) if request.sources else self._home("send", request)
 
     def _home(self, half: str, request: Request) -> int | None:

@@ -1,4 +1,4 @@
-"""The driver of a run: runs the grid, and turns whatever ends it into a result or a report of a stop."""
+"""The driver of a run: runs the grid, and turns an exception that ends the run into the report of a stop."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .report import Report, Stopped
 def drive(
     grid: Grid, arguments: Sequence[tuple[Any, ...]], limits: Limits, verdict: Verdict | None, flush: bool
 ) -> None:
-    """Run the grid to its end; Stopped where nobody can go on, a limit is reached or the user interrupts.
+    """Run the grid to its end; Stopped where no device can go on, a limit is reached or the user interrupts.
 
-    Floating point and integer warnings are NumPy's, not XLA's: they are off for the whole run, once. `flush`: denormal
-    numbers are zeros.
+    NumPy's floating point and integer warnings, which XLA does not have, are off for the whole run. With `flush`
+    denormal numbers are zeros.
     """
     try:
         with np.errstate(all="ignore"), limit.running(limits):
@@ -66,7 +66,7 @@ def raise_end(grid: Grid, error: BaseException, verdict: Verdict | None) -> NoRe
 
 
 def _report(grid: Grid, error: BaseException, verdict: Verdict | None) -> Report | None:
-    """The report of a run that ended before it was through; None where an exception of a rule or a feed says more."""
+    """The report of a run that an exception ended; None for an exception of a rule or a feed, which is raised."""
     if isinstance(error, LimitReached):
         return interrupted(grid, error.kind, error.message, error.__traceback__, verdict)
     if isinstance(error, Mismatch):

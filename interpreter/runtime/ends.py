@@ -1,4 +1,4 @@
-"""Reports of stopped runs: where each device of the grid stands, whom it waits for, and why."""
+"""Reports of stopped runs: where each device of the grid stands, which devices it waits for, and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def interrupted(
 ) -> Report:
     """The report of a run that was interrupted or reached a limit: the running device, and where the others stand.
 
-    Functions of custom calls that have not returned are the cause.
+    A function of a custom call that has not returned is the cause.
     """
     calls = {call.device.number: call for call in grid.callbacks.unreturned}
     states = _standing(grid, traceback, calls)
@@ -54,7 +54,7 @@ def raised(grid: Grid, failed: CallbackFailed) -> Report:
 
 
 def unregistered(grid: Grid, error: CustomCallError) -> Report:
-    """The report of a run that came to a custom call without a function, in a conditional, a loop or a scan."""
+    """The report of a run that reached an unregistered custom call in a conditional, a loop or a scan."""
     device = grid.running
     assert device is not None
     assert device.waiting is not None
@@ -67,7 +67,7 @@ def unregistered(grid: Grid, error: CustomCallError) -> Report:
 
 
 def _own_frames(error: BaseException) -> list[FrameSummary]:
-    """The frames of the function itself, and of what it called."""
+    """The frames of the user's function and of its callees, without the frames of the runtime."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     ours = {os.path.join(root, "interpreter", "runtime"), os.path.join(root, "xbuild", "tpu")}
     frames = extract_tb(error.__traceback__)
@@ -75,7 +75,7 @@ def _own_frames(error: BaseException) -> list[FrameSummary]:
 
 
 def _standing(grid: Grid, traceback: TracebackType | None, causes: Collection[int]) -> tuple[DeviceState, ...]:
-    """Each device where it stands; one that was just answered, or that runs, waits for nothing."""
+    """The state of each device; a device that runs, or whose request was just answered, waits for nothing."""
     going, at = {grid.running, *(device for device, _ in grid.ready)}, _parked(grid)
     states = []
     for device in grid.devices:
@@ -113,12 +113,12 @@ def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
 
 
 def _parked(grid: Grid) -> dict[int, Rendezvous]:
-    """For each device that waits in a meeting, that one."""
+    """The rendezvous in which each parked device waits."""
     return {number: meeting for meeting in grid.meetings.values() for number in meeting.parked}
 
 
 def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[str, tuple[int, ...]]:
-    """What a parked device waits for in words, and the devices that have not come."""
+    """The text of what a parked device waits for, and the devices that have not arrived."""
     request = device.waiting
     if request is None:
         return "", ()
@@ -139,13 +139,13 @@ def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[st
 
 
 def _awaited(instruction: Instruction) -> str:
-    """The collective that devices come to: of a done, its start."""
+    """The text of the collective that devices wait for; for a done, the collective's start."""
     start = start_of(instruction) if instruction.opcode in DONES else None
     return instruction.name if start is None else f"{start.name}, which {instruction.name} completes"
 
 
 def _where(grid: Grid, devices: tuple[int, ...]) -> str:
-    """The devices, each with where it is."""
+    """The text of these devices, each with the instruction at which it stands."""
     return " and ".join(f"device {d}, which {_is_at(grid.devices[d])}," for d in devices[:4]) + (
         " and others" if len(devices) > 4 else ""
     )

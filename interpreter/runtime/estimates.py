@@ -1,7 +1,7 @@
 """Lower bound on the time of a run, from shapes alone: a run that cannot end within its limit is refused at once.
 
-The rates are more than any machine of today has, and only what is certain to be computed counts, so that nothing is
-refused that could come to its end.
+The rates exceed those of any machine of today, and only instructions that are certain to be executed count, so that no
+run is refused that could end within its limit.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..rules.limits import Limits
 from ..rules.region import Region
 from .report import Report, Stopped
 
-ELEMENTS = 1e11  # that are touched in a second
-PRODUCTS = 1e13  # that are added up in a second by a matrix product
-STEPS = 1e8  # instructions in a second
+ELEMENTS = 1e11  # elements that are touched in a second
+PRODUCTS = 1e13  # products that a matrix product sums in a second
+STEPS = 1e8  # instructions that are executed in a second
 YEAR = 3.2e7
 
 _WHOLE = frozenset({
@@ -33,7 +33,7 @@ _APPLIES = opcodes(lambda op: op.calls == "elements")
 
 
 def check_time(module: Module, limits: Limits) -> None:
-    """Stop, before anything runs, what cannot end within the limit of seconds; without one, within a year."""
+    """Stop, before the run, a program that cannot end within the limit of seconds; the default limit is a year."""
     limit = YEAR if limits.seconds is None else limits.seconds
     seconds = least_seconds(module.entry)
     if seconds > limit:
@@ -67,7 +67,7 @@ def _seconds(instruction: Instruction) -> float:
 
 
 def _work(instruction: Instruction) -> float:
-    """Seconds for the elements that an op touches; ops that may give a view of their operand take none."""
+    """The least seconds for the elements that an op touches; 0 for ops that may give a view of their operand."""
     opcode = instruction.opcode
     if opcode in _WHOLE:
         return _elements(instruction) / ELEMENTS
@@ -81,14 +81,14 @@ def _elements(instruction: Instruction) -> int:
 
 
 def _terms(dot: Instruction) -> int:
-    """How many products are added up for one element."""
+    """The number of products that a dot sums for one element."""
     shape = dot.operands[0].shape
     assert isinstance(shape, Shape)
     return prod(shape.dims[d] for d in dot.attributes.lhs_contracting_dims)
 
 
 def _spoken(seconds: float) -> str:
-    """`40 seconds`, `about 10^3 years`"""
+    """The text of a duration: `40 seconds`, `about 10^3 years`."""
     if seconds < YEAR:
         return f"{seconds:,.0f} seconds"
     return f"{seconds / YEAR:,.0f} years" if seconds < 1e3 * YEAR else f"about {seconds / YEAR:.0e} years"

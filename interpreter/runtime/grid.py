@@ -34,7 +34,7 @@ Outfeed = Callable[[int, Any], None]
 
 @define(eq=False, repr=False, slots=False)
 class Grid:
-    """A run: devices that are ready, meetings that are not complete, channels, the host's feeds."""
+    """The state of a run: ready devices, rendezvous that are not complete, channels, infeeds and the outfeed."""
 
     devices: Sequence[Device]
     infeeds: Mapping[int, Iterator[Any]]
@@ -47,7 +47,7 @@ class Grid:
     logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
     running: Device | None = None
     callbacks: Callbacks = field(factory=Callbacks)
-    groups: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)  # by their ids, which stay theirs
+    groups: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)  # by id(group)
     numbers: dict[tuple[int, ...], int] = field(factory=dict)
 
     @cached_property
@@ -66,7 +66,7 @@ class Grid:
         return [device.module for device in self.devices]
 
     def run(self, arguments: Sequence[tuple[Any, ...]]) -> None:
-        """Drive every device as far as it can go."""
+        """Start every device, and resume ready devices until none is ready and no call is pending."""
         for device, given in zip(self.devices, arguments, strict=True):
             self.running = device
             device.start(given)
@@ -81,7 +81,7 @@ class Grid:
         self.running = None
 
     def _returned(self) -> None:
-        """Wait until functions of the user return, and let the devices go on that waited for them."""
+        """Wait until functions of the user return, and make the devices ready that waited for these functions."""
         for call, answer in self.callbacks.wait():
             self.ready.extend(
                 self.host.returned(call, answer) if isinstance(call, HostCall) else ((call.device, answer),)
@@ -106,7 +106,7 @@ class Grid:
         return _SERVED[opcode](self, device, request, values)
 
     def _meet(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """Join a rendezvous: the device waits there, or goes on with the meeting as the value of its start."""
+        """Join a rendezvous: the device is parked, or goes on with the rendezvous as the value of its start."""
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
@@ -125,7 +125,7 @@ class Grid:
         return meeting if request.is_start else PARKED
 
     def _number_of(self, group: tuple[int, ...]) -> Hashable:
-        """A key for each distinct group: a small group itself; a number for a large one, which is hashed once."""
+        """A key for each distinct group: a small group is its own key; a large group is hashed once and numbered."""
         if len(group) <= SMALL:
             return group
         known = self.groups.get(id(group))
@@ -134,7 +134,7 @@ class Grid:
         return known[1]
 
     def _conclude(self, device: Device, request: Request, meeting: Rendezvous) -> None:
-        """Resume the members that wait in a meeting to which all have come, with their results."""
+        """Make the parked members of a complete rendezvous ready, with their results."""
         results = meeting.given = meeting.results()
         if device.ledger is not None:
             brought = {member: meeting.values[member] for member in meeting.group}
@@ -145,7 +145,7 @@ class Grid:
         meeting.values.clear()
 
     def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
-        """The result of a collective that was started, once all have."""
+        """The result of a started collective; the device is parked until all members have started it."""
         meeting: Rendezvous = values[0]
         if meeting.given is not None:
             return meeting.take(device.number)
@@ -186,7 +186,7 @@ class Grid:
             self.ready.append((receiver, (self._take(channel), None)))
 
     def _take(self, channel: ChannelState) -> Any:
-        """Take the next value of a channel; a channel that is idle afterwards is removed."""
+        """Take the next value of a channel, and remove the channel if it is idle afterwards."""
         value = channel.values.popleft()
         if channel.is_idle:
             self.channels.pop(channel.key, None)

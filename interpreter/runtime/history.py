@@ -21,12 +21,12 @@ LONGEST = 100_000
 
 
 def log() -> deque[Request]:
-    """What a device has come to, in order; of a long run only the last."""
+    """An empty log of a device's collectives, in order; in a long run the log keeps only the last requests."""
     return deque(maxlen=LONGEST)
 
 
 def parting(grid: Grid, waits: Mapping[int, tuple[str, tuple[int, ...]]]) -> tuple[str, ...]:
-    """Where the first device that waits in a collective and one that has not come to it part, where one does."""
+    """The lines on where a device that waits in a collective and a missing member part; empty where none is missing."""
     for device, (_, missing) in waits.items():
         request = grid.devices[device].waiting
         asked = None if request is None else request.instruction
@@ -40,7 +40,7 @@ def _is_transfer(instruction: Instruction) -> bool:
 
 
 def _parting(grid: Grid, device: int, other: int) -> tuple[str, ...]:
-    """The lines that say where two devices part: what each comes to next after the last collective of both."""
+    """The lines on where two devices part: the collective that each reaches after the last one that both share."""
     if max(len(grid.logs[device]), len(grid.logs[other])) == LONGEST:
         return ()
     mine, theirs = [*_with(grid, device, other)], [*_with(grid, other, device)]
@@ -54,7 +54,7 @@ def _parting(grid: Grid, device: int, other: int) -> tuple[str, ...]:
 
 
 def _with(grid: Grid, device: int, other: int) -> Iterator[Request]:
-    """The collectives of a device in which the other one takes part."""
+    """The logged collectives of a device whose groups contain the other device."""
     for request in grid.logs[device]:
         assert request.collective is not None
         if other in group_of(request.collective, device, *grid.extent):
@@ -79,7 +79,7 @@ def _side(device: int, requests: Sequence[Request], count: int) -> str:
 
 
 def told(instruction: Instruction) -> str:
-    """`all-reduce of add, f32[4], groups {0,1}, channel 1`"""
+    """The text of a collective: `all-reduce of add, f32[4], groups {0,1}, channel 1`."""
     collective = collective_in(instruction)
     assert collective is not None
     reducer = getattr(collective.attributes, "to_apply", None)
@@ -88,7 +88,7 @@ def told(instruction: Instruction) -> str:
 
 
 def difference(grid: Grid, a: Instruction, b: Instruction) -> str | None:
-    """What two collectives say differently that should be one: kind, groups, shape or reducer."""
+    """The property in which two sides of one collective differ (kinds, groups, shapes, reducers), or None."""
     if a is b:
         return None
     first, second = collective_in(a), collective_in(b)
@@ -113,7 +113,7 @@ def _meeting(grid: Grid, collective: Instruction) -> Any:
 
 
 class Mismatch(Exception):
-    """Two devices came to one collective, and say different things of it."""
+    """Two devices reached one collective with different kinds, groups, shapes or reducers."""
 
     def __init__(self, what: str, first: tuple[int, Request], second: tuple[int, Request]) -> None:
         sides = [f"{request.path[-1].instruction.name} of device {d}" for d, request in (first, second)]

@@ -1,4 +1,4 @@
-"""The host's side of a run: functions that are called with what devices send, and give what devices receive."""
+"""The host's side of a run: host functions take the values that devices send, and devices receive the results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HostCall(PendingCall):
 
 @define(eq=False)
 class Host:
-    """The functions of the host: operands that have come, calls in order, results that are not yet received."""
+    """The host's state: operands that devices have sent, calls in order, results that are not yet received."""
 
     callbacks: Callbacks
     operands: dict[tuple[int, int], deque[Any]] = field(factory=lambda: defaultdict(deque))
@@ -64,7 +64,7 @@ class Host:
     calls: dict[int, deque[HostCall]] = field(factory=lambda: defaultdict(deque))
 
     def send(self, device: Device, request: Request, value: Any) -> Woken:
-        """Take a value; with the last operand of a round the function is called, by the first core of a replica."""
+        """Take an operand from a replica's first core; the last operand of a round begins the call of the function."""
         if device.partition_id:
             return []
         function, number = function_of(request), device.number
@@ -78,7 +78,7 @@ class Host:
         return self._begun(call) if len(self.calls[number]) == 1 else []
 
     def receive(self, device: Device, channel: int) -> Any:
-        """The next result on a channel, PENDING where the device has to wait for one."""
+        """The next result on a channel; PENDING where the device must wait for a result."""
         key = device.number, channel
         if self.results[key]:
             return self.results[key].popleft()
@@ -86,7 +86,7 @@ class Host:
         return PENDING
 
     def returned(self, call: HostCall, results: list[Any]) -> Woken:
-        """Hand out what a function gave, and begin the next call of this device; the devices that can go on."""
+        """Distribute the results of a call, and begin the device's next call; gives the devices that can go on."""
         number = call.device.number
         woken: Woken = []
         for channel, value in zip(call.function.receives, results, strict=True):
@@ -98,7 +98,7 @@ class Host:
         return woken
 
     def _given(self, number: int, channel: int, value: Any) -> Woken:
-        """Give a result to a device that waits for it, or keep it until it comes."""
+        """Give a result to the device that waits for it, or keep the result until the device's recv-done."""
         waiting = self.receivers.pop((number, channel), None)
         if waiting is None:
             self.results[number, channel].append(value)
@@ -109,7 +109,7 @@ class Host:
         return [] if results is PENDING else self.returned(call, results)
 
     def awaited(self, device: Device) -> Iterator[str]:
-        """The functions from which a parked device wants a result."""
+        """The host functions for whose results a parked device waits."""
         waiting = device.waiting
         if waiting is not None and (device.number, waiting.attributes.get("channel_id")) in self.receivers:
             function = host_function_of(waiting.transfer)
@@ -122,7 +122,7 @@ def is_with_host(request: Request) -> bool:
 
 
 def function_of(request: Request) -> HostFunction:
-    """The function at the other end; refused where this process has none of its name."""
+    """The host function of a transfer; refused where this process has no function of that rendezvous name."""
     transfer = request.transfer
     function = host_function_of(transfer)
     if function is None:

@@ -12,9 +12,9 @@ from ..compiler.requests import Request
 
 
 class Identities:
-    """In one program for all, the instruction and its call path; across programs a channel id or the names.
+    """Keys of collectives: in one program for all devices the call path; across programs a channel id or the names.
 
-    Collectives match by what they are, never by arrival; the scheduler matches them by the same rule.
+    Two collectives match if their keys are equal, whatever the order of arrival; the scheduler uses the same rule.
     """
 
     def __init__(self, modules: Sequence[Module]) -> None:

@@ -1,4 +1,4 @@
-"""Lanes of a stopped run: where each device stands, and for whom it waits."""
+"""Lanes of a stopped run: where each device stands, and for which devices it waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .report import DeviceState, Report
 
 
 def lanes_of(report: Report) -> Lanes:
-    """The lanes of a report; devices that stand alike share one where there are many."""
+    """The lanes of a report; where there are many devices, those in one state share a lane."""
     states = {state.device: state for state in report.devices}
     causes = [device for device, state in states.items() if state.cause]
     alike = {device: (state.ended, str(state.standing), state.cause) for device, state in states.items()}
@@ -42,7 +42,7 @@ def _stop(lane: int, state: DeviceState) -> Stop:
 
 
 def _waits(found: Rows, shown: list[DeviceState]) -> Iterator[Arrow]:
-    """From each lane to those of the devices that it waits for, each once."""
+    """The arrows from each lane to the lanes of the devices that it waits for, without duplicates."""
     for tail, state in enumerate(shown):
         lanes = dict.fromkeys(found.lane_of[device] for device in state.missing if device in found.lane_of)
         heads = [head for head in lanes if head != tail]

@@ -18,7 +18,7 @@ Observer: TypeAlias = Callable[[int, int, Instruction, Any], None]
 
 
 class PathObserver(ABC):
-    """An observer that is called with the device, the call path and the value instead."""
+    """An observer that is called with the device, the call path and the value of each instruction."""
 
     @abstractmethod
     def __call__(self, device: int, path: Path, value: Any) -> None:
@@ -31,12 +31,12 @@ class MarkObserver(ABC):
     @property
     @abstractmethod
     def mark(self) -> Callable[[tuple[int, Stretch]], None]:
-        """What is called with the device and the stretch that it has done."""
+        """The function that is called with the device and the stretch that the device has executed."""
 
 
 @define
 class Watch(PathObserver):
-    """Numbers the steps of a run for its observer."""
+    """An observer that numbers the steps of a run and passes each to a function."""
 
     observer: Observer
     step: int = 0
@@ -48,7 +48,7 @@ class Watch(PathObserver):
 
 
 def watching(observer: AnyObserver) -> Watching:
-    """What the devices of a run call with each value."""
+    """The observer that the devices of a run call: the given one, or a Watch around a function."""
     return observer if isinstance(observer, PathObserver | MarkObserver) else Watch(observer)
 
 
@@ -58,7 +58,7 @@ AnyObserver: TypeAlias = Observer | Watching
 
 @frozen
 class Observation:
-    """One value of a run."""
+    """One observed value: the step, the device, the instruction and the value."""
 
     step: int
     device: int

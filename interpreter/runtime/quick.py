@@ -28,7 +28,7 @@ Wanted: TypeAlias = tuple[Any, np.dtype[Any], tuple[int, ...]]
 
 @define(eq=False)
 class Quick:
-    """A computation prepared for direct evaluation: its plan, and the types that arguments may have as they are."""
+    """A computation prepared for direct evaluation: its plan, and the array types that need no conversion."""
 
     module: Module
     verdict: Verdict
@@ -55,7 +55,7 @@ class Quick:
         return result if self._is_own(result, given) else Given(given).out(result)
 
     def _run(self, given: list[Any], flush: bool) -> Any:
-        """What the plan gives, with denormal numbers flushed or kept, and no warning of NumPy's."""
+        """The result of the plan, with denormal numbers flushed or kept, and without NumPy's warnings."""
         try:
             place = _FREE.pop()
         except IndexError:
@@ -72,7 +72,7 @@ class Quick:
             _FREE.append(place)
 
     def _is_own(self, result: Any, given: list[Any]) -> bool:
-        """Whether it is seen at once that nobody else has the memory of a result."""
+        """Whether a quick test shows that the memory of a result is shared with no argument and no literal."""
         if type(result) is not np.ndarray or result.base is not None or not result.flags.writeable:
             return False
         return self.plain and not any(result is value for value in given)
@@ -89,9 +89,9 @@ class Quick:
 
 @define(eq=False)
 class _Place:
-    """What a run computes in: a context in which NumPy warns of nothing, and the floating-point environment.
+    """The environment of a run: a context without NumPy's warnings, and the floating-point environment.
 
-    Made once and kept, since to make them takes as long as a short run.
+    Environments are kept and reused, since making one takes as long as a short run.
     """
 
     quiet: Callable[..., Any] = field(init=False)
@@ -106,16 +106,16 @@ class _Place:
         self.quiet = context.run
 
     def fit(self, flush: bool) -> None:
-        """Prepare for threads whose environment is this one's."""
+        """Adapt the floating-point environment of the run to that of the calling thread."""
         self.of_run, self.control, self.flush = with_mode(self.own, flush), self.own[CONTROL] | FLAGS, flush
 
 
 _FREE: list[_Place] = []
-"""Those that no run is in."""
+"""The environments that no run uses."""
 
 
 def _wanted(shape: Any) -> Wanted | None:
-    """The type, element type and extents of an argument that is taken as it is; None where more is to be looked at."""
+    """The type, element type and extents of an argument that needs no conversion; None where `read` must check it."""
     if not isinstance(shape, Shape) or shape.dynamic:
         return None
     dtype = shape.dtype.dtype
@@ -123,7 +123,7 @@ def _wanted(shape: Any) -> Wanted | None:
 
 
 def is_quick(computation: Computation) -> bool:
-    """Whether its plan is all that a run of it needs, and no value of it is too large from the start."""
+    """Whether a computation can be evaluated without a grid, and its values and its time are within the limits."""
     most = Limits().bytes
     fits = most is None or largest(computation).shape.bytes <= most
     fits = fits and vastest(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR

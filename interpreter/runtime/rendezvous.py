@@ -1,4 +1,4 @@
-"""Rendezvous of collectives: each waits for every member of its group, and its results are computed once."""
+"""Rendezvous of collectives: a rendezvous waits for every member of its group, then computes the results once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..rules.tables import compute
 
 @define(eq=False)
 class Rendezvous:
-    """One execution of a collective in one group: the members that have come with their operands, and the results.
+    """One execution of a collective in one group: the operands of the members that have arrived, and the results.
 
-    `is_named`: whether a group of the collective names these devices, and not just stands for one that none names.
+    `is_named` is False where no group of the collective names these devices.
     """
 
     request: Request
@@ -30,24 +30,24 @@ class Rendezvous:
     _missing: tuple[int, tuple[int, ...]] = (-1, ())
 
     def join(self, device: int, values: tuple[Any, ...]) -> bool:
-        """Bring a device's operands; True where it was the last to come."""
+        """Add a device's operands; True where the device is the last member to arrive."""
         self.values[device] = values
         return len(self.values) == len(self.group)
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The members that have not come; the same object is returned until another one comes."""
+        """The members that have not arrived; the property returns the same tuple until another member arrives."""
         if self._missing[0] != len(self.values):
             self._missing = len(self.values), tuple(device for device in self.group if device not in self.values)
         return self._missing[1]
 
     def take(self, device: int) -> Any:
-        """What a member gets, which it asks for once."""
+        """Remove and return the result of a member."""
         assert self.given is not None
         return self.given.pop(device)
 
     def results(self) -> dict[int, Any]:
-        """What each member gets, rank-0 arrays as scalars; of a broadcast a device in no group gets zeros."""
+        """The result of each member, rank-0 arrays as scalars; of a broadcast a device in no group gets zeros."""
         collective, shape = self.request.collective, self.request.result_shape
         assert collective is not None
         opcode = base_of(collective)
@@ -62,5 +62,5 @@ class Rendezvous:
         return {device: shared[id(value)] for device, value in zip(self.group, given, strict=True)}
 
     def _attributes(self) -> dict[str, Any]:
-        """Without what only a start has."""
+        """The attributes of the collective, without those that only a start has."""
         return {key: value for key, value in self.request.attributes.items() if key != "context_shapes"}

@@ -49,14 +49,14 @@ class Device:
         self.random_state = RandomState(self.seed, self.number)
 
     def start(self, arguments: tuple[Any, ...]) -> None:
-        """Make the coroutine; a plan that does not communicate runs to its end."""
+        """Create the coroutine of the plan; a plan that does not communicate runs to its end at once."""
         if self.plan.communicates:
             self._coroutine = self.plan.function(self, *arguments)
         else:
             self.finish(self.plan.function(self, *arguments))
 
     def resume(self, answer: Any) -> tuple[Request, Any]:
-        """Go on to the next request; StopIteration carries the result."""
+        """Run to the next request and return it; at the end StopIteration carries the result."""
         assert self._coroutine is not None
         self.waiting = None
         return self._coroutine.send(answer)
@@ -65,36 +65,36 @@ class Device:
         self.result, self.ended, self.waiting = result, True, None
 
     def shared(self, block: int) -> Any:
-        """Called by a plan before a shared block: the block's values, or None on the first device that comes to it."""
+        """The values of a shared block, or None on the first device; a plan calls this before the block."""
         assert self.pool is not None
         self._turns[block] += 1
         return self.pool.take(block, self._turns[block])
 
     def share(self, block: int, values: Any) -> None:
-        """Called by a plan after a shared block on the first device, with the values that it computed."""
+        """Put the values of a shared block into the pool; on the first device a plan calls this after the block."""
         assert self.pool is not None
         self.pool.put(block, self._turns[block], values)
 
     def see(self, path: Path, value: Any) -> None:
-        """Called by an observed plan with each value."""
+        """Pass a value to the observer; an observed plan calls this for each instruction."""
         assert isinstance(self.watch, PathObserver)
         self.watch(self.number, path, value)
 
     @property
     def mark(self) -> Callable[[tuple[int, Stretch]], None]:
-        """Called by a marked plan with each stretch that it has executed."""
+        """The observer's function that a marked plan calls with each stretch that it has executed."""
         assert isinstance(self.watch, MarkObserver)
         return self.watch.mark
 
     def mark_begun(self, traceback: TracebackType | None) -> None:
-        """Tell of the part of a stretch that was done before an exception came."""
+        """Report to the observer the part of a stretch that was executed before an exception."""
         if isinstance(self.watch, MarkObserver):
             for frame in self._frames(traceback):
                 if done := self.plan.unmarked(frame):
                     self.watch.mark((self.number, done))
 
     def stands(self, traceback: TracebackType | None = None) -> Standing | None:
-        """The place of the coroutine, or of the running plan that an exception came from."""
+        """The place of the suspended coroutine, or of the plan in the traceback of an exception."""
         frames = [*self._frames(traceback)]
         if not frames:
             return None

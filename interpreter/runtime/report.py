@@ -18,13 +18,13 @@ from .replica import Standing
 if TYPE_CHECKING:
     pass
 
-MOST_MISSING = 100_000  # devices that are listed, for all devices together
+MOST_MISSING = 100_000  # the most missing devices that are listed, summed over all devices
 DONES = START_OF.keys() - TRANSFERS.values()
 
 
 @frozen
 class DeviceState:
-    """A device when the run stopped: ended, or at an instruction; what it waits for, and for which devices."""
+    """The state of a device when the run stopped: ended, or the instruction where it stands and what it waits for."""
 
     device: int
     ended: bool
@@ -50,7 +50,7 @@ class DeviceState:
         ]
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        """Plain data; of the devices that are missed at most so many."""
+        """The state as plain data, with at most `most` missing devices."""
         return {
             "device": self.device,
             "ended": self.ended,
@@ -68,7 +68,7 @@ class DeviceState:
 
 @frozen
 class Report:
-    """A stopped run: `kind` is one of the kinds of the run, `devices` say where each stands."""
+    """The report of a stopped run: `kind` is a kind of stop, `devices` has the state of each device."""
 
     kind: str = field(validator=lambda _, __, kind: _known(kind))
     message: str
@@ -108,7 +108,7 @@ class Report:
         return Drawing(lanes_of(self))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same facts as plain data; of very many devices that are missed, only some are listed."""
+        """The report as plain data; where very many devices are missing, only some are listed."""
         most = max(4, MOST_MISSING // max(len(self.devices), 1))
         devices = [state.to_dict(most) for state in self.devices]
         return {
@@ -138,7 +138,7 @@ def _known(kind: str) -> None:
 
 
 def grouped(states: list[DeviceState]) -> Iterator[str]:
-    """The lines of the states; devices in a row that do the same as the one before are one line."""
+    """The lines of the states; consecutive devices in the same state as the device before share one line."""
     start = 0
     while start < len(states):
         end = start + 1

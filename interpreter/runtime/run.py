@@ -98,7 +98,7 @@ def _described(given: Any) -> str:
 
 @remembered
 def _quick(computation: Computation) -> Quick | None:
-    """How a computation is evaluated without a grid; None where it needs one, or is too deeply nested."""
+    """The direct evaluation of a computation; None where the computation needs a grid or is too deeply nested."""
     if depth(computation) > SHALLOW:
         return None
     module = alone(computation)
@@ -192,7 +192,7 @@ def execute(
 
 @contextmanager
 def _noted(ledger: Ledger | None) -> Iterator[None]:
-    """A strict run that does not come to its end says with its report what it has found so far."""
+    """Inside, an exception of a strict run gets a note with the findings so far."""
     try:
         yield
     except Exception as error:
@@ -207,7 +207,7 @@ def _shared(
     verdict: Verdict | None,
     watch: Watching | None,
 ) -> frozenset[CallPath]:
-    """The places to compute once for all: in one program, where all run the same order and nobody wants values."""
+    """The call paths whose values one device computes for all: in one program, in one order, without an observer."""
     alike = len(modules) > 1 and not isinstance(watch, PathObserver) and all(module is modules[0] for module in modules)
     if not alike or (verdict is not None and len({verdict.orders(device) for device in range(len(modules))}) > 1):
         return frozenset()
@@ -223,7 +223,7 @@ def modules_of(program: Module | ModuleGroup) -> list[Module]:
 
 
 def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
-    """The verdict on the program, reached once for a module."""
+    """The verdict on the program, computed once for each module; raises Refused where the program is refused."""
     verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
     if verdict.refused:
         raise Refused(verdict)
@@ -231,7 +231,7 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
 
 
 def check_bytes(module: Module, limits: Limits) -> None:
-    """Refuse, before anything runs, a value that alone is more than the limit of bytes."""
+    """Stop, before the run, a program with a single value that exceeds the limit of bytes."""
     instruction = largest(module.entry)
     if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
         raise Stopped(too_large(instruction, limits.bytes))
@@ -248,9 +248,9 @@ def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
 def read_all(
     modules: list[Module], rows: list[tuple[Any, ...]], numbers: Sequence[int] | None = None
 ) -> list[tuple[Any, ...]]:
-    """The arguments of each device as its plan takes them; what several are given as one object is read once.
+    """The arguments of each device, converted for its plan; an object that several devices are given is converted once.
 
-    `numbers` are those of the devices, where they are not all there are.
+    `numbers` are the numbers of the devices, where the rows are not those of all devices.
     """
     known: dict[tuple[int, AnyShape], Any] = {}
 

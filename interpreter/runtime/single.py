@@ -1,4 +1,4 @@
-"""Evaluation of single instructions by the value rules, for the check, which asks before there is a run."""
+"""Evaluation of single instructions by the value rules, for the check, which needs some values before the run."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from .rendezvous import Rendezvous
 
 Rule: TypeAlias = Callable[["Who", Sequence[Any]], Any]
 
-# Not a function of the operands, or one that each implementation computes in its own way.
+# Ops whose value is no function of the operands, or a function that each implementation computes in its own way.
 _OF_CHANCE = opcodes(lambda op: op.depends_on == "implementation")
 _INSIDE = STRUCTURE | PLAIN_CALLS | opcodes(lambda op: op.depends_on == "device")
 
 
 @frozen
 class Who:
-    """The ids of the device for which a value is asked."""
+    """The ids of the device on which an instruction is evaluated."""
 
     replica_id: np.uint32
     partition_id: np.uint32
 
 
 def rule_of(instruction: Instruction, *, sequential: bool = False) -> Rule | None:
-    """The function from operands to value; None where only a run can tell, or the sizes are not fixed."""
+    """The function from operands to value; None where the value depends on the run, or a dimension is dynamic."""
     if instruction.opcode == "constant":
         literal = instruction.attributes.literal
         if isinstance(literal, ElidedArray):
@@ -69,7 +69,7 @@ def _called(instruction: Instruction, sequential: bool) -> Rule:
 
 
 def _as_rounded(instruction: Instruction, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule, which gives nothing where a run may add a product that it has not rounded, and that would show."""
+    """The rule, which raises ArithmeticError where the sum depends on whether a run rounds the product."""
     product = product_of(instruction)
     if product is None:
         return rule
@@ -89,7 +89,7 @@ def _arrays(value: Any) -> Any:
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Whether its value is a function of its operands and of the ids of its device."""
+    """Whether an instruction's value is a function of its operands and of the ids of the device."""
     opcode = instruction.opcode
     if opcode not in compute or opcode in _OF_CHANCE:
         return False
@@ -107,7 +107,7 @@ def _is_dynamic(instruction: Instruction) -> bool:
 
 
 def folds_floats(instruction: Instruction) -> bool:
-    """Whether it folds floating point numbers by a computation, so that the order of the folding may be seen."""
+    """Whether an instruction folds floating point numbers by a computation, so that the order may change the result."""
     types = (i.shape for called in instruction.called for i in called.parameters)
     return any(isinstance(shape, Shape) and shape.dtype.kind in ("float", "complex") for shape in types)
 
@@ -120,14 +120,14 @@ def met(
     *,
     sequential: bool,
 ) -> dict[int, Any]:
-    """What each member of a group gets of a collective to which these values are brought."""
+    """The result of each member of a group, given the operands that the members bring to a collective."""
     meeting = Rendezvous(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
     meeting.values.update(brought)
     return meeting.results()
 
 
 def result_shape(start: Instruction) -> Any:
-    """What a collective gives in the end, whether it is started or waited for at once."""
+    """The shape of a collective's result, for a blocking collective and for a start."""
     return Request(start, (), {}).result_shape
 
 

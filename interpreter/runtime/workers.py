@@ -1,4 +1,4 @@
-"""Threads in which functions of the user run, and what is done with one that has not returned when the run ends.
+"""Threads in which functions of the user run, and the treatment of a thread that outlives its run.
 
 Python has no way to end a thread. It can raise an exception in one, which is safe in code of the user and is not in
 code of a library: between `lock.acquire()` and the `try` that follows it, the lock would stay taken for the rest of the
@@ -48,13 +48,13 @@ class Worker:
         self.bell.set()
 
     def _finish(self, outcome: tuple[Any, BaseException | None]) -> None:
-        """From here on `leave` raises nothing, so that nothing is raised in what Python does at the end of a thread."""
+        """Set the outcome and cancel a pending exception; afterwards `leave` raises nothing in the ending thread."""
         with self._lock:
             _raise_in(threading.get_ident(), None)
             self.outcome = outcome
 
     def leave(self) -> None:
-        """Wait no longer. SystemExit is raised in the function where it stands in the user's own file."""
+        """Abandon the thread; SystemExit is raised in the thread if it executes code of the user's own file."""
         with self._lock:
             number = self.thread.ident
             if self.outcome is None and number is not None and _stands_in(number, self.file):
@@ -68,12 +68,12 @@ def file_of(function: Callable[..., Any]) -> str | None:
 
 
 def _stands_in(number: int, file: str | None) -> bool:
-    """Whether the innermost frame of a thread is of this file: it stays so while nobody else has the lock of Python."""
+    """Whether the innermost frame of a thread is in this file; the answer holds while this thread has Python's lock."""
     frame = sys._current_frames().get(number)
     return frame is not None and frame.f_code.co_filename == file
 
 
 def _raise_in(number: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in a thread at its next step, in place of one that is under way; None takes that back."""
+    """Set the exception that a thread raises at its next step, replacing one that is pending; None cancels it."""
     raised = ctypes.py_object() if error is None else ctypes.py_object(error)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), raised)

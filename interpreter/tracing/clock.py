@@ -1,4 +1,4 @@
-"""Logical clocks: the time of an event is one more than that of every event that had to come before it."""
+"""Logical clocks: the time of an event is one more than the latest time of the events on which it depends."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ..runtime.channels import Peers
 from .roles import Role, Roles
 
 FEW = 64
-"""Up to how many devices the events of each are looked for one device after the other."""
+"""The largest number of devices for which the events are selected one device after the other."""
 
 MOST_COUNTS = 1 << 22
-"""How many numbers may stand in a table of all devices and events."""
+"""The largest table of devices by events, in numbers."""
 
 
 @define(eq=False, slots=False)
 class Clock:
-    """Reads the events in order, one by one those that communicate; the others follow on their devices.
+    """Computes times: one by one for the events that communicate, by array operations for the others.
 
-    Gives the columns `time`, `since` and `count`, the meetings and the transfers.
+    The results are the columns `time`, `since` and `count`, the meetings and the transfers.
     """
 
     modules: Sequence[Module]
@@ -57,7 +57,7 @@ class Clock:
         self._read(_by_device(self.device, len(self.modules)))
 
     def count(self) -> Array:
-        """How often the device of each event had been at its spot before."""
+        """The number of earlier events of each event's device at the same spot."""
         pairs = self.device.astype(np.int64) * max(len(self.paths), 1) + self.spot
         few = pairs.max(initial=0) < 1 << 16
         order = np.argsort(pairs.astype(np.uint16) if few else pairs, kind="stable")
@@ -79,7 +79,7 @@ class Clock:
         self.since = self.time - waits
 
     def _waits(self, roles: Roles, numbers: Array, before: Iterable[Any]) -> list[int]:
-        """How long the device of each of these events had to wait; `before` says how far each device was."""
+        """The time that the device waited at each of these events; `before` has the earlier events of each device."""
         found = []
         known: dict[tuple[int, int], Role] = {}
         columns = (column.tolist() for column in (numbers, self.device[numbers], self.spot[numbers]))
@@ -94,7 +94,7 @@ class Clock:
         return found
 
     def _now(self, device: int) -> int:
-        """The time of the last event of a device before the one that is read."""
+        """The time of a device's last event before the current event."""
         before: int = self._before[device]
         return before + self._waited[device]
 
@@ -107,7 +107,7 @@ class Clock:
         return 0
 
     def _completed_at(self, number: int, device: int, role: Role) -> int:
-        """Members of one round of a collective get the result at one time: after the last has come, or started it."""
+        """The time at which all members of a round get the result: after the last member has arrived or started."""
         key = self._round(device, role)
         met = self._met.get(key)
         if met is None:
@@ -118,7 +118,7 @@ class Clock:
         return met[0]
 
     def _round(self, device: int, role: Role) -> Hashable:
-        """The turn of a collective that a device has this event of."""
+        """The key of the round of a collective to which this event of a device belongs."""
         turn = role.key, device, role.event
         self._rounds[turn] += 1
         return role.key, self._rounds[turn]
@@ -130,7 +130,7 @@ class Clock:
         return 0
 
     def _sent_at(self, number: int, device: int, role: Role) -> int:
-        """After its recv was posted, unless a buffer took it."""
+        """The earliest time of a send: after its recv was posted, unless a buffer took the value."""
         target = self._peers.target(role.request, device)
         if target is None:
             return 0
@@ -144,7 +144,7 @@ class Clock:
         return posted
 
     def _received_at(self, number: int, device: int, role: Role) -> int:
-        """After the send, which may be told later where the sender was waiting for this recv."""
+        """The earliest time of a recv-done: after the send, whose event may come later in the list of events."""
         source = self._peers.source(role.request, device)
         if source is None:
             return 0
@@ -159,7 +159,7 @@ class Clock:
 
 
 def _by_device(device: Array, count: int) -> Sequence[Array]:
-    """The numbers of the events of each device."""
+    """The indices of the events of each device."""
     if count <= FEW:
         return [np.flatnonzero(device == n) for n in range(count)]
     ends = np.cumsum(np.bincount(device, minlength=count))
@@ -167,7 +167,7 @@ def _by_device(device: Array, count: int) -> Sequence[Array]:
 
 
 def _before(events: Sequence[Array], numbers: Array) -> Iterable[Any]:
-    """For each of these events how many events of each device come before it; of many devices where it is asked."""
+    """For each of these events the number of earlier events of each device; a large table is computed on demand."""
     if len(events) * len(numbers) <= MOST_COUNTS:
         table: Iterable[Any] = np.array([each.searchsorted(numbers) for each in events]).T.tolist()
         return table
@@ -176,7 +176,7 @@ def _before(events: Sequence[Array], numbers: Array) -> Iterable[Any]:
 
 @frozen(eq=False)
 class _Before:
-    """How many events of each device come before one."""
+    """The number of events of each device before one event, computed on demand."""
 
     events: Sequence[Array]
     number: int
@@ -185,7 +185,7 @@ class _Before:
         return int(self.events[device].searchsorted(self.number))
 
 
-# From which time on an event may happen, for each kind of event that waits for a device or that a device waits for.
+# The function that gives the earliest time of an event, by kind, for events that wait or for which devices wait.
 _TIMES: Mapping[EventKind, Callable[[Clock, int, int, Role], int]] = {
     ARRIVED: Clock._arrived_at,
     COMPLETED: Clock._completed_at,

@@ -20,11 +20,11 @@ from ..rules.tables import compute
 from .sources import ROOM, SMALL
 
 _MOVES = ("all_gather", "all_to_all", "collective_broadcast", "collective_permute")
-"""Collectives that only move elements: their own rule is run on the numbers of the elements."""
+"""Collectives that only move elements: their value rule is applied to the indices of the elements."""
 
 
 def across_in(trace: Trace) -> Mapping[int, Sequence[Across]]:
-    """The tables by event; the rounds of one collective in one group share theirs."""
+    """The provenance tables by event; all rounds of a collective in one group share their tables."""
     found: dict[int, Sequence[Across]] = {}
     known: dict[tuple[Instruction, tuple[int, ...]], Sequence[Sequence[Across]]] = {}
     room = ROOM
@@ -43,7 +43,7 @@ def across_in(trace: Trace) -> Mapping[int, Sequence[Across]]:
 
 
 def _received(trace: Trace) -> dict[int, Sequence[Across]]:
-    """A recv-done has the elements of the value that was sent, each at its place."""
+    """The tables of recv-dones: each element comes from the same place of the value that was sent."""
     known: dict[tuple[int, int], Sequence[Across]] = {}
     found: dict[int, Sequence[Across]] = {}
     for transfer in trace.transfers:
@@ -59,7 +59,7 @@ def _received(trace: Trace) -> dict[int, Sequence[Across]]:
 
 
 def of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
-    """For each member of a group the tables of the parts of its result."""
+    """The provenance tables of the parts of each member's result."""
     collective, group = meeting.instruction, meeting.group
     opcode = base_of(collective)
     shapes = [operand.shape for operand in collective.operands]
@@ -75,13 +75,13 @@ def of_members(meeting: Meeting) -> Sequence[Sequence[Across]]:
 
 
 def _folded(collective: Instruction, group: Sequence[int], dims: Sequence[tuple[int, ...]]) -> Any:
-    """An element is folded of those at the same place of all members."""
+    """The tables of an all-reduce: an element comes from the same place of all members."""
     places = [np.arange(prod(each)) for each in dims]
     return [[_column(group, part, place, len(dims)) for part, place in enumerate(places)]] * len(group)
 
 
 def _scattered(collective: Instruction, group: Sequence[int], dims: Sequence[tuple[int, ...]]) -> Any:
-    """The same, of which each member gets its share."""
+    """The tables of a reduce-scatter: those of an all-reduce, of which each member gets its share."""
     axis = collective.attributes.scatter_dimension
     shares = [np.split(np.arange(prod(each)).reshape(each), len(group), axis) for each in dims]
     return [
@@ -100,7 +100,7 @@ def _column(group: Sequence[int], part: int, place: Array, parts: int) -> Across
 
 
 def _moved(collective: Instruction, group: Sequence[int], dims: Sequence[tuple[int, ...]]) -> Any:
-    """The rule at work on numbers from 1: 0 is what nobody sent."""
+    """The tables of a collective that moves elements: its rule is applied to indices from 1; 0 means that none came."""
     sizes = [prod(each) for each in dims] * len(group)
     starts = np.cumsum([1, *sizes])
     numbered = [

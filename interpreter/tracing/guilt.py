@@ -1,4 +1,4 @@
-"""Origin of a NaN or an infinity: follows provenance back from an element to the element that made it, and on."""
+"""Origin of a NaN or an infinity: follows provenance back, element by element, to the first that is not finite."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..provenance.elements import origins_of
 from .elsewhere import of_members
 
 _MOVED = 1 << 16
-"""Of how many elements a result is at most of which each element is followed."""
+"""The most source elements of one element that are followed."""
 
 
 @frozen
 class ElementOf:
-    """An element of the value of an event; of a tuple that of a part. None where it is not known which."""
+    """An element of an event's value; `part` is the index in a tuple. None stands for an unknown part or element."""
 
     event: int
     part: int | None = None
@@ -31,7 +31,7 @@ class ElementOf:
 
 @frozen
 class Made:
-    """What an element was computed from, and the numbers there."""
+    """An element from which another was computed, and its number."""
 
     place: ElementOf
     number: Any
@@ -39,7 +39,7 @@ class Made:
 
 @define(eq=False)
 class Guilt:
-    """Follows elements through a trace."""
+    """Follows the provenance of elements through a trace."""
 
     trace: Trace
     _meetings: dict[int, Meeting] = field(init=False)
@@ -67,7 +67,7 @@ class Guilt:
         return found[::-1]
 
     def _first(self, birth: Birth) -> ElementOf:
-        """The first element that is not a number, or infinite."""
+        """The first element of a birth's value that is NaN or infinite."""
         value = self.trace.values.get(birth.event)
         for part, array in enumerate(value) if isinstance(value, tuple) else ((None, value),):
             wrong = _wrong(array, birth.what)
@@ -76,17 +76,17 @@ class Guilt:
         return ElementOf(birth.event)
 
     def made(self, place: ElementOf) -> list[Made]:
-        """All elements that one was computed from, as far as that is known."""
+        """All elements from which an element was computed, as far as the trace has them."""
         return [Made(each, self.number(each)) for each in self._sources(place)]
 
     def heaviest(self, place: ElementOf, count: int) -> list[Made]:
-        """Of the elements that one was computed from, so many of the largest weight, in the order of the operands."""
+        """The `count` source elements of the largest weight, in the order of the operands."""
         made = self.made(place)
         order = sorted(range(len(made)), key=lambda n: _weight(made[n].number, False), reverse=True)
         return [made[n] for n in sorted(order[:count])]
 
     def number(self, place: ElementOf) -> Any:
-        """What stands there; of a value that is not followed by elements the one farthest from being finite."""
+        """The number at an element; where the element is unknown, the value's NaN, infinity or largest number."""
         value = self.trace.values.get(place.event)
         if place.part is not None and isinstance(value, tuple):
             value = value[place.part] if place.part < len(value) else None
@@ -119,7 +119,7 @@ class Guilt:
         yield from (ElementOf(each, part, element) for each in chosen if each is not None)
 
     def _of_operands(self, place: ElementOf, instruction: Instruction) -> Iterator[ElementOf]:
-        """The elements by provenance; where that is not known, the operands as a whole."""
+        """The source elements by provenance; where provenance is unknown, the operands as a whole."""
         events = self.trace.operands(place.event)
         values = [None if event is None else self.trace.values.get(event) for event in events]
         tables = None
@@ -161,11 +161,11 @@ class Guilt:
             yield from () if given is None else (ElementOf(given, place.part, place.element),)
 
     def _last(self, path: tuple[str, ...], instruction: Instruction, before: int) -> int | None:
-        """The last event of an instruction on the device of an event, before that."""
+        """The last event of an instruction before the event `before`, on the same device."""
         return self.trace.last(int(self.trace.device[before]), path, instruction, before)
 
     def _from_others(self, place: ElementOf) -> Iterator[ElementOf]:
-        """The elements that members of a group, or the sender, brought."""
+        """The source elements on the members of a group, or on the sender."""
         transfer, meeting = self._transfers.get(place.event), self._meetings.get(place.event)
         if transfer is not None:
             yield from self._operand(transfer.send, 0, None, place.element)
@@ -186,14 +186,14 @@ class Guilt:
                 yield from self._operand(starts[device], operand, None, element)
 
     def _guilty(self, place: ElementOf, made: Sequence[Made]) -> Made:
-        """The element to follow: a NaN, else an infinity, else the number of the largest weight; of equals the last."""
+        """The source to follow: a NaN, else an infinity, else the largest weight; of equal ones the latest event."""
         divides = self.trace[place.event].instruction.opcode in ("divide", "remainder")
         divisor = self.trace.operands(place.event)[1] if divides else None
         return max(made, key=lambda each: (*_weight(each.number, each.place.event == divisor), each.place.event))
 
 
 def _counts(values: Sequence[Any], number: int) -> bool:
-    """Indices and predicates are not computed with, where there are numbers beside them."""
+    """Whether an operand contributes to the number: indices and predicates do not, where other operands are floats."""
     kinds = [getattr(getattr(each, "dtype", None), "kind", "") for each in values]
     return kinds[number] not in ("b", "i", "u") or all(kind in ("b", "i", "u") for kind in kinds)
 

@@ -19,18 +19,18 @@ KNOWN = {each.dtype for each in PRIMITIVES.values()}
 _ARRAYS = np.ndarray, np.generic
 
 SUMMARY = 1 << 10
-"""About how many bytes a summary takes."""
+"""The approximate size of a summary in bytes."""
 
 _SCANT = 256
-"""An array of fewer bytes is not compared with others: to keep it twice costs less."""
+"""The least bytes of an array that is compared with others; keeping a smaller array twice costs less."""
 
 
 @define
 class Keep:
     """Arrays of up to `elements` are kept whole, larger ones as a summary, until `bytes` are reached.
 
-    After that, until as many bytes again, arrays that take more than a summary are told by one; then nothing is kept.
-    Of an instruction that a device comes to again, only each `every`-th turn is kept.
+    After that, until as many bytes again, arrays that are larger than a summary are summarized; then nothing is kept.
+    Of the executions of an instruction on a device, every `every`-th is kept.
     Equal arrays of several devices or events are kept once.
     """
 
@@ -49,7 +49,7 @@ class Keep:
     _turns: dict[tuple[int, int], int] = field(factory=dict)
 
     def __call__(self, value: Any, device: int, path: Path) -> Any:
-        """The value as it is kept; None for what is not."""
+        """The value or its summary, as it is kept; None for a value that is not kept."""
         if self.every > 1 and self._is_between(device, path):
             self.passed += 1
             return None
@@ -78,12 +78,12 @@ class Keep:
         return kept
 
     def forget(self) -> None:
-        """Hold no array any more, to know it again: they stand elsewhere now."""
+        """Drop all references to arrays, which have been written to disk."""
         self._known.clear()
         self._equal.clear()
 
     def _once(self, value: Any) -> Any:
-        """What was kept of an equal array, or is kept of this one now."""
+        """The kept form of an equal array, or else of this array."""
         letters = value.tobytes()
         key = value.dtype, value.shape, hash(letters)
         kept = self._equal.get(key)
@@ -107,7 +107,7 @@ class Keep:
         return None
 
     def left_out(self) -> str:
-        """What was not kept whole, in words."""
+        """The text about values that were not kept whole."""
         parts = []
         if self.short:
             parts.append(f"{self.short:,} values of more than {self.elements:,} elements are told by their summaries")
@@ -126,6 +126,6 @@ class Keep:
 
 
 def _summary(value: Any) -> Any:
-    """Of the value as it is, with its denormal numbers."""
+    """The summary of a value, computed without flushing denormal numbers."""
     with as_user():
         return summary(value)

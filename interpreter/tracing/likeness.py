@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def like(other: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """A decorator: the function gets the parameters of the other, for type checkers and `help`."""
+    """A decorator that gives a function the parameters of another, for type checkers and `help`."""
 
     def marked(function: Callable[..., T]) -> Callable[P, T]:
         given = inspect.signature(function).return_annotation

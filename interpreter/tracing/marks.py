@@ -23,7 +23,7 @@ def found_in(trace: Trace, report: StrictReport) -> list[dict[str, Any]]:
 
 
 def _event(trace: Trace, sites: dict[tuple[int, tuple[str, ...], str], list[int]], finding: Finding) -> int | None:
-    """Where it was found; of what is inside of a region that has no events, the op that applies it."""
+    """The event of a finding; for a finding in a region without events, the event of the op that applies the region."""
     from .run import labels
 
     path, trips = finding.standing.path, finding.standing.trips

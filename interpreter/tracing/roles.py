@@ -1,4 +1,4 @@
-"""Roles of instructions for the logical clock: with whom a device meets there, or to whom it passes a value."""
+"""Roles of instructions for the logical clock: the group or channel over which a device communicates there."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..runtime.identity import Identities
 
 @frozen(eq=False, slots=False)
 class Role:
-    """What a device does at a spot that other devices have a part in; it is over with `event`.
+    """The part of a device in a communication at a spot; `event` is the event that completes the instruction.
 
-    `key` numbers the collectives of a group.
+    `key` is the number of the collective in its group.
     """
 
     event: EventKind
@@ -84,7 +84,7 @@ class Roles:
 
 
 def _last_event(instruction: Instruction) -> EventKind | None:
-    """The event with which an instruction is over in which other devices have a part; None where none has."""
+    """The event that completes an instruction that communicates with devices; None for other instructions."""
     events = EVENTS.get(KINDS.get(instruction.opcode, ""), ())
     return events[-1] if events and events[-1].within != FEED else None
 

@@ -1,4 +1,4 @@
-"""Traced runs: like `execute`, and give a trace also where the run stops."""
+"""Traced runs: a program is run as by `execute`, and gives a trace even where the run stops."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def traced(
     send_buffers: float = 0,
     **options: Any,
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
-    """What `trace` gives, with the exception that `execute` would have raised."""
+    """The trace of a run, with the exception that `execute` would have raised, or None."""
     program = module_in(program)
     verdict = _verdict(program, send_buffers, check)
     told = {**verdict.to_dict(), "text": str(verdict)}
@@ -66,7 +66,7 @@ def traced(
 def _seen(
     program: Module | ModuleGroup, inputs: Any, tracer: Marker | Watcher, told: Mapping[str, Any], **options: Any
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
-    """Run it under the eyes of a tracer."""
+    """Run a program with a tracer as its observer; gives the trace and the exception that ended the run."""
     results, end = None, None
     try:
         results = execute(program, inputs, observer=tracer, **options)
@@ -104,14 +104,14 @@ def trace(*given: Any, **options: Any) -> Trace:
 
 
 def without_run(program: Module | ModuleGroup, verdict: Verdict) -> Trace:
-    """The trace of a program of which nothing can be run."""
+    """The empty trace of a program that cannot be run."""
     none = np.zeros(0, np.int64)
     told = {**verdict.to_dict(), "text": str(verdict)}
     return Trace(program, (), none, none, none, none, none, verdict=told, left_out="nothing of this program can be run")
 
 
 def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
-    """The trace of what was seen, in logical time."""
+    """The trace of a tracer's events, with logical times."""
     modules = modules_of(program)
     paths, device, spot = tracer.columns()
     clock = Clock(modules, grid_of(program), device, spot, paths)
@@ -133,7 +133,7 @@ def _timed(program: Module | ModuleGroup, tracer: Tracer, **told: Any) -> Trace:
 
 @define
 class Spool:
-    """Writes what a tracer has seen to a folder, a chunk at a time."""
+    """Writes the events and values of a tracer to a folder, a chunk at a time."""
 
     writer: Writer
     program: Module | ModuleGroup
@@ -144,7 +144,7 @@ class Spool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Of a run that is interrupted, what it had is written still."""
+        """Close the writer; the events of an interrupted run are written before that."""
         try:
             if error is not None and not isinstance(error, OSError | TraceError) and self.tracer is not None:
                 self(self.tracer)
@@ -159,7 +159,7 @@ class Spool:
         tracer.forget()
 
     def end(self, tracer: Tracer, found: Trace) -> Trace:
-        """The last of it; gives the trace with its values where they stand now."""
+        """Write the last chunk; gives the trace with its values read from the folder."""
         self(tracer)
         self.writer.end(found)
         return evolve(found, values=values_of(self.writer.folder, self.writer.index["chunks"]))
@@ -175,7 +175,7 @@ def _verdict(program: Module | ModuleGroup, send_buffers: float, check: bool) ->
 
 
 def spots_of(paths: Sequence[Path], program: Module | ModuleGroup) -> tuple[Spot, ...]:
-    """Call paths as a trace has them; a program keeps those that it has had."""
+    """The spots of call paths, kept with the program."""
     known: dict[int, tuple[Path, Spot]] = memos(program, "spots")
     for path in paths:
         if id(path) not in known:

@@ -13,14 +13,14 @@ from xbuild.traces import Trace
 from ..provenance.elements import READS_VALUES, origins_of
 
 SMALL = 256
-"""The largest result, in elements, whose origins are told."""
+"""The largest result, in elements, whose origins are recorded."""
 
 ROOM = 1 << 20
-"""How many numbers all tables of a trace have together."""
+"""The most numbers in all tables of a trace together."""
 
 
 def origins_in(trace: Trace) -> Mapping[int, Sequence[Array | None]]:
-    """The tables by event; the events of a spot share one, but where it depends on values."""
+    """The provenance tables by event; the events of a spot share their tables unless these depend on values."""
     found: dict[int, Sequence[Array | None]] = {}
     known: dict[int, Sequence[Array | None] | None] = {}
     room = ROOM

@@ -18,14 +18,14 @@ from ..runtime.observers import MarkObserver, PathObserver
 from .keep import Keep
 
 CHUNK = 1 << 16
-"""After how many events what was seen is handed on, if somebody takes it."""
+"""The number of events after which a tracer calls `hand_on`."""
 
 
 @define(eq=False)
 class Tracer(ABC):
-    """The events of a run in their order: devices and call paths; values where they are kept.
+    """The events of a run in order: their devices, call paths, and kept values.
 
-    `hand_on` is called with what is new, time and again, and at the end; the values are forgotten then.
+    `hand_on` is called with the tracer after each chunk of events; it writes the new events and drops the values.
     """
 
     hand_on: Callable[[Tracer], None] | None = None
@@ -35,23 +35,23 @@ class Tracer(ABC):
 
     @abstractmethod
     def columns(self) -> tuple[list[Path], Array, Array]:
-        """The distinct call paths as they first came, and for each event its device and which path."""
+        """The distinct call paths in order of first use, and for each event its device and the index of its path."""
 
     def forget(self) -> None:
-        """The values stand elsewhere now."""
+        """Drop the values, which have been written to disk."""
         self.values = {}
 
     def left_out(self) -> str:
-        """What was not kept, in words."""
+        """The text about values that were not kept."""
         return "no value was kept"
 
     def _spool(self, hand_on: Callable[[Tracer], None]) -> None:
-        """Hand on what is new, which is no part of the run: denormal numbers are not flushed."""
+        """Call `hand_on` in the user's mode of denormal numbers, since it is no part of the run."""
         with as_user():
             hand_on(self)
 
     def _numbers(self, paths: Stretch) -> list[int]:
-        """Which call paths these are; a path is one object."""
+        """The indices of these call paths among the distinct ones; paths are compared by identity."""
         for path in paths:
             if id(path) not in self._spots:
                 self._spots[id(path)] = len(self._distinct)
@@ -61,7 +61,7 @@ class Tracer(ABC):
 
 @define(eq=False)
 class Marker(Tracer, MarkObserver):
-    """Keeps no value: a note for each stretch of instructions that a device has done."""
+    """A tracer that keeps no values: it records each stretch of instructions that a device has executed."""
 
     marks: list[tuple[int, Stretch]] = field(factory=list)
     _known: dict[int, tuple[Stretch, Array]] = field(factory=dict)
@@ -94,7 +94,7 @@ class Marker(Tracer, MarkObserver):
 
 @define(eq=False)
 class Watcher(Tracer, PathObserver):
-    """Keeps values, as many as `keep` takes."""
+    """A tracer that keeps the values that `keep` accepts."""
 
     keep: Keep = field(factory=Keep)
     devices: list[int] = field(factory=list)

@@ -1,4 +1,4 @@
-"""The command line: a file for each group of commands; importing them enters them into `main`."""
+"""The command line: a module for each group of commands; importing a module enters its commands into `main`."""
 
 from . import check as check
 from . import edit as edit

@@ -89,7 +89,7 @@ def check(
 
 
 def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
-    """That what is written there can be read again as a target: a file for one program, a folder for several."""
+    """A usage error unless the path can be written as a target: a file for one program, a folder for several."""
     if isinstance(program, xbuild.Module):
         if path.is_dir() or path.suffix not in (".hlo", ".txt"):
             raise click.UsageError(f"--repair {path}: one program is for all devices; a file FILE.hlo is wanted")
@@ -105,7 +105,7 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
 
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
-    """One program to a file, those of several devices to a folder."""
+    """Write the repaired program: one program to a file, the programs of several devices to a folder."""
     if verdict.repair is None:
         why = "the report has no other order that mends it" if verdict.findings else "the program needs no repair"
         say(f"notice: {path} is not written: {why}", err=True)

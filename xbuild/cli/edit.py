@@ -1,4 +1,4 @@
-"""`xbuild extract` and `xbuild diff`: a part of a program, and what differs between two."""
+"""`xbuild extract` and `xbuild diff`: a part of a program, and the difference of two programs."""
 
 from __future__ import annotations
 

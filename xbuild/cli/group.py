@@ -1,4 +1,4 @@
-"""The command group `xbuild`, and what its commands share: limits, loading of a target, exit codes."""
+"""The command group `xbuild`, and functions that its commands share: limits, loading of a target, exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED = 1
 
 
 class Amount(click.FloatRange):
-    """A number of 0 or more; not NaN, with which every comparison fails."""
+    """The type of an option that takes a number of 0 or more; NaN is refused, since no comparison with it holds."""
 
     def __init__(self) -> None:
         super().__init__(min=0)
@@ -39,10 +39,10 @@ class Amount(click.FloatRange):
 
 SECONDS = 300.0
 RUN_SECONDS = 3600.0
-"""How long a command may take where nothing is said: one that reads, checks or draws, and one that runs a program."""
+"""Default limits on the seconds of a command that reads, checks or draws, and of one that runs a program."""
 
 STARTING = 15
-"""Seconds in which JAX starts, which are none of a run's."""
+"""Seconds for the start of JAX, which do not count as seconds of a run."""
 
 _MAX_SECONDS = "After so many seconds the command ends with a sentence."
 _MAX_BYTES = "Memory that the command may take.  [default: half of the machine's]"
@@ -61,9 +61,9 @@ def _count_option(name: str) -> click.Option:
 
 
 class Limited(click.Command):
-    """A command with --max-seconds and --max-bytes; one that has the first itself runs a program under it.
+    """A command with --max-seconds and --max-bytes; a command that declares --max-seconds itself runs a program.
 
-    Such a run ends by itself with a report; the watch has a little more time, for what it is then to write.
+    Such a run ends by itself with a report; the watch of the command allows more time, so that the report is written.
     """
 
     def __init__(self, *given: Any, **options: Any) -> None:
@@ -119,7 +119,7 @@ class _Group(click.Group):
 
 
 def given(*parameters: str) -> list[str]:
-    """Those of these options that were given on the command line, as they are spelled there."""
+    """The options among these parameters that were given on the command line, as they are spelled there."""
     context = click.get_current_context()
     spelled = {each.name: each.opts[-1] for each in context.command.params}
     return [spelled[p] for p in parameters if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
@@ -147,12 +147,12 @@ def main(context: click.Context) -> None:
 
 
 def takes_target(command: Command) -> Command:
-    """The argument TARGET of a command."""
+    """A decorator that adds the argument TARGET to a command."""
     return click.argument("target")(command)
 
 
 def load(target: str) -> Program:
-    """The program that a target names; the command ends where there is none."""
+    """The program that a target names; the command ends where the target names none."""
     meta = click.get_current_context().meta
     counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
     try:
@@ -175,14 +175,14 @@ def _say_counts(program: Program) -> None:
 
 
 def stop(report: str) -> SystemExit:
-    """The end of a command whose program is refused or stops: its report on stderr, and the exit code for it."""
+    """Print a report on stderr; gives the exception that ends the command with the exit code for a refused program."""
     say(report, err=True)
     return SystemExit(REFUSED)
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """A run that is refused or stops ends with its report on stderr."""
+    """Inside, a run that is refused or stops ends the command, with its report on stderr."""
     from ..running import Refused, Stopped
 
     try:
@@ -195,7 +195,7 @@ def reported() -> Iterator[None]:
 
 
 def module_of(program: Program) -> Module | ModuleGroup:
-    """A computation as the module of one device."""
+    """The program as a module; a computation becomes the module of one device."""
     return Module(program.name, program) if isinstance(program, Computation) else program
 
 

@@ -14,7 +14,7 @@ from ..traces.folder import apart_from
 from .group import Command
 
 SECONDS, TRIPS = 3.0, 100_000
-"""How far a program that is refused is run, where no limit is given."""
+"""Default limits on the seconds and trips of the run of a refused program."""
 
 
 def _is_page(asked: Any, attribute: Any, page: str | None) -> None:
@@ -42,7 +42,7 @@ def apart(folder: str | None, *files: str | None) -> None:
 
 
 def takes_source_root(command: Command) -> Command:
-    """The option --source-root of a command that writes a page."""
+    """A decorator that adds the option --source-root to a command that writes a page."""
     told = "Where source files that HLO text or a trace names may be read for --page; else none is."
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=told)(command)
 
@@ -66,7 +66,7 @@ class Asked:
         return {"origins": True, "bytes": 1 << 30}
 
     def keep(self, found: Trace) -> None:
-        """Write the page."""
+        """Write the page of a trace, if a page is asked for."""
         if self.page is None:
             return
         from ..pages import write_page
@@ -109,7 +109,7 @@ def _kept(run: Any, *given: Any, **options: Any) -> Any:
 def refused_trace(
     program: Module | ModuleGroup, arguments: list[Any], verdict: Any, options: dict[str, Any], **given: Any
 ) -> Trace:
-    """A refused program in the order in which it was recorded, until it is stuck; nothing where it cannot be run."""
+    """The trace of a refused program, run in recorded order until it is stuck; empty where it cannot be run."""
     from attrs import evolve
 
     from ..running import Limits, trace, tracing
@@ -121,7 +121,7 @@ def refused_trace(
         return trace(program, arguments, check=False, limits=limits, **options, **given)
     except (TraceError, OSError):
         raise
-    except Exception:  # what is refused for its structure may fail in any way
+    except Exception:  # a program that is refused for its structure may fail in any way
         found = tracing.without_run(program, verdict)
         if options.get("folder") is not None:
             found.save(options["folder"])

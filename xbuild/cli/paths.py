@@ -15,7 +15,7 @@ from ..files.targets import file_of
 def distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
     """A usage error where an output is an input or another output: the same file, by any link or spelling of its path.
 
-    Both map what a file is on the command line to its path; of a folder each file in it is an input.
+    Both map the role of a file on the command line to its path; each file in an input folder is an input.
     """
     read = [(what, each) for what, path in inputs.items() if path for each in _files(path)]
     written: list[tuple[str, str]] = []
@@ -30,7 +30,7 @@ def distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]
 
 
 def target_of(target: str) -> dict[str, str | None]:
-    """The input that every command with a target has."""
+    """The file of a target, as an input for `distinct`."""
     return {f"TARGET, {target}": file_of(target)}
 
 
@@ -53,12 +53,12 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _is_no_file(path: str) -> bool:
-    """Devices and pipes, to which any number may write."""
+    """Whether a path is a device or a pipe, to which any number of outputs may be written."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _is_same(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)
-    except (OSError, ValueError):  # one of them is not there yet
+    except (OSError, ValueError):  # one of the files does not exist yet
         return os.path.normcase(os.path.realpath(path)) == os.path.normcase(os.path.realpath(other))

@@ -67,7 +67,7 @@ def explain(word: str) -> None:
 
 
 def _told(word: str) -> str | None:
-    """What is known of an op, a kind of refusal, or another function of xb; None of anything else."""
+    """The documentation of an op, a kind of refusal, or another function of xb; None for any other word."""
     word = word.removeprefix("xb.").removeprefix("ops.")
     opcode = word.strip("_").replace("-", "_")
     form = getattr(xbuild, NAMES[opcode].name if opcode in OPS else word, None)

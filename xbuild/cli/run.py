@@ -24,7 +24,7 @@ from .saying import say
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
-"""NumPy's generators take none below."""
+"""The type of a seed; NumPy's generators take no negative seed."""
 
 _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them are for these.  [default: 3600]"
 
@@ -189,7 +189,7 @@ def _infeed(path: str | None, engine: str, devices: int, most: int | None) -> li
 
 
 def most_bytes(given: int | None) -> int | None:
-    """How many bytes all arguments may take: what a single value may, or half of the memory where that is more."""
+    """The limit on the bytes of all arguments: the limit of a single value, or half of the memory if that is more."""
     from ..running import Limits
 
     half = Limits().bytes
@@ -199,7 +199,7 @@ def most_bytes(given: int | None) -> int | None:
 def arguments_of(
     program: Module | ModuleGroup, inputs: str | None, seed: int | None, most: int | None = None
 ) -> list[list[Any]]:
-    """Those of the file, or from the seed, which may take half of the memory, or `most` where that is more."""
+    """The arguments of each device, from the file or the seed; `most_bytes(most)` limits their bytes."""
     parameters = [[p.shape for p in entry.parameters] for entry in entries(program)]
     if inputs and seed is not None:
         raise click.UsageError("--inputs and --random are both given; one is wanted")
@@ -232,7 +232,7 @@ def _summary(results: list[Any], shapes: list[Any]) -> Iterator[str]:
 
 
 def _numbers(array: Any, shape: Shape) -> str:
-    """The elements where they are few, else the least, the mean and the largest."""
+    """The text of an array: its elements if they are few, else the least, the mean and the largest."""
     if array.size <= 8:
         return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
     if shape.dtype.kind == "complex":

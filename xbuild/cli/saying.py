@@ -1,4 +1,4 @@
-"""Output of commands, with text of strangers escaped for the terminal, and the exit codes of interrupted commands."""
+"""Output of commands, with untrusted text escaped for the terminal, and the exit codes of interrupted commands."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ INTERRUPTED = 130
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Text on stdout or stderr, each character that does not print as its escape, to a file and a pipe alike."""
+    """Print text on stdout or stderr; characters that are not printable are escaped, in files and pipes too."""
     click.echo(printable(text), err=err, nl=nl)
 
 
 def say_painted(*pieces: str, err: bool = False) -> None:
-    """A text of pieces that `painted` has made, or that are printable."""
+    """Print pieces of text that `painted` has made, or that are printable."""
     click.echo("".join(pieces), err=err)
 
 
 def painted(text: str, **style: Any) -> str:
-    """Text in a colour, printable inside it."""
+    """Text in a colour, with characters that are not printable escaped."""
     return click.style(printable(text), **style)
 
 
 def say_json(facts: object) -> None:
-    """JSON on stdout, in ASCII: its own escapes keep every text exactly."""
+    """Print JSON on stdout, in ASCII; the escapes of JSON keep every text exactly."""
     say(json.dumps(facts, indent=2).replace("\x7f", "\\u007f"))
 
 
 def ended(command: Callable[[], Any]) -> int:
-    """The exit code of a command; what stopped it is told in a sentence, without a traceback."""
+    """Run a command; gives its exit code, and reports an error in a sentence, without a traceback."""
     from ..interrupts import awake
 
     try:
@@ -55,12 +55,12 @@ def ended(command: Callable[[], Any]) -> int:
         where = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
         return _told(click.ClickException(f"{where}{error.strerror or error}"))
     except (click.Abort, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while it ends
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignore a second Ctrl-C while the command ends
         return _told(None)
 
 
 def _code(command: Callable[[], Any]) -> int:
-    """The exit code of the command, after its output is flushed."""
+    """Run a command and flush its output; gives the exit code."""
     try:
         found = command()
     except SystemExit as end:

@@ -54,10 +54,10 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
         found = opened(target)
     else:
         found = _run(target, inputs, seed, max_seconds, options)
-    read = io.StringIO() if sys.stdin is None else sys.stdin  # None: it is closed
+    read = io.StringIO() if sys.stdin is None else sys.stdin  # stdin is None where it is closed
     typed = read.isatty()
     if typed and (watch := click.get_current_context().obj) is not None:
-        watch.stop()  # who sits there has all the time, and Ctrl-C
+        watch.stop()  # a session at a terminal has no limit of time: the user can press Ctrl-C
     shell = Shell(found, None if typed else read, sys.stdout)
     try:
         shell.cmdloop()

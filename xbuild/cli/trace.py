@@ -20,7 +20,7 @@ from .paths import distinct
 from .saying import say, say_json
 
 SHOWN = 4
-"""How many numbers are told of which another was computed."""
+"""The number of source numbers that are printed for a NaN or an infinity."""
 
 
 @main.command()
@@ -93,7 +93,7 @@ def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dic
 
 @frozen
 class Sides:
-    """Two traces that are compared, each with the folder that it is called by; none where they are one."""
+    """Two traces that are compared, each with the name of its folder; the names are empty where both are one trace."""
 
     first: Trace
     second: Trace
@@ -120,7 +120,7 @@ def _page(found: Trace, page: str, source_root: str | None) -> None:
 
 
 def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
-    """Of turns without a value, where others have one, only how many they are."""
+    """Print facts; turns without a kept value are only counted, if other turns have values."""
     if as_json:
         say_json(facts[0] if len(facts) == 1 and "events" in facts[0] else facts)
         return
@@ -132,7 +132,7 @@ def _print(facts: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _turns(found: Trace, name: str, device: int | None, turn: int | None) -> list[dict[str, Any]]:
-    """A row for each time that a device came to an instruction."""
+    """A row for each execution of an instruction on a device."""
     if device is not None:
         _check_device(found, device)
     rows = [_turn(found, event) for event in found.where(name, device=device, count=turn)]
@@ -169,7 +169,7 @@ def _close(found: Trace, name: str) -> str:
 
 
 def overview(found: Trace) -> dict[str, Any]:
-    """What is in a trace."""
+    """The summary of a trace: its events, values, stop, findings and first births of NaN and infinity."""
     told = [f"{len(found):,} events on {found.num_devices} devices, {found.end:,} steps, {len(found.values):,} values"]
     told += [f"not kept: {found.left_out}"] if found.left_out else []
     told += [found.stop["text"]] if found.stop else []
@@ -189,7 +189,7 @@ def overview(found: Trace) -> dict[str, Any]:
 
 
 def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
-    """A NaN or an infinity: where it is born, of which numbers, and the way to it, element by element."""
+    """The facts of the birth of a NaN or an infinity: its place, its source numbers, and the chain of elements."""
     from ..running import tracing
 
     event, guilt = found[birth.event], tracing.Guilt(found)
@@ -206,7 +206,7 @@ def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
 
 
 def _step(found: Trace, place: Any, number: Any) -> dict[str, Any]:
-    """An element on the way; its index where the value is followed element by element."""
+    """The facts of an element of a chain, with its index where provenance gives the element."""
     event = found[place.event]
     shape = event.instruction.shape
     if isinstance(shape, TupleShape) and place.part is not None:
@@ -236,7 +236,7 @@ def _compare(sides: Sides, devices: tuple[int, int] | None, eps: float, name: st
 
 
 def count(number: int, what: str) -> str:
-    """`1 value`, `1,024 values`"""
+    """The text of a count: `1 value`, `1,024 values`."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 

@@ -80,7 +80,7 @@ def viz(target: str, output: str | None, **view: Any) -> None:
 
 
 def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
-    """The picture in the format of the file's name, and what of the program it leaves out."""
+    """The picture in the format of the file's name, and notes on the parts of the program that it leaves out."""
     from ..pictures import most_boxes
     from ..pictures import viz as draw
     from ..pictures.formats.engine import DrawingError
@@ -98,7 +98,7 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
 
 
 def _counted(program: Program) -> dict[str, Any]:
-    """Into how many groups of equal values the devices fall, as data."""
+    """The number of groups of devices with equal values, for each instruction, as data of the picture."""
     from ..checking import replication
 
     module = Module(program.name, program) if isinstance(program, Computation) else program
@@ -106,7 +106,7 @@ def _counted(program: Program) -> dict[str, Any]:
 
 
 def _data(file: str | None, name: str | None) -> dict[str, Any]:
-    """What is laid over the boxes, and what it is called."""
+    """The data that is shown in the boxes, and its name in the legend."""
     if file is None:
         return {"data": None, "data_name": "data"}
     try:
@@ -127,7 +127,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def form_of(output: str | None) -> str:
-    """The format that a file's name ends in; of a picture on the terminal, text."""
+    """The format by the ending of a file's name; text for a picture on the terminal."""
     from ..pictures import form_of as form_of_path
 
     try:
@@ -138,7 +138,7 @@ def form_of(output: str | None) -> str:
 
 
 def write(content: str | bytes, output: str | None, err: bool = False) -> None:
-    """What a command makes to its file, whole or not at all, whose name is told; or to the terminal."""
+    """Write the output of a command to a file, whole or not at all, and print the file's name; or print the output."""
     if output is None:
         say(content if isinstance(content, str) else content.decode(), nl=False)
         return
@@ -151,7 +151,7 @@ def write(content: str | bytes, output: str | None, err: bool = False) -> None:
 
 
 def write_folder(contents: Mapping[str, str], folder: Path) -> None:
-    """Files in a folder that is not there yet, or is empty: all of them, or none."""
+    """Write files into a new or empty folder: all of them, or none."""
     place = folder.absolute()
     try:
         made = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp"))

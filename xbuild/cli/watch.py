@@ -1,4 +1,4 @@
-"""The limits of a command: seconds, after which it ends with a sentence, and bytes of memory that it may take.
+"""The limits of a command: seconds, after which the command ends with a sentence, and bytes of memory.
 
 Long passes are stopped by an alarm, which raises in the main thread between two steps of Python. A step that does not
 return in time, such as one huge array operation, is ended by a second thread, and with it the process. Files are
@@ -27,9 +27,9 @@ from ..process.memory import held_bytes
 LIMIT = 3
 """The exit code where a limit of the command was reached."""
 
-_LONGEST = 1e9  # seconds, some thirty years; no timer takes many times as much
-_MOST = 2**63 - 1  # bytes; the system counts no further
-_AGAIN = 1.0  # seconds after which the alarm comes once more, where what it raised was swallowed
+_LONGEST = 1e9  # seconds, about thirty years; timers refuse much longer times
+_MOST = 2**63 - 1  # bytes; the largest limit of the system
+_AGAIN = 1.0  # seconds between alarms, in case the first exception was swallowed
 _ROOT = Path(__file__).resolve().parents[2]
 _DOING = (
     ("xbuild/text/writing/", "text was printed"), ("xbuild/text/spelling/writer", "text was printed"),
@@ -42,12 +42,12 @@ _DOING = (
 
 
 class TimeIsOver(BaseException):
-    """Raised by the alarm, with the sentence for the user; no `except Exception` keeps it."""
+    """Raised by the alarm, with the sentence for the user; no `except Exception` catches it."""
 
 
 @define(eq=False)
 class Watch:
-    """One command under its limit of seconds; `slack` is for the report of a run that has come to its own limit."""
+    """The limit of seconds of one command; `slack` is extra time for the report of a run that has reached its limit."""
 
     seconds: float
     slack: float
@@ -65,7 +65,7 @@ class Watch:
         self._thread = threading.Timer(first * 1.25 + 2 + self.slack, self._end)
         self._thread.daemon = True
         self._thread.start()
-        # The alarm comes last: what it raises must find all that `stop` has to undo.
+        # The alarm is set last, so that its exception finds the state that `stop` restores.
         signal.signal(signal.SIGALRM, self._ring)
         signal.setitimer(signal.ITIMER_REAL, first, _AGAIN)
 
@@ -81,7 +81,7 @@ class Watch:
             self._thread = None
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
-        """A run ends with the report of where it stands; anything else at once."""
+        """Handle the alarm: a run is ended with a report of where it stands, any other work at once."""
         run = sys.modules.get("interpreter.rules.limits")
         if self._is_over:
             return
@@ -93,7 +93,7 @@ class Watch:
         raise TimeIsOver(self.sentence())
 
     def _end(self) -> None:
-        """The second stage, on a thread of its own: the main thread is inside one step that does not return."""
+        """End the process, from a second thread: the main thread is inside one step that does not return."""
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         os.write(2, f"{self.sentence(self.where or _doing(frame))}\n".encode())
         for path in unfinished():
@@ -109,7 +109,7 @@ class Watch:
 
 
 def _doing(frame: FrameType | None) -> str:
-    """What the command was doing, by the innermost frame that is in these packages."""
+    """The text of what the command was doing, by the innermost frame in these packages."""
     for inner, _ in traceback.walk_stack(frame) if frame else ():
         found = _said_of(inner.f_code.co_filename)
         if found:
@@ -127,13 +127,13 @@ def _said_of(file: str) -> str | None:
 
 @contextmanager
 def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Iterator[Watch | None]:
-    """Inside, the limits hold: TimeIsOver, or MemoryError, where one is reached."""
+    """Inside, the limits hold: TimeIsOver is raised at the limit of seconds, MemoryError at that of bytes."""
     watch = None if seconds is None or seconds > _LONGEST else Watch(seconds, slack)
     with ExitStack() as stack:
         if watch is not None:
             stack.enter_context(_quiet_finalizers())
             stack.callback(watch.stop)
-            watch.start()  # before the bytes are bounded: a thread takes some
+            watch.start()  # before the bytes are bounded, since a thread takes memory
         if bytes is not None:
             stack.enter_context(_bounded(bytes))
         yield watch
@@ -141,7 +141,7 @@ def limited(seconds: float | None, bytes: int | None, slack: float = 0) -> Itera
 
 @contextmanager
 def _quiet_finalizers() -> Iterator[None]:
-    """Inside, an alarm that falls into a finalizer, where Python can only print it, is dropped: it comes again."""
+    """Inside, an alarm in a finalizer, whose exception Python can only print, is dropped; the alarm repeats."""
     before = sys.unraisablehook
     sys.unraisablehook = lambda told: None if isinstance(told.exc_value, TimeIsOver) else before(told)
     try:
@@ -152,7 +152,7 @@ def _quiet_finalizers() -> Iterator[None]:
 
 @contextmanager
 def _bounded(bytes: int) -> Iterator[None]:
-    """At most so many bytes more for what this process holds; only where the system counts them (Linux)."""
+    """Inside, this process may take at most `bytes` more memory than it holds; only on Linux."""
     held = held_bytes()
     if held is None:
         yield

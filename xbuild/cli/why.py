@@ -1,4 +1,4 @@
-"""`xbuild why`: of which instruction another is the derivative."""
+"""`xbuild why`: prints of which instruction another is the derivative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of attributes, and for each the reader of what a user writes for it."""
+"""Types of attributes, and for each type the reader that converts a user's argument to it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SourceTargetPairs: TypeAlias = tuple[tuple[int, int], ...]
 Region: TypeAlias = Computation
 Regions: TypeAlias = tuple[Computation, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
-Called: TypeAlias = Regions | tuple[()]  # computations that an op only hands on: no function is traced for them
+Called: TypeAlias = Regions | tuple[()]  # computations that an op only passes on; functions are not traced
 Aliases: TypeAlias = tuple[tuple[Dims, int, Dims], ...]
 Shapes: TypeAlias = tuple[AnyShape, ...]
 
 
 @frozen
 class PaddingDimension:
-    """Padding of one dimension: elements before the first, after the last, between any two; low and high may crop."""
+    """Padding of one dimension: elements before, after and between its elements; negative low and high crop."""
 
     low: int
     high: int
@@ -41,7 +41,7 @@ Padding: TypeAlias = tuple[PaddingDimension, ...]
 
 
 def reader_of(annotation: Any) -> Callable[[Any], Any]:
-    """The function that reads an attribute of this type; TypeError, ValueError or OverflowError for what is none."""
+    """The reader of an attribute type; it raises TypeError, ValueError or OverflowError for a bad argument."""
     return _READERS.get(annotation) or _choice(annotation)
 
 
@@ -59,7 +59,7 @@ def reader(name: str, annotation: Any) -> Callable[[Any], Any]:
 
 
 def _choice(annotation: Any) -> Callable[[Any], Any]:
-    """The reader of one of a few words, or of None where that is among them."""
+    """The reader of a Literal type: one of its words, or None where the type allows None."""
     words = next((a for a in (annotation, *get_args(annotation)) if get_origin(a) is typing.Literal), None)
     if words is None:
         raise TypeError(f"no reader for attributes of type {annotation}")
@@ -182,7 +182,7 @@ def _literal(value: Any) -> Array:
     if isinstance(value, ElidedArray):
         return value  # type: ignore[return-value]
     array = np.array(value)
-    array = array.view(primitive_type(array.dtype).dtype)  # one that was unpickled has a dtype that is only equal
+    array = array.view(primitive_type(array.dtype).dtype)  # an unpickled array has another dtype object
     array.flags.writeable = False
     return array
 
@@ -192,7 +192,7 @@ def _maybe(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _aliases(value: Any) -> Aliases:
-    """For each pair: the index of an output in the result, the number of the operand, the index in that."""
+    """The aliases, each with the index of an output, the number of an operand, and the index in that operand."""
     found = []
     for each in value:
         if len(each) != 3:

@@ -64,7 +64,7 @@ Values: TypeAlias = Sequence[Value]
 
 @define(eq=False)
 class _Names:
-    """The names of a module under construction, each with the last number that made it unique, and its one counter."""
+    """The names of a module under construction, each with the last suffix that made it unique, and the counter."""
 
     taken: dict[str, int] = Factory(dict)
     count: int = 0
@@ -87,7 +87,7 @@ class _Names:
 
 
 def _unbuilt(kind: str, message: str) -> BuildError:
-    """A refusal of `build`; no op adds to its text, so the text has the kind."""
+    """A refusal of `build`; its text states the kind, since `explain` is not applied to it."""
     error = BuildError(kind, f"{message} [{kind}]")
     error.message = message
     return error
@@ -131,17 +131,17 @@ class Builder(Uncopied):
         return Builder(self._computation_names.unique(name), self)
 
     def recorded_since(self, count: int) -> list[Instruction]:
-        """What was recorded after the first so many instructions."""
+        """The instructions recorded after the first `count`."""
         return self._instructions[count:]
 
     def unique_name(self, name: str) -> str:
-        """This name, or with the number that makes it unique in the module; it is taken from now on."""
+        """Take a name: the given name, or the name with a number that makes it unique in the module."""
         return self._names.unique(name)
 
     def reserve(
         self, names: Iterable[str] = (), computations: Iterable[str] = (), parameters: Iterable[int] = ()
     ) -> None:
-        """Take names and parameter numbers of a program that is there already, so that nothing recorded repeats one."""
+        """Take the names and parameter numbers of an existing program, so that no recorded instruction repeats one."""
         instructions = [*names]
         self._names.taken.update(dict.fromkeys(instructions, 0))
         self._names.count += len(instructions)
@@ -177,7 +177,7 @@ class Builder(Uncopied):
         control, annotations = context()
         named = self._names.unique(name) if name else self._names.fresh(schema.spelling)
         instruction: Any = Draft(schema.opcode, named, shape, sources, segments, record, where, control, annotations)
-        instruction.__class__ = Instruction  # a draft that becomes one takes a third of the time of a frozen class
+        instruction.__class__ = Instruction  # a third of the time of the frozen class's constructor
         self._instructions.append(instruction)
         value: Any = _Handle(instruction, self)
         value.__class__ = Value
@@ -189,7 +189,7 @@ class Builder(Uncopied):
         return tuple(self._instructions)
 
     def adopt(self, instructions: Iterable[Instruction]) -> None:
-        """Take instructions of another computation as they are; their operands are here already, or among them."""
+        """Add instructions of another computation unchanged; their operands must be recorded here or among them."""
         for each in instructions:
             self._instructions.append(each)
             self._names.taken.setdefault(each.name, 0)
@@ -273,13 +273,13 @@ class Builder(Uncopied):
 
 
 def stands_for(operand: Any) -> Any:
-    """The value that an object of another class stands for (a variable, its value now); any other operand as it is."""
+    """The value of an object with `__xbuild_value__`, such as a variable; any other operand unchanged."""
     give = getattr(type(operand), "__xbuild_value__", None)
     return operand if give is None else give(operand)
 
 
 def builder_of(schema: Schema, operands: tuple[Any, ...], builder: Builder | None) -> Builder:
-    """The builder that an op records into: its operands', or the one that is named where it has none."""
+    """The builder into which an op is recorded: the builder of its operands, or the given one without operands."""
     for operand in operands:
         if type(operand) is Value:
             return operand.builder

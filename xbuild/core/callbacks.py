@@ -19,7 +19,7 @@ class _Pending:
 
 
 PENDING = _Pending()
-"""What a registered function returns that has no answer yet: it is called again, with the same operands."""
+"""The result of a registered function that has no answer yet; the function is called again with the same operands."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The scope that names recorded instructions, and the control predecessors that they get."""
+"""The context of recording: the scope, the control predecessors and the annotations of recorded instructions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
 
 @contextmanager
 def annotated(**inner: Any) -> Iterator[None]:
-    """Ops recorded inside have these annotations; frontend attributes are added to those that there are."""
+    """Ops recorded inside have these annotations; frontend attributes are added to those of the context."""
     control, annotations = _current.get()
     attributes = {**annotations.get("frontend_attributes", {}), **inner.get("frontend_attributes", {})}
     extra = {"frontend_attributes": MappingProxyType(attributes)} if attributes else {}
@@ -70,7 +70,7 @@ def annotated(**inner: Any) -> Iterator[None]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Ops recorded inside belong to another computation, which nothing around it can order or mark."""
+    """Ops recorded inside belong to another computation: outer control predecessors and marks do not apply."""
     annotations = _current.get()[1]
     if "frontend_attributes" in annotations:
         annotations = MappingProxyType({key: annotations[key] for key in annotations if key != "frontend_attributes"})

@@ -1,4 +1,4 @@
-"""Messages of refusals: op, operands, attributes and the user's line are added to what a rule says."""
+"""Messages of refusals: op, operands, attributes and the user's line are added to the message of a rule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BuildError(XbuildError):
 
 
 class ValueUseError(BuildError, TypeError):
-    """A value is used as if it had been computed, or beside something that is no operand; raised at the user's line."""
+    """A value is used as if it were computed, or together with an object that is no operand; raised at the call."""
 
 
 def explain(
@@ -45,7 +45,7 @@ def explain(
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The refusal of an op with the op in its first line and everything that the user gave below it."""
+    """The refusal of an op, with the op in the first line, and the operands and attributes below it."""
     labelled = zip(operand_labels(schema, len(operands), segments), operands, strict=True)
     return explain_call(error, schema.spelling, labelled, attributes, where)
 
@@ -57,7 +57,7 @@ def explain_call(
     attributes: dict[str, Any],
     where: tuple[CodeType, int] | None,
 ) -> XbuildError:
-    """The same error with what was called in its first line, and the labelled operands and the attributes below it.
+    """The error with the called function in its first line, and the labelled operands and attributes below it.
 
     An error from inside a region that the op traces is explained already, and stays as it is.
     """
@@ -87,7 +87,7 @@ def _is_unset(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """The text of an attribute in a message; a computation is told by name and signature."""
+    """The text of an attribute in a message; a computation is described by its name and signature."""
     if isinstance(value, Computation):
         return f"%{value.name}: {value.program_shape}"
     if isinstance(value, tuple | list) and _holds_regions(value):
@@ -114,7 +114,7 @@ def _operand_row(label: str, operand: Any) -> tuple[str, str]:
 
 
 def _short(shape: Any) -> str:
-    """The text of a shape; a very long tuple is told by the number of its elements."""
+    """The text of a shape; a very long tuple is described by the number of its elements."""
     if isinstance(shape, TupleShape) and shape.count > MOST_OF_A_TUPLE:
         return f"a tuple of {shape.count:,} arrays and tokens"
     return str(shape)
@@ -129,7 +129,7 @@ def operand_labels(schema: Schema, count: int, segments: tuple[int, ...] | None)
 
 
 def segment_labels(names: Iterable[str], sizes: Iterable[int]) -> list[str]:
-    """The name of each operand where parameter by parameter so many are given: numbered where these are not one."""
+    """The label of each operand: the parameter's name, with an index unless the parameter has exactly one operand."""
     return [name if size == 1 else f"{name}[{n}]" for name, size in zip(names, sizes, strict=True) for n in range(size)]
 
 
@@ -146,7 +146,7 @@ def _is_ours(file: str) -> bool:
 
 
 def caller() -> tuple[CodeType, int] | None:
-    """The user's frame: the first outside this package and that of shapes."""
+    """The user's frame: the first outside the packages `xbuild` and `shape_inference`."""
     frame = sys._getframe(2)
     while _is_ours(frame.f_code.co_filename):
         if frame.f_back is None:

@@ -55,13 +55,13 @@ class MetadataSource(TextSource):
 
 @frozen
 class KeptSource(Source):
-    """A line that a trace names, with its text as it was kept."""
+    """A line that a trace names, with the text that the trace has kept."""
 
     text: str = ""
 
 
 def short_path(path: str) -> str:
-    """The path from here where that is shorter."""
+    """The path relative to the working directory if that is shorter, else the path unchanged."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive
@@ -70,7 +70,7 @@ def short_path(path: str) -> str:
 
 
 def resolve(code: CodeType, offset: int) -> RecordedSource:
-    """The line of an offset in running code."""
+    """The source line of a bytecode offset in a code object."""
     line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
     return RecordedSource(code.co_filename, line or code.co_firstlineno, code.co_name)
 
@@ -100,7 +100,7 @@ class Instruction(Draft):
 
     @property
     def source(self) -> Source | None:
-        """The user's line that recorded the instruction; found when asked for, since recording must be fast."""
+        """The user's line that recorded the instruction; resolved on access, so that recording is fast."""
         return resolve(*self.where) if isinstance(self.where, tuple) else self.where
 
     def arguments(self) -> tuple[Any, ...]:
@@ -142,7 +142,7 @@ def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
 
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Unchanged):
-    """Instructions in recorded order, and the root among them; built directly, it is checked by `check` alone."""
+    """Instructions in recorded order, and the root among them; `check` alone checks one made without a builder."""
 
     name: str
     instructions: tuple[Instruction, ...] = field(converter=_instructions)
@@ -262,7 +262,7 @@ class Module(Showable, Unchanged):
 
 
 def module_in(thing: Any) -> Any:
-    """The module of what holds one as its `module`, such as a replicated program; anything else as it is."""
+    """The module of an object with an attribute `module`, such as a replicated program; other objects unchanged."""
     found = getattr(thing, "module", None)
     return found if isinstance(found, Module) else thing
 

@@ -16,13 +16,13 @@ R = TypeVar("R")
 
 @define(eq=False)
 class Hook(Generic[P, R]):
-    """A function that is supplied later; `purpose` says what the function does, in the error of a call before that."""
+    """A function that is supplied later; `purpose` describes it in the error of a call before it is supplied."""
 
     purpose: str
     function: Callable[P, R] | None = None
 
     def supply(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Use this function from now on; a decorator."""
+        """Set the function of the hook; usable as a decorator."""
         self.function = function
         return function
 
@@ -45,7 +45,7 @@ forms = Forms()
 
 
 drawing: Hook[[Any], Any] = Hook("draws a picture")
-"""The picture of what a notebook shows."""
+"""Draws the picture of an object that a notebook shows."""
 
 
 class Showable:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ...] | None, record: Any) -> AnyShape:
-    """The shape of the result of an op with operands of these shapes and this record of attributes; or ShapeError."""
+    """The shape of an op's result for these operand shapes and attributes. Raises ShapeError where the op refuses."""
     values: tuple[Any, ...] = ()
     if record is not None:
         values = tuple(vars(record).values())
@@ -22,7 +22,7 @@ def infer_shape(schema: Schema, shapes: tuple[Any, ...], segments: tuple[int, ..
             values = tuple(map(_signature, values))
     try:
         return _inferred(schema, shapes, segments, values)
-    except TypeError:  # a literal cannot be a key
+    except TypeError:  # a literal is not hashable
         return _inferred.__wrapped__(schema, shapes, segments, values)
 
 

@@ -20,7 +20,7 @@ def memos(owner: object, name: str) -> dict[Any, Any]:
 
 
 def memo(owner: object, name: str, key: Hashable, find: Callable[[], Fact]) -> Fact:
-    """The memo under this name and key; `find` gives it the first time."""
+    """The memo under this name and key; `find` computes the memo the first time."""
     kept = memos(owner, name)
     if key not in kept:
         kept[key] = find()

@@ -15,7 +15,7 @@ _OPERATORS = {
     "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
 }  # fmt: skip
 
-# Where the op has another name, or one that NumPy has for something else.
+# The replacements of functions whose op has another name, or a name that NumPy uses for another function.
 _WAYS_OUT = {
     "absolute": "abs(x)", "fabs": "abs(x)", "negative": "-x", "positive": "+x", "invert": "~x", "logical_not": "~x",
     "logical_and": "x & y", "logical_or": "x | y", "logical_xor": "x ^ y", "isnan": "x != x",

@@ -47,9 +47,9 @@ class Schema:
     defaults: dict[str, Any] = field(factory=dict)
 
     def read(self, attributes: dict[str, Any]) -> Any:
-        """The record of these attributes; refuses what is none of them, and the lack of one that is needed.
+        """The record of these attributes; unknown attributes and missing ones are refused.
 
-        It is filled past the frozen class, in half of the time; its fields keep their order.
+        The record is filled without the constructor of its frozen class, in half of the time, in declared order.
         """
         if self.attributes is None:
             return self._refuse_names(attributes) if attributes else None
@@ -68,7 +68,7 @@ class Schema:
         return record
 
     def expect(self, attributes: dict[str, Any]) -> None:
-        """Refuse attributes that the op does not have, and the lack of one that it needs."""
+        """Refuse attributes that the op does not have, and missing ones that the op needs."""
         if not self.needed <= attributes.keys() <= self.names:
             self._refuse_names(attributes)
 

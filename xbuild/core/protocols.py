@@ -1,4 +1,4 @@
-"""Answers of a value to Python's and NumPy's protocols: what its shape tells; all else is refused with a way out."""
+"""Python's and NumPy's protocols on values: those that the shape answers work, others are refused with a way out."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _set_nothing(self: Any, name: str, value: Any) -> NoReturn:
     raise refusal(f"x.{name} = ...", self, "immutable", "a value is never changed", hint)
 
 
-# Entered so that type checkers, which would take them as promises, do not see them.
+# These methods are set at run time, since type checkers would take their definitions as support of the protocol.
 setattr(Protocols, "__setattr__", _set_nothing)  # noqa: B010
 for _name, _refused in _REFUSED.items():
     setattr(Protocols, _name, _refusing(_refused))

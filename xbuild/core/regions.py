@@ -1,4 +1,4 @@
-"""Tracing of Python functions into computations, once, with the parameter shapes that an op demands."""
+"""Tracing of Python functions into computations, with the parameter shapes that an op demands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def trace(builder: Builder, function: Callable[..., Any], shapes: Sequence[AnyShape]) -> Computation:
     """Record `function` into `builder` with one parameter for each shape, and build it.
 
-    A tuple or list that it returns becomes a tuple value.
+    A tuple or list that the function returns becomes a tuple value.
     """
     _check_arity(function, shapes)
     with apart():
@@ -92,7 +92,7 @@ def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., An
 def trace_regions(
     builder: Builder, schema: Schema, shapes: tuple[Any, ...], attributes: dict[str, Any]
 ) -> dict[str, Any]:
-    """The regions among an op's attributes as computations; functions are traced with the shapes that it demands."""
+    """The regions of an op as computations; functions are traced with the parameter shapes that the op demands."""
     demanded = region_parameters[schema.opcode](*shapes, **attributes)
     found: dict[str, Any] = {}
     for role in schema.regions:
@@ -112,7 +112,7 @@ def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Comput
         raise BuildError("not_a_computation", f"region {region!r} is neither a Computation nor a function")
     if getattr(region, "__module__", "").partition(".")[0] != "xbuild":
         return trace(builder.sub_builder(_name(region)), region, shapes)
-    key = region, tuple(shapes)  # the op functions of this package always trace the same
+    key = region, tuple(shapes)  # an op function of this package always traces to the same computation
     if key not in builder.traced:
         builder.traced[key] = trace(builder.sub_builder(_name(region)), region, shapes)
     return builder.traced[key]

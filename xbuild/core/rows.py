@@ -1,4 +1,4 @@
-"""Declarations of elementwise ops by a row: opcode, source, sentence and example."""
+"""Declarations of elementwise ops, each by a row: opcode, source, sentence and example."""
 
 from __future__ import annotations
 

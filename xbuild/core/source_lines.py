@@ -9,14 +9,14 @@ from pathlib import Path
 from .graph import Instruction, KeptSource, MetadataSource, RecordedSource, Source, TextSource, text_of
 
 LARGEST = 1 << 24
-"""Of how many bytes a file is at most that is looked into under a root."""
+"""The largest file, in bytes, that is read under a root."""
 
 
 def line_of(instruction: Instruction, root: Path | None = None) -> str:
     """The source line that recorded an instruction, stripped; empty where it is not known.
 
-    The file is opened where this process runs its code. What a trace has kept is told as it was kept, and of HLO text
-    the instruction itself. A file that text or a trace names is opened only under `root`, where the user gives one.
+    The file is opened if this process runs its code. For a trace the line is the text that the trace has kept, and for
+    HLO text the instruction itself. A file that text or a trace names is opened only under `root`, if one is given.
     """
     source = instruction.source
     if isinstance(source, RecordedSource):
@@ -38,7 +38,7 @@ def _itself(instruction: Instruction) -> str:
 
 
 def _under(root: Path, source: Source) -> str:
-    """A line of a file below a root, after links are resolved; empty for any other file."""
+    """A line of a file that, after links are resolved, lies below a root; empty for any other file."""
     try:
         top = root.resolve(strict=True)
         place = (top / source.file).resolve(strict=True)

@@ -1,4 +1,4 @@
-"""The comfortable forms of the ops, and XlaBuilder's functions that are no ops; same file names as `xbuild.ops`."""
+"""The comfortable forms of the ops, and XlaBuilder's functions that are no ops; modules named as in `xbuild.ops`."""
 
 from typing import TYPE_CHECKING
 
@@ -23,5 +23,5 @@ from .tuples import *
 from .windows import *
 
 if not TYPE_CHECKING:  # which would read a computed list as empty
-    # The forms alone: no module of theirs.
+    # The forms alone, without the submodules.
     __all__ = [name for name, form in dict(globals()).items() if name[0] != "_" and callable(form)]

@@ -264,7 +264,7 @@ def ragged_all_to_all(
 ) -> Value:
     """Every member sends some rows of its operand to each member, which writes them over rows of its `output`.
 
-    HLO's order of operands; XlaBuilder's has `output` fourth.
+    The operands have HLO's order; in XlaBuilder's order `output` is the fourth.
     Raises: as xb.ops.ragged_all_to_all.
 
     >>> import xbuild as xb

@@ -163,7 +163,7 @@ def scaled_dot(
 ) -> Value:
     """The product of operands that are multiplied by scales, block by block; pairs are (of lhs, of rhs).
 
-    One and more of the four may be a number or a NumPy array. `precision` as for `dot`.
+    Operands and scales may be numbers or NumPy arrays, where one of them is a value. `precision` as for `dot`.
     Raises: as xb.ops.scaled_dot.
 
     >>> import xbuild as xb

@@ -46,7 +46,7 @@ def while_(
 ) -> Value:
     """Apply `body` to the state for as long as `condition` holds of it.
 
-    HLO's order of arguments; XlaBuilder's While has init last. `init` may be a tuple or list, of values, numbers (of
+    The order is HLO's; XlaBuilder's While has init last. `init` may be a tuple or list, of values, numbers (of
     their own type: s32, f32, or NumPy's) and tuples, which makes one tuple value. The functions get the state as one
     value, which unpacks: `i, total = state`; what they return may be a tuple.
     Raises: arity_mismatch; signature_mismatch.

@@ -84,7 +84,7 @@ def is_constant(operand: Value) -> bool:
 
 
 def _depends_on_the_run(instruction: Instruction) -> bool:
-    """Whether it, or anything that it calls, asks for more than its operands."""
+    """Whether an instruction or one of its callees depends on the device, on chance, a target or communication."""
     from ..properties.effects import communicates_itself
 
     inside = (each for called in instruction.called for c in called.reachable() for each in c.instructions)

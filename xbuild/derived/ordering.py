@@ -148,8 +148,8 @@ def approx_top_k_reduction_output_size(
 ) -> tuple[int, int]:
     """How many elements approx_top_k keeps, and the logarithm of how many it makes one of (-1 where that is top_k).
 
-    Formula: each of so many bins keeps its best; with (1 - k) / log(recall) bins or more, this share is expected to be
-    among them. Their number is a power of two below the input's, in whole tiles of 128 (1024 for rank 1).
+    Formula: each bin keeps its best element; (1 - k) / log(recall) bins or more reach the expected recall. The number
+    of bins is the input size divided by a power of two, in whole tiles of 128 (1024 for rank 1).
     Raises: invalid_attribute for a recall_target outside of (0, 1].
 
     >>> import xbuild as xb

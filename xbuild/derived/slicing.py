@@ -95,7 +95,7 @@ def dynamic_slice(operand: Value, start_indices: Any, slice_sizes: Sequence[int]
 def dynamic_update_slice(operand: Value, update: Any, start_indices: Any, *, name: str | None = None) -> Value:
     """The operand with `update`, a value or a NumPy array, in place of its elements from `start_indices` on.
 
-    Starts as for dynamic_slice.
+    The start indices are those of `dynamic_slice`.
     Raises: as xb.ops.dynamic_update_slice.
 
     >>> import xbuild as xb

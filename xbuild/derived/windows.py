@@ -188,7 +188,7 @@ def _recorded(
     precision: str | Sequence[str] | None,
     **attributes: Any,
 ) -> Value:
-    """The convolution with a window of the kernel's sizes and these lists."""
+    """Record the convolution with a window of the kernel's sizes and these strides, paddings and dilations."""
     left, right = as_values((lhs, rhs))
     base, kernel = array("lhs", shape_of(left)), array("rhs", shape_of(right))
     if dimension_numbers is None:
@@ -229,7 +229,7 @@ def _window(
     *,
     names: tuple[str, str, str] = _LISTS,
 ) -> Window:
-    """The window of these lists; SAME padding needs the extents that it slides over."""
+    """The window of these lists; SAME padding needs the extents over which the window slides."""
     word = padding.upper() if isinstance(padding, str) else None
     if word not in (None, "SAME", "VALID"):
         refuse("invalid_attribute", f"padding={padding!r}; 'SAME', 'VALID' or (low, high) for each dimension is wanted")

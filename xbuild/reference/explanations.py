@@ -1,4 +1,4 @@
-"""The meaning of each kind of refusal, verdict and stop, in a sentence."""
+"""Explanations of each kind of refusal, verdict and stop, each in a sentence."""
 
 from __future__ import annotations
 

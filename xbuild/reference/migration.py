@@ -197,7 +197,7 @@ ROWS: dict[str, MigrationRow] = {
 
 
 def document() -> str:
-    """The table as Markdown."""
+    """The migration table as Markdown."""
     kinds = [f"- **{kind}**: {words}" for kind, words in KINDS.items()]
     lines = [_HEAD, "Kinds:", "", *kinds, ""]
     for section, title in _TITLES.items():
@@ -221,7 +221,7 @@ def _line(row: MigrationRow) -> str:
 
 
 def _sentence(row: MigrationRow) -> str:
-    """The first sentence of the docstring."""
+    """The first sentence of the docstring of a row's target."""
     text = inspect.getdoc(row.found()[0]) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 

@@ -13,7 +13,7 @@ from ..core.op import OPS
 class Names:
     """An op's opcode, its name in `xb` and in XlaBuilder, and its heading in the document that defines it.
 
-    The heading is of XLA's Operation Semantics; `StableHLO, x` and `xla_builder.h` where that has none.
+    The heading is of XLA's Operation Semantics, or `StableHLO, x` or `xla_builder.h` where that document has none.
     """
 
     opcode: str

@@ -21,7 +21,7 @@ from ..core.op import OPS, Schema
 WIDTH = 120
 FUNCTION = "Computation | Callable[..., object]"
 
-# What a user may write for an attribute of a type, where that is more than the type itself.
+# The type that a parameter accepts for an attribute type, where it accepts more than the type itself.
 SPELLINGS: dict[Any, str] = {
     Dims: "Sequence[int]",
     ReplicaGroups: "Sequence[Sequence[int]] | None",
@@ -54,7 +54,7 @@ def _is_record(thing: Any) -> bool:
     return isinstance(thing, type) and thing.__module__ == attributes.__name__
 
 
-# What the spellings are made of, and where it comes from; a group for each section of imports.
+# The names in the spellings by the module that defines them; a dict for each section of imports.
 ORIGINS: tuple[dict[str, tuple[str, ...]], ...] = (
     {"collections.abc": ("Callable", "Mapping", "Sequence"), "typing": ("Literal",)},
     {"numpy.typing": ("ArrayLike", "DTypeLike")},
@@ -113,7 +113,7 @@ def _function(schema: Schema) -> str:
 
 
 def _wrapped(parameter: str) -> str:
-    """A choice of many words, each on a line of its own."""
+    """The parameter; if it is too long, with each word of its Literal on a line of its own."""
     if len(parameter) + 5 <= WIDTH:
         return parameter
     return re.sub(
@@ -124,7 +124,7 @@ def _wrapped(parameter: str) -> str:
 
 
 def _parameters(schema: Schema) -> Iterator[str]:
-    """Operands by position, attributes by keyword, and what every recording function takes beside them."""
+    """The parameters of a stub: operands by position, attributes by keyword, then `name` and `builder`."""
     declared = list(inspect.signature(schema.declaration, eval_str=True).parameters.values())
     operands = [p for p in declared if p.kind is not p.KEYWORD_ONLY]
     yield from map(_parameter, operands)
@@ -143,14 +143,14 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A default as source; one that is no literal stands as `...`."""
+    """A default as source; `...` for a default that is no literal."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return repr(value) if value is None or isinstance(value, bool | int | float) or value == () else "..."
 
 
 def spelling(annotation: Any) -> str:
-    """What a parameter of this type accepts, as source."""
+    """The type that a parameter of this annotation accepts, as source."""
     if annotation in SPELLINGS:
         return SPELLINGS[annotation]
     if annotation is None or annotation is type(None):

@@ -36,7 +36,7 @@ def dtype_of(operand: Any) -> PrimitiveType | None:
 
 
 def builder_among(operands: Iterable[Any], builder: Builder | None = None) -> Builder:
-    """The builder of the first value, at any depth of lists, or the one that is named."""
+    """The builder of the first value, at any depth of lists, or else the given builder."""
     for operand in map(stands_for, operands):
         if isinstance(operand, Value):
             return operand.builder
@@ -78,7 +78,7 @@ def packed(operand: Any, builder: Builder | None = None, *, name: str | None = N
 
 
 def operand_precisions(precision: str | Sequence[str] | None) -> tuple[str, ...]:
-    """A word for each operand, in HLO's lower case."""
+    """The precision of each operand, in lower case as HLO text has it."""
     if precision is None:
         return ()
     words = (precision, precision) if isinstance(precision, str) else precision

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def dressed(form: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A comfortable form whose own refusals state its arguments; those of the ops that it records do so already."""
+    """A decorator that adds a form's name and arguments to its refusals; refusals of recorded ops state theirs."""
 
     @functools.wraps(form)
     def checked(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:

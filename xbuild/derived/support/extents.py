@@ -56,7 +56,7 @@ def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Di
 
 
 def like(value: Value, model: Value | None, given: Any) -> Value:
-    """A scalar number broadcast to the extents of the model."""
+    """A scalar number broadcast to the extents of the model; any other value unchanged."""
     if isinstance(given, Value) or model is None or not isinstance(model.shape, Shape) or np.ndim(given):
         return value
     return _stretched(value, model.shape.dims, (), model, tuple(range(model.shape.rank)))

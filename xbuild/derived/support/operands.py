@@ -39,7 +39,7 @@ def literal(operand: Any, dtype: PrimitiveType | None = None) -> Array:
     if isinstance(operand, np.ndarray | np.generic) and not isinstance(operand, float | complex):
         return np.asarray(operand)
     if type(operand) is float and dtype is not None and dtype.is_float and dtype.is_native and abs(operand) < _SMALL:
-        return np.array(operand, dtype.dtype)  # the usual case, without the checks that it cannot fail
+        return np.array(operand, dtype.dtype)  # the usual case, which needs no checks
     array = _array(operand)
     return in_type(array, dtype or _DEFAULT[primitive_type(array.dtype).kind], operand)
 
