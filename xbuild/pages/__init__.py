@@ -23,8 +23,8 @@ _SCRIPTS = (
 def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
 
-    Of a trace that was read, and of metadata in HLO text, lines are told as they were kept; the files that these name
-    are opened under `source_root` alone.
+    Source lines of a loaded trace, and of metadata in HLO text, are shown as they were kept; the files that they name
+    are opened only under `source_root`.
 
     >>> import xbuild as xb
     >>> run = xb.trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
@@ -65,5 +65,5 @@ def framed(trace: Trace, height: int = 720) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file beside the page."""
+    """The text of a file in the folder `assets`."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")

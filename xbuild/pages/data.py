@@ -22,7 +22,7 @@ from .telling import rules, sentence, told
 
 
 def page_data(trace: Trace, source_root: Path | None = None) -> dict[str, Any]:
-    """All that the page shows, as JSON can hold it; `graph` is the picture of the program."""
+    """The data of a step page as values of JSON; `graph` is the picture of the program as svg."""
     trace = with_standing(trace)
     place = _places(trace)
     values = fitted(trace)
@@ -101,7 +101,7 @@ def _places(trace: Trace) -> list[int]:
 
 
 def _callers(trace: Trace) -> Iterator[int]:
-    """For each spot the spot of the op that runs its computation, -1 where that was not seen."""
+    """For each spot the spot of the op that calls its computation, -1 where the op was not executed."""
     known = {(*spot.path, spot.instruction.name): number for number, spot in enumerate(trace.spots)}
     for spot in trace.spots:
         label = spot.path[-1].partition(" branch ")[0] if spot.path else ""
@@ -109,14 +109,14 @@ def _callers(trace: Trace) -> Iterator[int]:
 
 
 def _operands(trace: Trace) -> Iterator[list[int]]:
-    """For each spot the spots of its operands, -1 where one was not seen."""
+    """For each spot the spots of its operands, -1 where an operand was not executed."""
     known = {(spot.path, spot.instruction): number for number, spot in enumerate(trace.spots)}
     for spot in trace.spots:
         yield [known.get((spot.path, operand), -1) for operand in spot.instruction.operands]
 
 
 def _lane(trace: Trace, events: Array, refs: Sequence[int], tables: Mapping[int, int]) -> dict[str, Any]:
-    """A device: its spots in order, where it waited and how long, values and tables of its events."""
+    """The lane of a device: its spots in order, its waits, and the values and tables of its events."""
     waited = trace.time[events] - trace.since[events]
     places = np.flatnonzero(waited)
     numbers = events.tolist()
@@ -129,7 +129,7 @@ def _lane(trace: Trace, events: Array, refs: Sequence[int], tables: Mapping[int,
 
 
 def _meeting(trace: Trace, meeting: Meeting, place: Sequence[int]) -> dict[str, Any]:
-    """When it was, the members with the places of their events, and of the events at which they brought something."""
+    """The time of a meeting, the places of the members' events, and those of the events that brought the operands."""
     events = [[int(trace.device[event]), place[event]] for event in meeting.events]
     brought = [place[bringing(trace, event)] for event in meeting.events]
     same = all(b == e for b, (_, e) in zip(brought, events, strict=True))
@@ -141,14 +141,14 @@ def _table(table: Array | None) -> dict[str, Any] | None:
 
 
 def _across(across: Across) -> dict[str, Any]:
-    """Three tables in one: devices, operands and elements, one after the other."""
+    """The provenance across devices as one array: the tables of devices, operands and elements, one after the other."""
     columns = np.stack([across.device, across.operand, across.element])
     return {"part": across.part, "k": across.element.shape[1], **small_ints(columns)}
 
 
 @define
 class _Tables:
-    """Origins, each table once."""
+    """The tables of origins, each stored once."""
 
     items: list[Any] = field(factory=list)
     _known: dict[int, int] = field(factory=dict)

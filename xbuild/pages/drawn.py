@@ -15,14 +15,14 @@ MOST = 240
 
 
 def drawn(program: Module | ModuleGroup) -> tuple[Picture, str]:
-    """The picture, large programs folded, and its svg, which has both themes: the page chooses."""
+    """The picture of a program, folded where it is large, and its svg, which has both themes."""
     picture = shown(program, View(max_nodes=MOST))
     assert isinstance(picture, Picture)
     return picture, svg_text(picture, "page")
 
 
 def boxes(picture: Picture, spots: Sequence[Spot]) -> list[list[str]]:
-    """For each spot the ids of the boxes that show it: its own, or those in which it is folded."""
+    """For each spot the ids of the boxes that show its instruction: its own boxes, or those that it is folded into."""
     places: dict[str, list[str]] = {}
     for box in picture.all_boxes():
         for name in (box.name, *box.folded):

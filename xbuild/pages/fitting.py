@@ -14,7 +14,7 @@ from ..traces.summary import coarser, summaries
 from .packing import format_of, in_base64, shades, small_ints
 
 ROOM = 12 << 20
-"""How many letters the values of a page take."""
+"""The greatest number of characters that the values of a page take."""
 
 _LETTERS = 4 / 3
 _FIGURES = 40
@@ -22,7 +22,7 @@ _FIGURES = 40
 
 @frozen
 class Detail:
-    """Arrays of up to `whole` elements stand one by one, larger ones by the means of `cells` x `cells` blocks."""
+    """A level of detail: arrays of up to `whole` elements are kept, others become means of `cells` x `cells` blocks."""
 
     whole: int
     cells: int
@@ -37,7 +37,7 @@ LEVELS = (Detail(256, 16), Detail(96, 8), Detail(32, 4), Detail(8, 2), Detail(1,
 
 @frozen
 class Fitted:
-    """The values of a page: for each event the number of its value, -1 where there is none; and what was left out."""
+    """The values of a page; `refs` has the number of each event's value, or -1; `left_out` says what is missing."""
 
     data: dict[str, Any]
     refs: list[int]
@@ -45,7 +45,7 @@ class Fitted:
 
 
 def fitted(trace: Trace, room: int = ROOM) -> Fitted:
-    """All values in as much detail as there is room for; where even summaries are too many, those of each n-th step."""
+    """All values in the finest detail that fits; where even summaries do not fit, the values of every n-th step."""
     values = dict(trace.values)
     sizes = np.array([*_sizes(values.values())], np.int64).reshape(-1, 2)
     level = next((level for level in LEVELS if _cost(sizes, level) <= room), LEVELS[-1])
@@ -64,7 +64,7 @@ def fitted(trace: Trace, room: int = ROOM) -> Fitted:
 
 
 def _sizes(values: Iterable[Any]) -> Iterator[tuple[int, int]]:
-    """Elements and bytes of an element of all arrays, each once."""
+    """The number of elements and the bytes of an element of each distinct array."""
     known: set[int] = set()
     stack = [*values]
     while stack:
@@ -97,7 +97,7 @@ def _pooled(trace: Trace, values: Mapping[int, Any], level: Detail, every: int) 
 
 
 def _shortened(values: Iterable[Any], level: Detail) -> dict[int, tuple[Any, Any]]:
-    """The arrays that this detail tells in short, by identity, and how."""
+    """The arrays that this level of detail summarises, by identity, each with its summary."""
     large: dict[int, Any] = {}
     stack = [*values]
     while stack:

@@ -9,11 +9,11 @@ from ..traces import Trace
 from ..traces.births import births, is_stated
 
 MOST = 2000
-"""How many marks a page has."""
+"""The greatest number of births that a page marks."""
 
 
 def marks(trace: Trace, place: Sequence[int]) -> Mapping[int, list[list[Any]]]:
-    """For each device what there is to see: the place of the event on its lane, and words."""
+    """For each device its marks: the place of the event on the lane, and the text."""
     found = {
         (birth.event, birth.what): f"{birth.what} is born in {trace.standing(birth.event)}" for birth in _born(trace)
     }
@@ -28,12 +28,12 @@ def marks(trace: Trace, place: Sequence[int]) -> Mapping[int, list[list[Any]]]:
 
 
 def _born(trace: Trace) -> Sequence[Any]:
-    """Without infinities that the program states: where a maximum begins, what masks."""
+    """The births of a trace without constant infinities, such as the init value of a maximum or a mask."""
     return [birth for birth in births(trace) if not is_stated(trace, birth)][:MOST]
 
 
 def _words(finding: Mapping[str, Any]) -> str:
-    """`operand -3.0, gives nan, and 2 more`"""
+    """The text of a finding, such as `operand -3.0, gives nan, and 2 more`."""
     values = [f"{name} {value}" for name, value in finding["values"].items()]
     index = [f"at {finding['index']}"] if finding["index"] else []
     further = [f"and {finding['further']:,} more"] if finding["further"] else []

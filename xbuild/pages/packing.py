@@ -13,7 +13,7 @@ from ..core.attributes import Array
 
 
 def format_of(array: Array) -> tuple[str, Array]:
-    """The format that holds the elements exactly, of those that a browser has."""
+    """The format of a browser's typed arrays that holds the elements exactly, and the array in this format."""
     kind, width = primitive_type(array.dtype).kind, array.itemsize
     if kind == "pred":
         return "u1", array.astype(np.uint8)
@@ -26,7 +26,7 @@ def format_of(array: Array) -> tuple[str, Array]:
 
 
 def shades(cells: Array) -> Array:
-    """Numbers as 127ths of the largest, in a byte each: a picture shows no more."""
+    """Numbers as 127ths of the largest, in one byte each, which is exact enough for a picture."""
     plain = np.nan_to_num(np.asarray(cells, np.float64))
     largest = np.abs(plain).max(initial=0.0)
     return np.rint(plain / largest * 127 if largest else plain).astype(np.int8)

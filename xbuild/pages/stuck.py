@@ -13,14 +13,14 @@ from ..traces import Spot, Trace
 
 
 def with_standing(trace: Trace) -> Trace:
-    """The trace with spots, too, for the instructions at which devices stand and which no device has done."""
+    """The trace with additional spots for the instructions at which devices stand and which no device has executed."""
     known = set(trace.spots)
     wanted = dict.fromkeys(spot for spot in _standing(trace).values() if spot not in known)
     return evolve(trace, spots=(*trace.spots, *wanted)) if wanted else trace
 
 
 def stopped(trace: Trace) -> dict[str, Any] | None:
-    """The report of a run that stopped; each device with the number of its spot, and what it waits for in short."""
+    """The report of a stopped run, in which each device has the number of its spot and a short text of its wait."""
     if trace.stop is None:
         return None
     number = {spot: place for place, spot in enumerate(trace.spots)}
@@ -33,7 +33,7 @@ def stopped(trace: Trace) -> dict[str, Any] | None:
 
 
 def reasons(trace: Trace) -> list[list[str]]:
-    """The cause, the repair and a note, each with its name: of the verdict that refused, else of the run."""
+    """The cause, the repair and a note, each with its label, from the refusing verdict, else from the run."""
     if not (trace.verdict and trace.verdict["refused"]):
         told = trace.stop or {}
         through = told.get("let_through")
@@ -59,7 +59,7 @@ def _findings(trace: Trace) -> list[Mapping[str, Any]]:
 
 
 def _wants(state: Mapping[str, Any], cycle: Mapping[Any, Mapping[str, Any]]) -> list[str]:
-    """What a device waits for and, of a device in the cycle, after which instruction that comes on the other device."""
+    """What a device waits for and, in the cycle, the instruction after which the other device executes it."""
     step = cycle.get((state["device"], state["instruction"]))
     if step is not None:
         behind = re.match(r"after \S+", step["behind"] or "")
@@ -71,7 +71,7 @@ def _wants(state: Mapping[str, Any], cycle: Mapping[Any, Mapping[str, Any]]) -> 
 
 
 def _standing(trace: Trace) -> dict[int, Spot]:
-    """For each device that stands somewhere the spot, which the report tells in words: `sum in while.20, trip 2`."""
+    """The spot of each device that stands at an instruction, read from the report: `sum in while.20, trip 2`."""
     found: dict[int, Spot] = {}
     for state in (trace.stop or {}).get("devices", ()):
         if state["stands_at"]:
@@ -83,7 +83,7 @@ def _standing(trace: Trace) -> dict[int, Spot]:
 
 
 def _label(place: str) -> str:
-    """`conditional.2, branch 0, trip 3` as paths of spots have it."""
+    """The label in the path of a spot of a place in the report, such as `conditional.2, branch 0, trip 3`."""
     name, *rest = place.split(", ")
     branch = next((_BRANCHES.get(each, each) for each in rest if each.startswith(("branch ", *_BRANCHES))), None)
     return name if branch is None else f"{name} {branch}"

@@ -20,7 +20,7 @@ _RULES = ("Formula", "Shapes", "Types", "Result", "Groups", "Pairs")
 
 
 def told(spot: Spot, root: Path | None = None) -> dict[str, Any]:
-    """The instruction of a spot, in words; `root` is where files may be opened that a text or a trace names."""
+    """The facts of the instruction of a spot; `root` is the folder under which source files may be opened."""
     instruction = spot.instruction
     return {
         "n": instruction.name,
@@ -41,7 +41,7 @@ def sentence(opcode: str) -> str:
 
 
 def rules(opcode: str) -> list[list[str]]:
-    """What its documentation says of shapes and types, and the formula: pairs of a name and a text."""
+    """The formula of an op, and its rules of shapes and types, as pairs of a name and a text."""
     paragraphs = (OPS[opcode].declaration.__doc__ or "").strip().split("\n\n")
     found: list[list[str]] = []
     for line in paragraphs[1].split("\n") if len(paragraphs) > 1 else ():
@@ -56,7 +56,7 @@ def rules(opcode: str) -> list[list[str]]:
 
 
 def _attributes(instruction: Instruction) -> list[list[str]]:
-    """Names and texts, as HLO spells them."""
+    """The attributes of an instruction as pairs of a name and a text, in the spelling of HLO."""
     if instruction.opcode == "constant":
         return [["literal", _cut(excerpt_text(instruction.attributes.literal, 64))]]
     if instruction.attributes is None:
@@ -75,6 +75,6 @@ def _channel(instruction: Instruction) -> int | None:
 
 
 def _source(instruction: Instruction, root: Path | None) -> list[str] | None:
-    """The place of the user's line, and the line."""
+    """The place of the user's source line, and the text of the line."""
     source = instruction.source
     return None if source is None else [str(source), _cut(line_of(instruction, root))]

@@ -51,7 +51,7 @@ class Drawing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the program is not shown, and why."""
+        """The parts of the program that the picture leaves out, each with the reason."""
         return self.picture.notes
 
     def _repr_svg_(self) -> str:
@@ -70,7 +70,7 @@ class Drawing:
 
 
 class Options(TypedDict, total=False):
-    """What `viz` takes by keyword."""
+    """The keyword arguments of `viz`."""
 
     theme: str
     seconds: float
@@ -111,14 +111,14 @@ def viz(
 
     Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
     about in), png and pdf (by graphviz, which the extra `viz` brings, stopped after `seconds`), dot, mermaid, txt.
-    What is shown: what is `around` an instruction up to a radius, all `paths` from one to another, `only` collectives,
-    all; with computations and scopes named in `fold` as one box each. More than `max_nodes` boxes (300) are folded, and
-    the picture says so.
-    `data` are numbers or texts by instruction, or by its name (`body/add.3` where several have it): each box has its
-    own as a badge, and a colour between the lowest and the highest, under `data_name` in the legend. A folded box has
-    the sum of what is in it, and the colour of the highest.
-    Raises: ValueError where a format, theme or name is not there; DrawingError where png or pdf have no engine, or it
-    takes too long.
+    The picture shows the whole program, or the instructions `around` one instruction up to a radius, or all `paths`
+    from one instruction to another, or `only` the collectives. Each computation or scope named in `fold` is one box. A
+    program of more than `max_nodes` boxes (300) is folded, and a note in the picture states that.
+    `data` maps instructions, or their names (`body/add.3` where several share a name), to numbers or texts: each box
+    shows its datum as a badge, and a colour between the lowest and the highest number; the legend names the scale
+    `data_name`. A folded box shows the sum of the numbers of its instructions, in the colour of the highest.
+    Raises: ValueError where a format, theme or name is unknown; DrawingError where the engine for png or pdf is missing
+    or takes too long.
 
     >>> import xbuild as xb
     >>> @xb.computation(xb.f32[2])
@@ -129,7 +129,8 @@ def viz(
     ├─ P parameter.1  parameter 0  f32[2]
     └─ E add.2        add(parameter.1, parameter.1)  f32[2]  ◂ ROOT
 
-    The bytes of each result; `Counter(event.instruction for event in trace)` is how often each ran.
+    In this example the data are the bytes of each result; `Counter(event.instruction for event in trace)` would give
+    how often each instruction ran.
 
     >>> sizes = {each: 4 * each.shape.size for each in double.instructions}
     >>> print(xb.viz(double, "txt", data=sizes, data_name="bytes"), end="")
@@ -158,12 +159,12 @@ def viz(
 
 
 def most_boxes(form: str | None) -> int:
-    """How many boxes a picture in this format has where nothing is said."""
+    """The default limit of the number of boxes of a picture in this format."""
     return _MERMAID if form == "mermaid" else MOST
 
 
 def form_of(path_or_format: str | os.PathLike[str]) -> str:
-    """The format that a path ends in, or that is named; raises ValueError where it is none."""
+    """The format of this name, or of the suffix of this path; raises ValueError where the format is unknown."""
     if path_or_format in FORMS:
         return str(path_or_format)
     path = Path(path_or_format)

@@ -22,7 +22,7 @@ from .views.views import View
 
 
 def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data") -> Picture | Lanes:
-    """The picture of a program or of what a value is made from, as a view has it; of a verdict its lanes."""
+    """The picture of a program, or of the instructions that a value depends on, in a view; the lanes of a verdict."""
     thing = module_in(thing)
     if isinstance(thing, Verdict):
         if data is not None:
@@ -41,7 +41,7 @@ def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_
 
 
 def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum], name: str) -> Picture:
-    """The picture of a program with data over its boxes, and how many of them have no box."""
+    """The picture of a program with data over its boxes, and a note of how many data have no box."""
     marks, name = by_instruction(program, data), in_line(" ".join(name.split()))
     picture = draw(program, marks)
     shown = {id(box.mark): box.mark for box in picture.all_boxes() if box.mark is not None}
@@ -52,7 +52,7 @@ def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum]
 
 
 def _made_from(value: Value) -> Computation:
-    """A value and all that it depends on, in the recorded order."""
+    """The computation of a value and of all instructions that the value depends on, in the recorded order."""
     found: dict[Instruction, None] = {}
     stack = [value.instruction]
     while stack:

@@ -1,4 +1,4 @@
-"""Stepping through a kept run in the terminal, forward and back."""
+"""The stepper: a prompt in the terminal that moves through a kept run, forward and back."""
 
 from .shell import Shell
 

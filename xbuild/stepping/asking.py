@@ -50,7 +50,7 @@ class Asking(cmd.Cmd):
 
     @cached_property
     def names(self) -> list[str]:
-        """The instructions that the run has come to."""
+        """The names of the instructions that the run has executed."""
         return list(dict.fromkeys(spot.instruction.name for spot in self.trace.spots))
 
     @cached_property
@@ -72,7 +72,7 @@ class Asking(cmd.Cmd):
         return re.fullmatch(r"(?!v\b)[A-Za-z_][\w.-]*", text) is not None
 
     def named(self, line: str) -> tuple[str, str]:
-        """The name of an instruction, empty where none leads the line, and the rest."""
+        """The name of an instruction at the beginning of the line, or empty, and the rest of the line."""
         word, _, rest = line.strip().partition(" ")
         return (word, rest.strip()) if word in self.names else ("", line.strip())
 
@@ -82,7 +82,7 @@ class Asking(cmd.Cmd):
         return number < self.trace.num_devices
 
     def devices(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Two devices."""
+        """The two devices that the words name; None, after a fault, where they name none."""
         if len(words) != 2 or not all(word.isdecimal() for word in words):
             self.fault("two devices are wanted, as in `0 1`")
             return None
@@ -90,7 +90,7 @@ class Asking(cmd.Cmd):
         return (a, b) if self.is_device(a) and self.is_device(b) else None
 
     def value(self, name: str, device: int) -> Any:
-        """What an instruction has given last by now; a fault and `missing` where it has not."""
+        """The last value of an instruction up to the current time; after a fault, `_NONE` where there is none."""
         if not self.is_known(name):
             return _NONE
         try:

@@ -1,4 +1,4 @@
-"""Conditions on a value, as they are typed: `v > 3`, `any(isnan(v))`; and what to show of one: `v[0:2]`, `max(v)`."""
+"""Parser of typed conditions on a value, such as `v > 3` and `any(isnan(v))`, and of expressions such as `v[0:2]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import figures
 from .figures import Undecided
 
 LONGEST = 1000
-"""How many letters a text has at most."""
+"""The greatest number of characters of a condition."""
 
 _CALLS: dict[str, Callable[[Any], Any]] = {
     "abs": np.abs, "all": np.all, "any": np.any, "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan,
@@ -39,13 +39,13 @@ _SPELLED: dict[Any, str] = {
 
 
 class ConditionError(Harmless):
-    """A text is no condition; the message says why."""
+    """Raised where a text is no condition; the message states the reason."""
 
 
 def condition(text: str) -> Callable[[Any], bool | None]:
-    """Whether a condition holds of a value `v`, for any element of it; never of a value that it does not fit.
+    """The function that decides whether a condition holds for some element of a value `v`; False where it does not fit.
 
-    None of a value that is not kept whole, where its summary does not decide it.
+    The function gives None for a value that is not kept in full and whose summary does not decide the condition.
 
     >>> import numpy as np
     >>> condition("v > 3")(np.array([1, 5])), condition("max(abs(v)) < 1")(np.array([0.5, -2.0]))
@@ -68,9 +68,9 @@ def condition(text: str) -> Callable[[Any], bool | None]:
 
 
 def expression(text: str) -> Callable[[Any], Any]:
-    """What a text makes of a value `v`; ConditionError, then or when it is called, where it makes nothing of it.
+    """The function that computes an expression of a value `v`; raises ConditionError, at parsing or at the call.
 
-    Of a summary what its figures decide; Undecided, a ConditionError too, where they do not.
+    For a summary, the function computes the result from its figures; it raises Undecided where they do not suffice.
 
     >>> import numpy as np
     >>> expression("v[0] + 1")(np.array([[1, 2], [3, 4]]))
@@ -100,7 +100,7 @@ def expression(text: str) -> Callable[[Any], Any]:
 
 
 class _Undecided(Undecided, ConditionError):
-    """What the figures of a summary leave open."""
+    """The ConditionError that is raised where the figures of a summary do not decide an expression."""
 
 
 def _read_only(value: Any) -> Any:
@@ -111,7 +111,7 @@ def _read_only(value: Any) -> Any:
 
 
 def _made(node: ast.expr, v: Any) -> Any:
-    """What a part of the text gives; only what `_check` lets through stands there."""
+    """The result of a node of the syntax tree, which `_check` has accepted."""
     match node:
         case ast.Name():
             return v
@@ -137,14 +137,14 @@ def _made(node: ast.expr, v: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """What has elements: of a summary they are not there."""
+    """The value, if it has elements; raises Undecided for a summary."""
     if figures.is_one(value):
         raise Undecided
     return value
 
 
 def _plain(value: Any) -> Any:
-    """What can be computed with; truth values are 0 and 1."""
+    """The value as a number or an array of numbers; truth values become 0 and 1."""
     value = _kept(value)
     return value.astype(np.int64) if isinstance(value, np.ndarray | np.generic) and value.dtype == bool else value
 
@@ -154,7 +154,7 @@ def _negated(value: Any) -> Any:
 
 
 def _joined(is_and: bool, parts: list[Any]) -> Any:
-    """As Python joins truth values; what decides alone does so beside what cannot be decided."""
+    """`and` or `or` of parts, as in Python; a part that decides the result alone does so beside undecided parts."""
     if not any(map(figures.is_one, parts)):
         for part in parts:
             if bool(part) is not is_and:
@@ -179,7 +179,7 @@ def _compared(values: list[Any], how: list[Callable[[Any, Any], Any]]) -> Any:
 
 
 def _index(node: ast.expr, v: Any, alone: bool = True) -> Any:
-    """Numbers and slices of numbers, or where a condition holds."""
+    """The index of a subscript: numbers, slices of numbers, or a mask where a condition holds."""
     if isinstance(node, ast.Tuple):
         return tuple(_index(each, v, alone=False) for each in node.elts)
     if isinstance(node, ast.Slice):
@@ -199,7 +199,7 @@ def _whole(value: Any) -> int:
 
 
 def _check(tree: ast.expr, text: str) -> None:
-    """Only numbers, `v`, operators and the functions of the table, each of one value."""
+    """Raise ConditionError unless a tree has only numbers, `v`, operators and calls of known functions of one value."""
     names = ", ".join(sorted(_CALLS))
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
@@ -221,7 +221,7 @@ def _check(tree: ast.expr, text: str) -> None:
 
 
 def _check_places(tree: ast.expr, text: str, names: str) -> None:
-    """Tuples and slices are indices, names of functions are called, and every other name is `v`."""
+    """Raise ConditionError unless tuples and slices are indices, functions are called, and every other name is `v`."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     indices = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     inside = {id(each) for node in ast.walk(tree) if isinstance(node, ast.Tuple) for each in node.elts}

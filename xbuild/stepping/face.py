@@ -22,7 +22,7 @@ STYLES = {
 
 @frozen
 class Piece:
-    """A text and what it is, which says its colour."""
+    """A text and its style, which determines its colour."""
 
     text: str
     style: str = ""
@@ -33,17 +33,17 @@ Line: TypeAlias = Sequence[str | Piece]
 
 @define(eq=False)
 class Face:
-    """Where the lines go; without a console as plain text."""
+    """The output of lines: to a console of `rich` in colour, else as plain text."""
 
     out: IO[str]
     console: Console | None = None
 
     def say(self, *pieces: str | Piece) -> None:
-        """A line, cut off at the end of a narrow terminal."""
+        """Write a line, cut off at the width of the terminal."""
         self._line(pieces, is_cut=True)
 
     def prose(self, *pieces: str | Piece) -> None:
-        """A line of which nothing may be lost: it goes on in the next one."""
+        """Write a line, wrapped at the width of the terminal."""
         self._line(pieces, is_cut=False)
 
     def _line(self, pieces: Line, is_cut: bool) -> None:
@@ -58,13 +58,13 @@ class Face:
         self.console.print(text, overflow="ellipsis" if is_cut else "fold", no_wrap=is_cut, highlight=False)
 
     def rows(self, rows: Iterable[Line], before: str = "") -> None:
-        """Lines whose pieces stand below each other."""
+        """Write lines whose pieces are aligned in columns."""
         for row in aligned([*rows]):
             self.say(before, *row)
 
     @property
     def blocks(self) -> str:
-        """Characters of growing height; such as any terminal has where it has no others."""
+        """Characters of growing height; ASCII characters where the encoding of the terminal has no block characters."""
         try:
             TALL.encode(getattr(self.out, "encoding", None) or "utf-8")
         except (UnicodeEncodeError, LookupError):
@@ -76,7 +76,7 @@ TALL = "▁▂▃▄▅▆▇█"
 
 
 def face_of(out: IO[str]) -> Face:
-    """In colour on a terminal that has them, unless NO_COLOR is set or `rich` is not installed."""
+    """The face of a stream: in colour on a terminal with colours, unless NO_COLOR is set or `rich` is not installed."""
     if not out.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return Face(out)
     try:
@@ -87,7 +87,7 @@ def face_of(out: IO[str]) -> Face:
 
 
 def aligned(rows: Sequence[Line]) -> list[list[str | Piece]]:
-    """Rows of pieces, each padded to the widest of its column; two spaces between."""
+    """Rows of pieces, each padded to the widest piece of its column, with two spaces between columns."""
     widths: list[int] = []
     for row in rows:
         widths += [0] * (len(row) - len(widths))

@@ -1,4 +1,4 @@
-"""Conditions decided by a summary of a value: whether some element or every element meets them, or neither is known."""
+"""Decision of conditions from the summary of a value: whether some element or every element meets them, where known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Undecided(Exception):
 
 @frozen
 class Mask:
-    """Whether something holds of some element, and of all; None where that is not known."""
+    """Whether a condition holds for some element, and for every element; None where that is not known."""
 
     some: bool | None
     every: bool | None
@@ -26,9 +26,9 @@ class Mask:
 
 @frozen
 class Figures:
-    """Of an array: the range of its finite elements, where that is known, and how many elements are not finite.
+    """The figures of an array: the range of its finite elements, where it is known, and the counts of other elements.
 
-    `low` and `high` are elements of the array; `is_real` is false of magnitudes, of which the order says nothing.
+    `low` and `high` are elements of the array; `is_real` is False where the array is complex.
     """
 
     low: float | None
@@ -46,12 +46,12 @@ def of(told: Summary) -> Figures:
 
 
 def is_one(value: Any) -> bool:
-    """Whether a value is told by figures alone."""
+    """Whether a value is known by figures alone."""
     return isinstance(value, Figures | Mask)
 
 
 def call(name: str, given: Figures | Mask, _: Callable[[Any], Any]) -> Any:
-    """A function of a value that is told by figures."""
+    """The result of a function on a value that is known by figures; raises Undecided where they do not suffice."""
     if isinstance(given, Mask):
         if name not in ("any", "all", "max", "min"):
             raise Undecided
@@ -79,7 +79,7 @@ def _decided(value: bool | None) -> bool:
 
 
 def _figure(name: str, told: Figures) -> Any:
-    """The largest, the least, the mean: NaN where there is one, of infinities the sign is not told."""
+    """The largest element, the least or the mean; NaN if an element is; raises Undecided if one is infinite."""
     if told.nans:
         return np.nan
     found = {"max": told.high, "min": told.low if told.is_low_known else None, "mean": told.mean}[name]
@@ -98,14 +98,14 @@ def _magnitudes(told: Figures) -> Figures:
 
 
 def truth(value: Any) -> bool | None:
-    """The truth of a mask that is joined with others: whether it holds of some element."""
+    """The truth of a mask in a Boolean expression: whether it holds for some element."""
     if not isinstance(value, Mask):
         raise Undecided
     return value.some
 
 
 def negated(value: Any) -> bool:
-    """`not` of what holds of no element."""
+    """`not` of a mask: whether the mask holds for no element."""
     return not _decided(truth(value))
 
 
@@ -113,7 +113,7 @@ _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def compared(left: Any, how: str, right: Any) -> Mask:
-    """A value that is told by figures against a number."""
+    """The mask of the comparison of a value that is known by figures with a number."""
     if isinstance(right, Figures) and not is_one(left):
         left, how, right = right, _TURNED[how], left
     if not isinstance(left, Figures) or is_one(right) or np.ndim(right) or not left.is_real or right != right:
@@ -129,7 +129,7 @@ def _opposite(value: bool | None) -> bool | None:
 
 
 def _equal(told: Figures, number: float) -> Mask:
-    """The ends are elements; what is between them is not told, nor the sign of an infinity."""
+    """The mask of `== number`, from the ends of the range, which are elements; the other elements are unknown."""
     ends = [each for each in (told.low if told.is_low_known else None, told.high) if each is not None]
     if np.isinf(number):
         return Mask(None if told.infs else False, False if told.infs < told.size else None)

@@ -1,4 +1,4 @@
-"""The program around an event: the lines of its computation, those that are done with the values that they have."""
+"""The program around an event: the instructions of its computation, with the values of those that are executed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..traces.saying import said
 from .face import Line, Piece
 
 WIDE, BRIEF = 60, 44
-"""How many letters an instruction, and its value beside it, have at most."""
+"""The greatest number of characters of an instruction, and of the value beside it."""
 
 
 def told(instruction: Instruction, value: Any, longest: int = 64) -> str:
-    """A value in a part of a line; of what has none what it is."""
+    """A value as a part of a line; for a token, or an async value under way, a word that says so."""
     if isinstance(instruction.shape, TokenShape):
         return "a token"
     if is_under_way(instruction):
@@ -38,12 +38,12 @@ def _lines(count: int) -> str:
 
 @frozen(eq=False, slots=False)
 class Listing:
-    """Reads the lines of a program."""
+    """The lines of the program of a trace."""
 
     trace: Trace
 
     def around(self, event: Event, each_way: int) -> Iterator[Line]:
-        """So many lines before and after the instruction of an event; the arrow stands at it."""
+        """The instruction of an event, marked by an arrow, with `each_way` lines before and after it."""
         computation = self._home[event.instruction]
         row = computation.instructions.index(event.instruction)
         first = max(0, row - each_way)
@@ -66,7 +66,7 @@ class Listing:
         return [Piece(f"{'->' if is_here else '  '} {text}", style), Piece(value, "good")]
 
     def _values(self, event: Event) -> dict[Instruction, Any]:
-        """What the instructions beside an event have given in the same turn, by then; None of what was not kept."""
+        """The values of the instructions around an event in the same turn, before it; None where not kept."""
         found: dict[Instruction, Any] = {event.instruction: self.trace.values.get(event.number)}
         lane = self.trace.of_device[event.device]
         place = int(lane.searchsorted(event.number))

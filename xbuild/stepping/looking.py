@@ -1,4 +1,4 @@
-"""Commands of `xbuild step` that show: the place, the program, the devices, values and their differences."""
+"""Commands of `xbuild step` that show the place, the program, the devices, values and their differences."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .listing import told
 from .picture import picture, spark
 
 MOST = 16
-"""How many devices, and how many elements that differ, are shown at most."""
+"""The greatest number of devices, and of differing elements, that are shown."""
 
 
 class Looking(Asking):
-    """The place, the program, the devices, values and what tells them apart."""
+    """The commands that show the place, the program, the devices, values and their differences."""
 
     views = ("line", "full")
     view = "line"
@@ -136,7 +136,7 @@ class Looking(Asking):
             self.fault(wrong)
 
     def _show(self, line: str) -> str:
-        """Print it; what is wrong where it cannot be."""
+        """Print the value that a line names; the text of the fault where there is none, else empty."""
         event = self.walk.event
         name, text = self.named(line)
         if event is None:
@@ -219,7 +219,7 @@ class Looking(Asking):
             self._elements(devices, *values)
 
     def _elements(self, devices: tuple[int, int], a: Any, b: Any) -> None:
-        """The elements that differ, below each other."""
+        """Print a table of the elements that differ."""
         off = np.argwhere((a != b) & ~((a != a) & (b != b)))
         heads = ["element", *(f"device {device}" for device in devices)]
         rows = [[str(place.tolist()), *(said(each[tuple(place)]) for each in (a, b))] for place in off[:MOST]]

@@ -1,4 +1,4 @@
-"""Commands of `xbuild step` that move: forward, back, to a place, to a device, to where a condition holds."""
+"""Commands of `xbuild step` that move forward, back, to a place, to a device, or to a value that meets a condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wanted = Callable[[Event], Any]
 
 
 class Moving(Asking):
-    """Forward and back, on a device and between devices."""
+    """The commands that move forward and back on a device, and between devices."""
 
     def do_next(self, line: str) -> None:
         """next [N] (n, j, s, step): one instruction of this device on, or N."""
@@ -52,7 +52,7 @@ class Moving(Asking):
                 self.fault(self._end() if way > 0 else "this is where the run begins")
 
     def _end(self) -> str:
-        """Why a device does not go on."""
+        """The fault of a move past the last event of a device, with the wait of the device."""
         state = self.waits.state(self.walk.device, self.trace.end)
         return f"the run has ended here{f': {state.waits}' if state.waits else ''}"
 
@@ -175,12 +175,12 @@ class Moving(Asking):
 
 
 def _has_value(event: Event) -> bool:
-    """Whether an event has numbers, be they kept or not."""
+    """Whether the value of an event has numbers, kept or not."""
     return not isinstance(event.instruction.shape, TokenShape | TupleShape) and not is_under_way(event.instruction)
 
 
 def _left_open(events: Sequence[Event]) -> str:
-    """Of which values on the way a condition could not be decided."""
+    """The text that counts the values on the way for which a condition could not be decided."""
     if not events:
         return ""
     first = f"the first is that of {events[0].instruction.name} at step {events[0].time}"

@@ -14,11 +14,11 @@ from ..traces.summary import numbers
 from .face import HEATS, Line, Piece
 
 ROWS, COLUMNS = 16, 12
-"""The largest table of numbers; what is larger is told by bars."""
+"""The extents of the largest table of numbers; larger values are shown by bars."""
 
 
 def picture(value: Any, blocks: str) -> Iterator[Line]:
-    """The lines that show a value, in `blocks` where there are too many numbers."""
+    """The lines that show a value: as a table of numbers, or as bars of `blocks` where there are too many numbers."""
     if isinstance(value, tuple):
         for number, part in enumerate(value):
             lines = [*picture(part, blocks)]
@@ -41,7 +41,7 @@ def _is_small(value: Array) -> bool:
 
 
 def _table(value: Array) -> Iterator[Line]:
-    """A row of numbers for each row, right-aligned; of a vector eight in a row."""
+    """The rows of a table of numbers, right-aligned; a vector has eight numbers in a row."""
     per_row = 8 if value.ndim == 1 else value.shape[-1]
     texts, warmth = [_number(each) for each in value.flat], _heat(numbers(value)).ravel().tolist()
     width = max(map(len, texts))
@@ -57,14 +57,14 @@ def _bars(cells: Array, blocks: str) -> Iterator[Line]:
 
 
 def spark(value: Any, blocks: str) -> list[Piece]:
-    """A vector in one line of bars; of other values nothing."""
+    """A short vector as one line of bars; empty for other values."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or not 1 < value.size <= 64:
         return []
     return [Piece(blocks[heat], f"heat{heat}") for heat in _heat(numbers(value)).tolist()]
 
 
 def _heat(array: Array) -> Array:
-    """From 0, the least, to the largest; what is no number counts as the least."""
+    """The step of each element on a scale from the least to the largest; an element that is not finite gets 0."""
     finite = np.where(np.isfinite(array), array, np.nan)
     if np.isnan(finite).all():
         return np.zeros(array.shape, np.int64)

@@ -31,7 +31,7 @@ _COMPLETED = {
 
 
 class Shell(Moving, Looking):
-    """Goes through a trace, forward and back."""
+    """The prompt that steps through a trace, forward and back."""
 
     def __init__(self, trace: Trace, stdin: IO[str] | None = None, stdout: IO[str] | None = None,
                  face: Face | None = None) -> None:  # fmt: skip
@@ -60,7 +60,7 @@ class Shell(Moving, Looking):
         word, _, rest = line.partition("#")[0].strip().partition(" ")
         try:
             return bool(super().onecmd(f"{ALIASES.get(word, word)} {rest}".strip()))
-        except KeyboardInterrupt:  # a long search is given up, not the place
+        except KeyboardInterrupt:  # an interrupt ends a long search, and the place stays
             self.fault("interrupted")
             return False
 
@@ -105,7 +105,7 @@ class Shell(Moving, Looking):
             self.face.prose(line)
 
     def complete_names(self, text: str, line: str) -> list[str]:
-        """What may follow: words of the command, then instructions, or devices."""
+        """The completions of a word: words of the command and names of instructions, or devices."""
         word = line.split()[0]
         command = ALIASES.get(word, word)
         if command in ("device", "part"):
@@ -134,9 +134,9 @@ def _documented(method: Any) -> list[str]:
 
 
 def _words_are_names() -> None:
-    """A name as all-reduce.5 is completed as one word."""
+    """Make readline complete a name such as all-reduce.5 as one word."""
     try:
         import readline
-    except ImportError:  # no completion, then
+    except ImportError:  # without readline there is no completion
         return
     readline.set_completer_delims(" \t\n")

@@ -14,7 +14,7 @@ from ..traces.partners import bringing
 
 @frozen
 class State:
-    """A device at a time: its last event, None before the first; `waits` is empty where it waits for nobody."""
+    """The state of a device at a time: the number of its last event, None before the first; `waits` tells its wait."""
 
     device: int
     number: int | None
@@ -24,7 +24,7 @@ class State:
 
 @frozen(eq=False, slots=False)
 class Waits:
-    """Reads the states of devices out of a trace."""
+    """The states of the devices of a trace."""
 
     trace: Trace
 
@@ -43,7 +43,7 @@ class Waits:
         return State(device, number, f"stuck at {told['stands_at']}{for_whom}" if told["stands_at"] else "not begun")
 
     def _for(self, number: int, time: int) -> str:
-        """Whom the event waits for that a device is to have next."""
+        """The text of the wait of the next event of a device."""
         name, until = self.trace[number].instruction.name, int(self.trace.time[number])
         return f"waits in {name}{self._whom(number, time)}, until step {until}"
 

@@ -28,22 +28,22 @@ class Walk:
 
     @property
     def event(self) -> Event | None:
-        """The event that stands here; None where the device has none."""
+        """The event at this place; None where the device has no events."""
         return self.trace[int(self.lane[self.place])] if len(self.lane) else None
 
     def put(self, place: int) -> None:
-        """Go to an event of this device by its place in the order of them, or to the nearest that there is."""
+        """Go to an event of this device by its place on the lane, or to the nearest place that exists."""
         self.place = max(0, min(len(self.lane) - 1, place))
         self.time = self.event.time if self.event else self.time
 
     def by(self, count: int) -> bool:
-        """Go so many events on or back, as far as there are any; False where there are none."""
+        """Go `count` events on or back, or as many as there are; False where the place stays the same."""
         before = self.place
         self.put(self.place + count)
         return self.place != before
 
     def to(self, wanted: Callable[[Event], Any], way: int = 1) -> bool:
-        """Go to the next event on this device that is wanted; stay where there is none."""
+        """Go to the next event on this device for which `wanted` is true; False where there is none."""
         for place in self.places(way):
             if wanted(self.trace[int(self.lane[place])]):
                 self.put(place)
@@ -54,7 +54,7 @@ class Walk:
         return iter(range(self.place + way, len(self.lane) if way > 0 else -1, way))
 
     def on(self, device: int) -> None:
-        """Go over to a device, to its last event at the same time or before."""
+        """Go to a device, to its last event at the same time or before."""
         self.device, self.lane = device, self.trace.of_device[device]
         self.at(self.time)
 
@@ -64,13 +64,13 @@ class Walk:
         self.place = max(0, int((self.trace.time[self.lane] <= self.time).sum()) - 1)
 
     def stand(self, number: int) -> None:
-        """Go to an event, on whatever device."""
+        """Go to an event of any device."""
         self.device = int(self.trace.device[number])
         self.lane = self.trace.of_device[self.device]
         self.put(int(self.lane.searchsorted(number)))
 
     def value_of(self, name: str, device: int) -> Any:
-        """The value that an instruction had last, on a device, by now; KeyError where it had none."""
+        """The last value of an instruction on a device up to the current time; KeyError where there is none."""
         lane = self.trace.of_device[device]
         spots = [number for number, spot in enumerate(self.trace.spots) if spot.instruction.name == name]
         events = lane[np.isin(self.trace.spot[lane], spots) & (self.trace.time[lane] <= self.time)]
@@ -80,5 +80,5 @@ class Walk:
 
 
 def communicates(event: Event) -> bool:
-    """Whether other devices or the host are met here."""
+    """Whether the instruction of an event communicates with other devices or the host."""
     return communicates_itself(event.instruction)

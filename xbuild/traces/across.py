@@ -9,9 +9,9 @@ from ..core.attributes import Array
 
 @frozen(eq=False)
 class Across:
-    """For each element of a part of a result a row of those it came from, as three tables of one shape.
+    """Three tables of one shape, with a row for each element of a result, or of a part of it, and its source elements.
 
-    `part` is the number of the part where the result is a tuple, else None. `device` is -1 where there is none.
+    `part` is the number of the part where the result is a tuple, else None. `device` is -1 where an entry is unused.
     """
 
     part: int | None

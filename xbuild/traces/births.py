@@ -14,7 +14,7 @@ from .summary import Summary
 
 _FLOATS = "fcV"
 LONGEST = 12
-"""How many events a chain has at most."""
+"""The greatest number of events of a chain."""
 
 
 @frozen
@@ -53,7 +53,7 @@ def _born(
 
 
 def _brought(trace: Trace, afar: Mapping[int, Sequence[int]], number: int) -> list[int]:
-    """The events that gave what an event computes with."""
+    """The events that gave the operands of an event, on its device and on others."""
     return [*(event for event in trace.operands(number) if event is not None), *afar.get(number, ())]
 
 
@@ -63,7 +63,7 @@ def is_stated(trace: Trace, birth: Birth) -> bool:
 
 
 def _flags(value: Any) -> tuple[bool, bool]:
-    """Whether it has a NaN, and an infinity."""
+    """Whether a value has a NaN, and whether it has an infinity."""
     if isinstance(value, tuple):
         return _any([_flags(each) for each in value])
     if isinstance(value, Summary):

@@ -23,11 +23,11 @@ TIME = {
 }  # fmt: skip
 
 _MOVES = 3
-"""How many instructions HLO text has at most after an all-to-all that it cannot say in one."""
+"""The greatest number of instructions into which HLO text expands an all-to-all, beside the all-to-all itself."""
 
 
 def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Module | ModuleGroup) -> None:
-    """Devices and spots that there are, and each device at spots of its own program."""
+    """Raise FormError unless the devices of events exist, and each device is at spots of its own program."""
     within(device, 0, program.num_devices, "device")
     if isinstance(program, Module) or not len(device):
         return
@@ -42,7 +42,7 @@ def check_events(device: Array, spot: Array, spots: Sequence[Spot], program: Mod
 
 
 def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> None:
-    """Events of a chunk in their order, each with a value that there is."""
+    """Raise FormError unless refs names events of a chunk in ascending order, each with an existing value."""
     within(refs[:, 0], begin, end, f"{where}: events of refs")
     within(refs[:, 1], 0, values, f"{where}: values of refs")
     if (np.diff(refs[:, 0]) <= 0).any():
@@ -50,7 +50,7 @@ def check_refs(refs: Array, begin: int, end: int, values: int, where: str) -> No
 
 
 def check_values(chunk: Mapping[str, Array], found: Packed, begin: int, spots: Sequence[Spot], where: str) -> None:
-    """Each value has the type and the extents of its instruction; `begin` is the first event of the chunk."""
+    """Raise FormError unless each value has the shape of its instruction; `begin` is the first event of the chunk."""
     refs, spot = chunk["refs"], chunk["spot"]
     within(spot, 0, len(spots), f"{where}: spot")
     if not len(refs):
@@ -69,7 +69,7 @@ def check_values(chunk: Mapping[str, Array], found: Packed, begin: int, spots: S
 
 
 def turns(device: Array, spot: Array) -> Array:
-    """How often the device of each event had been at its spot before."""
+    """For each event, how often its device had been at its spot before."""
     pairs = device.astype(np.int64) << 32 | spot
     order = np.argsort(pairs, kind="stable")
     fresh = np.flatnonzero(np.diff(pairs[order], prepend=-1))
@@ -79,12 +79,12 @@ def turns(device: Array, spot: Array) -> Array:
 
 
 def own_time(device: Array) -> Array:
-    """Each device counts its own events, from 1."""
+    """The time of each event as its number among the events of its device, from 1."""
     return turns(device, np.zeros_like(device)) + 1
 
 
 def check_time(columns: Mapping[str, Array], device: Array, spot: Array) -> None:
-    """Each device's time grows, from the moment on that it had nothing else to do; counts are those of the events."""
+    """Raise FormError unless `since` follows the previous event, `time` is no less, and `count` is right."""
     count = len(device)
     for name in ("time", "since", "count"):
         if len(columns[name]) != count:
@@ -138,7 +138,7 @@ def _check_meeting(meeting: Meeting, time: Array, device: Array, instructions: S
 
 
 def _met_in(instruction: Instruction) -> Instruction | None:
-    """The collective that an event is of: itself, that which it completes, or that which it moves the elements of."""
+    """The collective of an event: its instruction, the one that it completes, or the one whose elements it moves."""
     for _ in range(_MOVES):
         if instruction.opcode not in ("reshape", "transpose") or not instruction.operands:
             break
@@ -163,7 +163,7 @@ def transfers_of(columns: Mapping[str, Array], device: Array, opcodes: Sequence[
 
 
 def check_results(refs: Array, found: Packed, program: Module | ModuleGroup) -> None:
-    """A result for each device, as its program gives it."""
+    """Raise FormError unless there is a result for each device, of the shape of the root of its program."""
     devices = program.num_devices
     if len(refs) != devices:
         raise FormError(f"results.npz: there are {len(refs)} results, and {devices} devices")

@@ -20,10 +20,10 @@ from ..core.attributes import Array
 from .forms import FormError
 
 LARGEST = 1 << 33
-"""Of how many bytes a file of columns is at most."""
+"""The greatest size of a file of columns, in bytes."""
 
 TEXT = 1 << 28
-"""Of how many bytes a file of text is at most."""
+"""The greatest size of a file of text, in bytes."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _HEADER = re.compile(rb"\{'descr': '([^']{1,20})', 'fortran_order': False, 'shape': \(([0-9, ]{0,60})\), \} *\n")
@@ -32,7 +32,7 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 
 @frozen
 class Column:
-    """The type of a column and its extents, of which None may be any."""
+    """The type of a column and its extents, where None stands for any extent."""
 
     dtype: Any
     dims: tuple[int | None, ...] = (None,)
@@ -43,7 +43,7 @@ class Column:
 
 @contextmanager
 def plain_file(path: Path, most: int) -> Iterator[IO[bytes]]:
-    """A file to read; OSError where it is none, FormError where it is a link, a pipe or a folder, or too large."""
+    """A file open for reading; OSError where there is none, FormError where it is no plain file, or too large."""
     with os.fdopen(_opened(path), "rb") as file:
         told = os.fstat(file.fileno())
         if not stat.S_ISREG(told.st_mode):
@@ -60,13 +60,13 @@ def _opened(path: Path) -> int:
 
 
 def text_of(path: Path) -> bytes:
-    """All of a file of text."""
+    """The bytes of a file of text."""
     with plain_file(path, TEXT) as file:
         return file.read()
 
 
 def columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
-    """The columns of an npz file, as they were written, uncompressed; FormError where they are not those wanted."""
+    """The columns of an uncompressed npz file; FormError where they are not those that are wanted."""
     try:
         with plain_file(path, LARGEST) as file, zipfile.ZipFile(file) as archive:
             found = {info.filename: info for info in archive.infolist()}
@@ -112,7 +112,7 @@ def _dtype(spelled: str, where: str, column: Column) -> np.dtype[Any]:
 
 
 def within(column: Array, least: int, end: int, where: str) -> None:
-    """That all of a column is of least..end-1; FormError names the first that is not."""
+    """Raise FormError unless all elements of a column are in least..end-1; the message names the first outside."""
     wrong = np.flatnonzero((column < least) | (column >= end))
     if wrong.size:
         place = np.unravel_index(int(wrong[0]), column.shape)

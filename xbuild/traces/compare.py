@@ -16,10 +16,10 @@ from .summary import Summary
 
 @frozen
 class Difference:
-    """Two events of the same name, path and turn whose values differ; `apart` is by how much at most.
+    """Two events of the same name, path and turn whose values differ; `apart` is the greatest difference.
 
-    `index` is the element where they first differ, None of summaries and of values of unlike shapes. `cause` says
-    whether what both were computed from is the same, as far as it was kept.
+    `index` is the first element that differs, None for summaries and for values of unlike shapes. `cause` says whether
+    the operands of both events are the same, as far as they were kept.
     """
 
     first: int
@@ -31,9 +31,9 @@ class Difference:
 
 @frozen
 class Comparison:
-    """How many values were compared, and the first difference.
+    """The result of a comparison: the number of values compared, and the first difference.
 
-    `alone` are events of the first that have no counterpart, `unkept` those of whose values one was not kept.
+    `alone` counts events of the first trace without a counterpart, `unkept` pairs of which a value was not kept.
     """
 
     compared: int
@@ -45,10 +45,10 @@ class Comparison:
 def compare_traces(
     a: Trace, b: Trace, devices: tuple[int, int] | None = None, eps: float = 0.0, name: str | None = None
 ) -> Comparison:
-    """Go through the first trace in logical time; `devices` are those of the first and the second to compare alone,
-    `name` is that of the one instruction to compare.
+    """Compare two traces in the logical time of the first; `devices` restricts the comparison to one device of each,
+    `name` to one instruction.
 
-    Values that are no further apart than `eps` are the same, and so are NaNs.
+    Elements that differ by at most `eps` count as equal, and so do two NaNs.
     """
     there = {key: number for number, key in _keys(b, devices and devices[1], name)}
     here = sorted(_keys(a, devices and devices[0], name), key=lambda pair: int(a.time[pair[0]]))
@@ -70,7 +70,7 @@ def compare_traces(
 
 
 def _keys(trace: Trace, device: int | None, name: str | None) -> Iterator[tuple[int, Hashable]]:
-    """The events to compare, each with what makes it the counterpart of one in another trace."""
+    """The events to compare, each with the key that it shares with its counterpart in another trace."""
     sites = [(spot.path, spot.instruction.name) for spot in trace.spots]
     rows = zip(trace.device.tolist(), trace.spot.tolist(), trace.count.tolist(), strict=True)
     for number, (on, spot, count) in enumerate(rows):
@@ -85,7 +85,7 @@ def _same_operands(a: Trace, b: Trace, number: int, other: int, eps: float) -> b
 
 
 def apart(x: Any, y: Any, eps: float = 0.0) -> tuple[tuple[int, ...] | None, float | None] | None:
-    """Where two values first differ, and by how much at most; None where they do not, or one was not kept."""
+    """The first element in which two values differ, and the greatest difference; None where none is known."""
     if x is None or y is None:
         return None
     if isinstance(x, tuple) and isinstance(y, tuple):

@@ -19,12 +19,12 @@ from .across import Across
 from .trips import Loop, loops_around, trip
 
 framed: Hook[[Any], str] = Hook("makes a step page")
-"""The step page of a trace, in a frame of a notebook."""
+"""The hook that makes the step page of a trace in an iframe, for notebooks."""
 
 
 @frozen
 class Spot:
-    """An instruction at a place of a program: the calls on the way to it, outermost first."""
+    """An instruction with its path in a program: the calls that lead to it, outermost first."""
 
     instruction: Instruction
     path: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class Spot:
 class Event:
     """The execution of an instruction by a device.
 
-    `time` is logical: one more than that of all that had to come before, on this device and on those that it waited
-    for. `since` is when it could have come to it: from there on it waited. `count` says how often the device had been
-    at this spot before.
+    `time` is logical: one more than the latest time of the events that had to come before, on this device and on the
+    devices that it waited for. `since` is the time from which the device waited. `count` says how often the device had
+    been at this spot before.
     """
 
     number: int
@@ -81,13 +81,13 @@ class Transfer:
 
 @frozen(eq=False, repr=False, slots=False)
 class Trace:
-    """A run: an event a row in columns, in the order in which they came; values by event, where they were kept.
+    """A run as columns with a row for each event, in the order of execution, and the values that were kept, by event.
 
-    A value is an array, a scalar, a tuple of these, or a Summary of one that was too large. `origins` say, where they
-    were asked for, for each operand of an event a row for each element of the result: the numbers of the operand's
-    elements that it was computed from, -1 where there is none; `across` says it of values that came from other devices.
-    `findings` are those of a strict run, each with its `event`. `left_out` says what was not kept. `stop` is the report
-    of a run that did not come to its end, `verdict` the one before it.
+    A value is an array, a scalar, a tuple of these, or a Summary of a large array. `origins` have, if asked, a table
+    for each operand of an event, with a row for each element of the result: the numbers of the operand's elements that
+    it was computed from, and -1 in unused entries; `across` has such tables for values from other devices. `findings`
+    are those of a strict run, each with its `event`. `left_out` says what was not kept. `stop` is the report of a run
+    that stopped before its end, `verdict` that of the check before the run.
 
     >>> import xbuild as xb
     >>> total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
@@ -120,20 +120,20 @@ class Trace:
         return f"Trace({len(self)} events on {self.num_devices} devices, logical time 1..{self.end})"
 
     def _repr_html_(self) -> str:
-        """The step page, in a frame of a notebook."""
+        """The step page in an iframe, for notebooks."""
         return framed(self)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write it to a folder of its own, in the place of a trace that stands there; TraceError at other files."""
+        """Write the trace to a folder, replacing a trace in it; TraceError where the folder holds other files."""
         from .disk import save
 
         return save(self, folder)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> Trace:
-        """Read a trace back; values are read when they are asked for. TraceError where the folder holds none.
+        """Read a trace; its values are read on demand. TraceError where the folder holds no trace.
 
-        A trace of a run that was cut off is read as far as it was written.
+        The trace of an interrupted run is read as far as it was written.
         """
         from .reading import load
 
@@ -176,7 +176,7 @@ class Trace:
         return map(self.__getitem__, np.flatnonzero(chosen).tolist())
 
     def operands(self, number: int) -> list[int | None]:
-        """The events that gave the operands of an event; None where one was not seen."""
+        """The events that gave the operands of an event; None where an operand has no event."""
         spot, device = self.spots[int(self.spot[number])], int(self.device[number])
         return [self.last(device, spot.path, operand, number) for operand in spot.instruction.operands]
 
@@ -196,7 +196,7 @@ class Trace:
         return [(loop.name, trip(conditions, ends, number)) for loop, conditions, ends in of_spot]
 
     def standing(self, number: int) -> str:
-        """`add.3 in while.1, trip 2`"""
+        """The place of an event as text, such as `add.3 in while.1, trip 2`."""
         spot, trips = self.spots[int(self.spot[number])], dict(self.trips(number))
         around = (f"{name}, trip {trips[name]}" if name in trips else name for name in reversed(spot.path))
         return " in ".join([spot.instruction.name, *around])

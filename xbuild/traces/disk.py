@@ -22,12 +22,12 @@ from .places import Places
 from .pool import Pool
 
 LINE = 400
-"""Of how many letters a line of the user's program is kept at most."""
+"""The greatest number of characters that are kept of a line of the user's program."""
 
 
 @define(eq=False)
 class Writer:
-    """Writes a trace as it grows; after each chunk the folder is a trace that can be read, up to there."""
+    """Writes a trace while it grows; after each chunk the folder holds a readable trace up to this chunk."""
 
     folder: Path = field(converter=Path)
     index: dict[str, Any] = field(factory=dict)
@@ -47,7 +47,7 @@ class Writer:
             self._place.close()
 
     def begin(self, program: Module | ModuleGroup, verdict: Mapping[str, Any] | None) -> None:
-        """Take the place of an earlier trace; TraceError where anything else is in the folder, or another run is."""
+        """Replace an earlier trace; TraceError where the folder holds other files, or another run writes to it."""
         from ..text.reading.reader import parse_hlo
 
         self._place = Folder.claim(self.folder)
@@ -66,7 +66,7 @@ class Writer:
         self._write_index()
 
     def chunk(self, device: Array, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> None:
-        """More events: two columns, all spots so far, and values by number of the event."""
+        """Write a chunk of events: devices, spots, the list of all spots so far, and values by number of the event."""
         index = self.index
         if (index["verdict"] or {}).get("refused"):
             values = self._fitting(spot, spots, values)
@@ -80,7 +80,7 @@ class Writer:
         self._write_index()
 
     def _fitting(self, spot: Array, spots: Sequence[Spot], values: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The values without those that a program that is refused gives where another shape stands."""
+        """The values that fit the shapes of their instructions; those of a refused program may not."""
         begin = self.index["events"]
         return {n: value for n, value in values.items() if fits(value, spots[int(spot[n - begin])].instruction.shape)}
 
@@ -90,7 +90,7 @@ class Writer:
         return {"at": self._places[spot.instruction], "path": spot.path, "source": told}
 
     def end(self, trace: Trace) -> None:
-        """Logical time, who met whom, how it ended."""
+        """Write the logical times, the meetings and transfers, the results, and the report of the end of the run."""
         times = {"time": trace.time, "since": trace.since, "count": trace.count}
         self._write_columns("time.npz", {**times, **self._met_in(trace)})
         self.index["results"] = trace.results is not None
@@ -104,7 +104,7 @@ class Writer:
         self._write_index()
 
     def _met_in(self, trace: Trace) -> dict[str, Array]:
-        """Meetings and transfers in columns; groups and events one after the other."""
+        """The meetings and transfers as columns; groups and events of all meetings one after the other."""
         meetings = trace.meetings
         rows = [(*self._met[m.instruction], m.time, len(m.group), len(m.events)) for m in meetings]
         members = [device for meeting in meetings for device in meeting.group]
@@ -127,7 +127,7 @@ class Writer:
         self._write(name, lambda file: file.write(content))
 
     def _write(self, name: str, writes: Callable[[Any], Any]) -> None:
-        """A file of the trace; OSError names it, whatever the writer makes of a disk that is full."""
+        """Write a file of the trace; every error of the disk is raised as an OSError that names the file."""
         assert self._place is not None, "begin comes first"
         try:
             with self._place.writing(name) as file:
@@ -141,7 +141,7 @@ class Writer:
 
 @define
 class _Sink:
-    """A file that remembers its first error: NumPy's writer of archives cannot be stopped by one without more."""
+    """A file that keeps its first error for later, since NumPy's archive writer does not survive a failed write."""
 
     file: IO[bytes]
     error: OSError | None = None
@@ -159,7 +159,7 @@ class _Sink:
 
 
 def _entries(program: Module | ModuleGroup) -> list[Computation]:
-    """The entry of each device's program."""
+    """The entry computation of each device's program."""
     if isinstance(program, Module):
         return [program.entry] * program.num_devices
     return [program.modules[device].entry for device in sorted(program.modules)]
@@ -180,7 +180,7 @@ def is_trace(folder: str | os.PathLike[str]) -> bool:
 
 
 def save(trace: Trace, folder: str | os.PathLike[str]) -> Path:
-    """Write a whole trace; TraceError, too, where its values are still read from that very folder."""
+    """Write a whole trace; TraceError also where the values of the trace are read on demand from the same folder."""
     read_from = getattr(trace.values, "folder", None)
     if read_from is not None and Path(folder).resolve() == Path(read_from).resolve():
         raise TraceError(f"{os.fspath(folder)!r} is where the values of this trace are read from: name another folder")

@@ -19,7 +19,7 @@ from ..process.locking import is_running, locked, this_process
 
 FORMAT = "xbuild trace 2"
 JOURNAL = "xbuild-trace.txt"
-"""The mark of a trace: its format, its run, and a line for each file before it is made, and one with its size after."""
+"""The journal of a trace: its format, its run, and for each file a line before writing, then one with its size."""
 
 _OWN = re.compile(r"index\.json|program-\d{1,9}\.hlo|chunk-\d{5,9}\.npz|time\.npz|results\.npz")
 _PART = ".part"
@@ -28,12 +28,12 @@ _CLOSED = "closed"
 
 
 class TraceError(Harmless):
-    """A folder holds no trace that can be read, or other things than a trace."""
+    """Raised where a folder holds no readable trace, or holds other files than a trace."""
 
 
 @define(eq=False)
 class Folder:
-    """A folder that this process writes a trace to; nobody else does until it is closed."""
+    """A folder to which this process alone writes a trace, until the folder is closed."""
 
     path: Path
     run: str
@@ -43,7 +43,7 @@ class Folder:
 
     @staticmethod
     def claim(path: Path) -> Folder:
-        """Take a folder that is empty or holds a trace alone, and empty it; TraceError before anything is touched."""
+        """Claim a folder that is empty or holds only a trace, and empty it; otherwise TraceError without a change."""
         path.mkdir(parents=True, exist_ok=True)
         names = os.listdir(path)
         if names and JOURNAL not in names:
@@ -61,7 +61,7 @@ class Folder:
         return found
 
     def _empty(self) -> None:
-        """Remove the files of the trace that stands there; TraceError where there is anything else."""
+        """Remove the files of the trace in the folder; TraceError where there are other files."""
         own = _own_files(self.path, _text(self._handle))
         for name in own:
             os.unlink(self.path / name)
@@ -74,7 +74,7 @@ class Folder:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """A file of the trace; it is there whole, or as it was before."""
+        """A file of the trace, open for writing; an interrupted write leaves the file as it was before."""
         if not self._has_lock and self.run not in _header(_text(self._handle)):
             raise TraceError(f"{os.fspath(self.path)!r} was taken by another run")
         part = self.path / f"{name}{_PART}"
@@ -97,7 +97,7 @@ class Folder:
         try:
             if self._is_begun:
                 os.write(handle, f"{_CLOSED}\n".encode())
-        except OSError:  # a full disk; the lock ends all the same
+        except OSError:  # the disk may be full; closing the file releases the lock all the same
             pass
         finally:
             os.close(handle)
@@ -106,7 +106,7 @@ class Folder:
 
 
 def _opened(folder: Path, journal: Path) -> tuple[int, bool]:
-    """The journal to read and write, and whether it was made now; no link, pipe or folder of that name."""
+    """The journal, open for reading and writing, and whether it is new; TraceError for a link, a pipe or a folder."""
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         return os.open(journal, flags | os.O_CREAT | os.O_EXCL, 0o666), True
@@ -124,7 +124,7 @@ def _opened(folder: Path, journal: Path) -> tuple[int, bool]:
 
 
 def _has_lock(path: Path, handle: int) -> bool:
-    """Whether the lock is this process's; TraceError where another has it."""
+    """Whether this process holds the lock; TraceError where another process does."""
     state = locked(handle)
     text = _text(handle)
     lines = text.split("\n")
@@ -143,13 +143,13 @@ def _text(handle: int) -> str:
 
 
 def _header(text: str) -> str:
-    """The first line, where it is whole and that of a trace; else nothing."""
+    """The first line of a journal where it is complete and valid, else empty."""
     first, newline, _ = text.partition("\n")
     return first if newline and re.fullmatch(rf"{FORMAT} [0-9a-f]{{32}} \S+", first) else ""
 
 
 def _own_files(path: Path, text: str) -> list[str]:
-    """The files of the trace in a folder, the index first; TraceError at anything else that is there."""
+    """The files of the trace in a folder, the index first; TraceError where the folder holds other files."""
     names = sorted(each for each in os.listdir(path) if each != JOURNAL)
     if text and not _header(text):
         raise _is_foreign(path, JOURNAL, ", which is not of a trace")
@@ -164,7 +164,7 @@ def _own_files(path: Path, text: str) -> list[str]:
 
 
 def _sizes(text: str) -> dict[str, int | None]:
-    """The files that a journal names, each with its size, None where it was being written."""
+    """The files that a journal names, each with its size, or None where its writing was not completed."""
     found: dict[str, int | None] = {}
     for line in text.split("\n")[1:-1]:
         name, _, size = line.partition(" ")
@@ -181,7 +181,7 @@ def _is_foreign(path: Path, name: str, why: str) -> TraceError:
 
 
 def apart_from(path: Path, files: Sequence[Any]) -> None:
-    """That none of the files of a run stands in the folder of its trace; TraceError names the one that does."""
+    """Raise TraceError where a file of a run is inside the folder of its trace; the message names the file."""
     if not path.is_dir():
         return
     inside = {(told.st_dev, told.st_ino): name for name in os.listdir(path) if (told := _told(path / name))}

@@ -1,4 +1,4 @@
-"""Validation of JSON from strangers: types, ranges and names, each fault reported with its place."""
+"""Validation of untrusted JSON: types, ranges and names, each fault reported with its place."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, TypeAlias
 
 MOST = (1 << 63) - 1
 NODES = 1 << 23
-"""How many lists, objects and parts of them a text has at most."""
+"""The greatest number of lists, objects and their parts in a text."""
 
 
 class FormError(ValueError):
-    """A part of a file is not as it must be; the message says where, what is there, and what is wanted."""
+    """Raised where a part of a file is invalid; the message states its place, its value, and what is wanted."""
 
 
 Form: TypeAlias = Callable[[Any, str], None]
-"""Raises FormError where a value is not of the form; the text says where the value stands."""
+"""A function that raises FormError where a value is not of the form; its second argument is the place of the value."""
 
 
 def loads(letters: bytes, name: str) -> Any:
-    """JSON of bounded size, without what JSON does not have (NaN) and without a key that comes twice."""
+    """The value of a JSON text; FormError where the text is too large, has NaN or infinity, or repeats a key."""
     if sum(map(letters.count, (b",", b"[", b"{"))) > NODES:
         raise FormError(f"{name} has more than {NODES:,} parts")
     try:
@@ -43,14 +43,14 @@ def _no_number(text: str) -> Any:
 
 
 def refuse(where: str, value: Any, wanted: str) -> FormError:
-    """The error of a value that is not what is wanted."""
+    """The FormError that states the place of a value, the value, and what is wanted."""
     shown = ascii(value) if isinstance(value, bool | int | float | str | None) else "an object"
     shown = f"a list of {len(value)}" if isinstance(value, list) else shown
     return FormError(f"{where} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}, and {wanted} is wanted")
 
 
 def number(least: int = 0, most: int = MOST) -> Form:
-    """A whole number of a range."""
+    """The form of an integer in a range."""
 
     def check(value: Any, where: str) -> None:
         if type(value) is not int or not least <= value <= most:
@@ -65,7 +65,7 @@ def boolean(value: Any, where: str) -> None:
 
 
 def text(value: Any, where: str) -> None:
-    """Letters that can be written."""
+    """Raise FormError unless a value is a string without lone surrogates."""
     if not isinstance(value, str):
         raise refuse(where, value, "a text")
     try:
@@ -75,7 +75,7 @@ def text(value: Any, where: str) -> None:
 
 
 def optional(form: Form) -> Form:
-    """Null, or of a form."""
+    """The form of null or of a value of a form."""
 
     def check(value: Any, where: str) -> None:
         if value is not None:
@@ -85,7 +85,7 @@ def optional(form: Form) -> Form:
 
 
 def listed(form: Form, count: int | None = None) -> Form:
-    """A list, of so many where a count is given, all of a form."""
+    """The form of a list whose elements are of a form; of `count` elements where a count is given."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, list) or (count is not None and len(value) != count):
@@ -97,7 +97,7 @@ def listed(form: Form, count: int | None = None) -> Form:
 
 
 def mapping(form: Form) -> Form:
-    """An object of any keys."""
+    """The form of an object with any keys, whose values are of a form."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -110,7 +110,7 @@ def mapping(form: Form) -> Form:
 
 
 def parts(*forms: Form) -> Form:
-    """A list of as many as there are forms, each of its own."""
+    """The form of a list with one element for each of the given forms."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, list) or len(value) != len(forms):
@@ -122,7 +122,7 @@ def parts(*forms: Form) -> Form:
 
 
 def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
-    """An object with these keys; what other keys have is of the form `others`, and without that there are none."""
+    """The form of an object with these keys; values of other keys are of the form `others`, else there are none."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -140,7 +140,7 @@ def record(forms: Mapping[str, Form], others: Form | None = None) -> Form:
 
 
 def anything(value: Any, where: str) -> None:
-    """Whatever JSON can hold, so long as its texts can be written."""
+    """Raise FormError where a string in a JSON value has lone surrogates."""
     if isinstance(value, dict):
         mapping(anything)(value, where)
     elif isinstance(value, list):

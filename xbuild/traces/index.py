@@ -27,7 +27,7 @@ from .forms import (
 )  # fmt: skip
 
 IDLE = 1 << 16
-"""How many devices a program may have beside those that did something."""
+"""The number by which the devices of a program may exceed the events of its trace."""
 
 _FILES = 10**9 - 1
 _WORDS = optional(text)
@@ -64,7 +64,7 @@ _ENDED = {"stop": optional(_STOP), "left_out": text, "findings": listed(_FINDING
 
 
 def read_index(place: Path) -> dict[str, Any]:
-    """The index of a folder; FormError where it is not of this form."""
+    """The index of a folder; FormError where it does not have the form of an index."""
     index: Any = loads(text_of(place / "index.json"), "index.json")
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise FormError(f"index.json is of no trace of this form: {FORMAT!r} is read")
@@ -74,7 +74,7 @@ def read_index(place: Path) -> dict[str, Any]:
 
 
 def program_of(modules: Sequence[Module], group: Mapping[str, int] | None, events: int) -> Module | ModuleGroup:
-    """The program of all devices; FormError where devices are missing, or far more than did anything."""
+    """The program of all devices; FormError where devices are missing, or far outnumber the events."""
     if group is None:
         if len(modules) > 1:
             raise FormError(f"index.group is null, and there are {len(modules)} programs")
@@ -91,7 +91,7 @@ def program_of(modules: Sequence[Module], group: Mapping[str, int] | None, event
 
 
 def instruction_at(modules: Sequence[Module], at: Sequence[int], where: str) -> Instruction:
-    """The instruction at a place: the number of the program, of the computation, of the row."""
+    """The instruction at a place, given by the numbers of the program, the computation and the row."""
     module, computation, row = at
     number(0, len(modules) - 1)(module, f"{where}[0]")
     computations = modules[module].computations
@@ -102,7 +102,7 @@ def instruction_at(modules: Sequence[Module], at: Sequence[int], where: str) -> 
 
 
 def spots_of(modules: Sequence[Module], told: Sequence[Mapping[str, Any]]) -> list[Spot]:
-    """The spots in the programs that were read; lines are those of the program that was run."""
+    """The spots of an index in the loaded programs; source lines are those of the program that was run."""
     paths = Paths(modules)
     found = []
     for place, each in enumerate(told):
@@ -116,7 +116,7 @@ def spots_of(modules: Sequence[Module], told: Sequence[Mapping[str, Any]]) -> li
 
 
 class Paths:
-    """Which computations the calls of a path lead to."""
+    """The computations that the calls of a path lead to, each path looked up once."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = modules
@@ -136,7 +136,7 @@ class Paths:
         return self._homes[computation]
 
     def _reached(self, module: int, path: tuple[str, ...]) -> frozenset[Computation]:
-        """The computations at the end of a path, each prefix of it looked up once."""
+        """The computations at the end of a path; each prefix of the path is looked up once."""
         done = next(n for n in range(len(path), -1, -1) if n == 0 or (module, path[:n]) in self._known)
         found = self._known[module, path[:done]] if done else frozenset({self.modules[module].entry})
         for end in range(done, len(path)):
@@ -146,7 +146,7 @@ class Paths:
 
 
 def _called(computation: Computation, label: str) -> Iterable[Computation]:
-    """What an instruction of a computation calls, by the label that a path has for it."""
+    """The computations that an instruction calls, given by its label in a path."""
     name, _, branch = label.partition(" branch ")
     instruction = computation._by_name.get(name)
     if instruction is None:
@@ -157,7 +157,7 @@ def _called(computation: Computation, label: str) -> Iterable[Computation]:
 
 
 def check_told(index: Mapping[str, Any], devices: int) -> None:
-    """That reports speak of devices that there are, and of each once."""
+    """Raise FormError unless the report of a stop names existing devices, each once."""
     states = [state["device"] for state in (index.get("stop") or {}).get("devices", ())]
     if len({*states}) < len(states) or any(device >= devices for device in states):
         raise FormError(f"index.stop.devices tells of devices twice, or of more than there are: {devices}")

@@ -12,18 +12,18 @@ from attrs import define, field
 from ..core.attributes import Array
 
 AT_ONCE = 1 << 22
-"""The largest array of which copies are made."""
+"""The number of elements of the largest array that is copied as a whole."""
 
 PART = 1 << 20
-"""How many elements are looked at together."""
+"""The greatest number of elements of a part."""
 
 PICTURED = 1 << 34
-"""The largest array that gets a picture: only views that repeat elements are larger."""
+"""The number of elements of the largest array that gets cells; only views that repeat elements are larger."""
 
 
 @define(eq=False)
 class Sums:
-    """What has been seen of an array: how many finite elements, their range and sum, the others, sums of blocks."""
+    """Running sums over the parts of an array: count, range, sum of finite elements, counts of others, block sums."""
 
     rows: Array
     columns: Array
@@ -39,7 +39,7 @@ class Sums:
         self.blocks = np.zeros((len(self.rows), len(self.columns)))
 
     def add(self, row: int, column: int, plain: Array) -> None:
-        """A part: rows of numbers as f64, and where it begins."""
+        """Add a part: rows of numbers as f64, and the row and column at which the part begins."""
         finite = np.isfinite(plain)
         zeroed = np.where(finite, plain, 0.0)
         self.size += int(finite.sum())
@@ -61,14 +61,14 @@ class Sums:
 
 
 def _blocks(starts: Array, begin: int, extent: int) -> tuple[Array, int]:
-    """Where in a part the blocks begin that it touches, and the first of them."""
+    """The offsets in a part at which its blocks begin, and the number of its first block."""
     first = int(starts.searchsorted(begin, side="right")) - 1
     inside = starts[(starts > begin) & (starts < begin + extent)] - begin
     return np.concatenate([[0], inside]), first
 
 
 def parts(array: Any, row: int = 0) -> Iterator[tuple[int, int, Array]]:
-    """Rows over the last dimension, as many as are looked at together, each part with its first row and column."""
+    """The parts of an array as rows over its last dimension, each with its first row and column."""
     if array.ndim == 1:
         for start in range(0, len(array), PART):
             yield row, start, array[None, start : start + PART]
@@ -85,7 +85,7 @@ def parts(array: Any, row: int = 0) -> Iterator[tuple[int, int, Array]]:
 
 
 def without_repeats(array: Array) -> tuple[Array, int]:
-    """One of the elements that a view repeats along whole dimensions, and how often it has each."""
+    """The view with each repeated dimension shrunk to one element, and how often the view has each element."""
     kept = tuple(slice(None) if stride else slice(1) for stride in array.strides)
     shrunk = array[kept]
     return shrunk, array.size // max(1, shrunk.size)

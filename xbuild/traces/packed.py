@@ -1,4 +1,4 @@
-"""Values read back from the columns of a pool, each column checked against the bytes that there are."""
+"""Values read from the columns of a pool, each column validated against the bytes of the pool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMS: dict[str, Form] = {
 
 @define(eq=False)
 class Packed:
-    """The columns of a pool, whose arrays stand as they were; read by number, each once."""
+    """The columns of a pool in the format of traces; a value is read by its number, and decoded once."""
 
     kinds: Sequence[Mapping[str, Any]]
     kind: Array
@@ -56,7 +56,7 @@ class Packed:
         return array if dims else array[()]
 
     def _refs(self, number: int) -> list[int]:
-        """The numbers of the parts of a tuple; -1 of what was not kept."""
+        """The numbers of the parts of a tuple, -1 for a part that was not kept."""
         count = self.kinds[int(self.kind[number])]["of"]
         return np.frombuffer(self.letters, np.int32, count, int(self.at[number])).tolist() if count else []
 
@@ -71,7 +71,7 @@ class Packed:
         return Summary(kind["t"], tuple(kind["d"]), low, high, mean, int(nans), int(infs), cells)
 
     def fits(self, number: int, shape: AnyShape) -> bool:
-        """Whether a value is one of a shape; what was not kept (-1) is of any."""
+        """Whether a value has a shape; a value that was not kept (-1) fits every shape."""
         if number < 0:
             return True
         kind = self.kinds[int(self.kind[number])]
@@ -93,7 +93,7 @@ def _is_of(kind: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def fits(value: Any, shape: AnyShape) -> bool:
-    """Whether a value is one of a shape; what was not kept, None, is of any."""
+    """Whether a value has a shape; a value that was not kept (None) fits every shape."""
     if value is None:
         return True
     if isinstance(value, tuple):
@@ -107,7 +107,7 @@ def fits(value: Any, shape: AnyShape) -> bool:
 
 
 def packed(columns: Mapping[str, Array], where: str) -> Packed:
-    """The values of a pool that was read; FormError where a kind, a place or a byte is not as a pool has them."""
+    """The values of the columns of a pool; FormError where a kind, a place or a byte is invalid."""
     kinds = loads(str(columns["kinds"][()]).encode(errors="replace"), f"{where}: kinds")
     listed(_kind)(kinds, f"{where}: kinds")
     found = Packed(kinds, columns["kind"], columns["at"], columns["letters"])
@@ -140,7 +140,7 @@ def _pictured(dims: Sequence[int]) -> list[int]:
 
 
 def _size(kind: Mapping[str, Any]) -> int:
-    """How many bytes a value of a kind takes."""
+    """The number of bytes of a value of a kind."""
     if "of" in kind:
         return 4 * int(kind["of"])
     if "c" in kind:
@@ -149,7 +149,7 @@ def _size(kind: Mapping[str, Any]) -> int:
 
 
 def _check_places(found: Packed, where: str) -> None:
-    """Each value begins where the one before it ends, and the last one ends where the bytes do."""
+    """Raise FormError unless each value begins where the previous value ends, and the last one with the bytes."""
     total = len(found.letters)
     sizes = np.array([min(_size(kind), total + 1) for kind in found.kinds], np.float64)[found.kind]
     if sizes.sum() != total:
@@ -162,7 +162,7 @@ def _check_places(found: Packed, where: str) -> None:
 
 
 def _check_contents(found: Packed, number: int, kind: Mapping[str, Any], where: str) -> None:
-    """The parts of tuples come before them, summaries have figures of an array, bytes are those of elements."""
+    """Raise FormError unless parts precede their tuples, figures are possible, and bytes encode elements."""
     numbers = np.flatnonzero(found.kind == number)
     size = _size(kind)
     if not size or not numbers.size or ("f" in kind and _all_bytes_do(kind["t"])):
@@ -179,7 +179,7 @@ def _check_contents(found: Packed, number: int, kind: Mapping[str, Any], where: 
 
 
 def _gathered(found: Packed, numbers: Array, size: int) -> Array:
-    """The first so many bytes of values, a row each."""
+    """The first `size` bytes of each of these values, as rows."""
     return found.letters[found.at[numbers][:, None] + np.arange(size)]
 
 
@@ -213,7 +213,7 @@ def _check_bytes(values: Iterator[Array], name: str, where: str) -> None:
 
 
 def _bytes_of(name: str) -> Array:
-    """Which bytes an element of a type of less than a byte may be: those that its numbers are written as."""
+    """The bytes that encode an element of a type of less than a byte."""
     dtype = PRIMITIVES[name].dtype
     found = np.zeros(256, bool)
     every = np.arange(256, dtype=np.uint8)

@@ -12,7 +12,7 @@ _LATER = ("_done", "_update")
 
 
 def bringing(trace: Trace, number: int) -> int:
-    """The event at which a device brought its operands to a collective: itself, or the start that a done completes."""
+    """The event at which a device gave its operands to a collective: this event, or the start that a done completes."""
     event: int | None = number
     while event is not None and trace.spots[int(trace.spot[event])].instruction.opcode.endswith(_LATER):
         number, event = event, next(iter(trace.operands(event)), None)
@@ -20,7 +20,7 @@ def bringing(trace: Trace, number: int) -> int:
 
 
 def from_afar(trace: Trace) -> Mapping[int, Sequence[int]]:
-    """For each event that got something from others the events of their operands."""
+    """For each event that received data from other devices, the events of the operands there."""
     found: dict[int, Sequence[int]] = {}
     for meeting in trace.meetings:
         starts = (bringing(trace, event) for event in meeting.events)

@@ -11,12 +11,12 @@ from ..core.graph import Computation, Instruction, Module
 from ..text.spelling.expansion import expansion
 
 RowNumber: TypeAlias = tuple[int, int]
-"""The number of the computation, and the row in it."""
+"""The number of a computation, and the row in it."""
 
 
 @frozen(eq=False)
 class Places:
-    """For each instruction the place of its result, and of what is met in it where that is a collective."""
+    """For each instruction the place of its result and, where it is a collective, that of the collective itself."""
 
     result: Mapping[Instruction, RowNumber]
     met: Mapping[Instruction, RowNumber]
@@ -52,7 +52,7 @@ def _rows(ours: Computation, theirs: Computation) -> Iterator[tuple[Instruction,
 
 
 def _wrapped(ours: Computation, theirs: Computation) -> Iterator[tuple[Instruction, int, int]]:
-    """Of what an async-start wraps, text says the root alone; its parameters stand in their order."""
+    """The places in a computation that an async-start wraps: HLO text writes only its root, after its parameters."""
     row = {instruction: place for place, instruction in enumerate(theirs.instructions)}
     for mine, other in [(ours.root, theirs.root), *zip(ours.parameters, theirs.parameters, strict=False)]:
         yield mine, row[other], row[other]

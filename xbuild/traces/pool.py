@@ -1,4 +1,4 @@
-"""The pool of a trace's values as columns: each distinct type and shape once, and all bytes one after the other."""
+"""The pool of values of a trace as columns: each distinct type and shape once, and all bytes one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.attributes import Array
 from .summary import Summary
 
 Spelled: TypeAlias = Callable[[Array], tuple[str, Array]]
-"""Under which format an array's bytes stand in the pool, and the array that has them."""
+"""A function that gives the format of an array in the pool, and the array in this format."""
 
 _FIGURES = ("low", "high", "mean", "nans", "infs")
 
@@ -47,7 +47,7 @@ class Pool:
     _known: dict[int, tuple[Any, int]] = field(factory=dict)
 
     def add(self, value: Any) -> int:
-        """The number of a value; -1 of None."""
+        """Add a value to the pool; its number, or -1 for None."""
         if value is None:
             return -1
         known = self._known.get(id(value))
@@ -87,7 +87,7 @@ class Pool:
 
     @property
     def columns(self) -> tuple[Array, Array, Array]:
-        """The kind of each value, where its bytes begin, and all bytes."""
+        """The kind of each value, the offset of its bytes, and all bytes."""
         at = np.array(self._at, np.int64)
         return np.array(self._kind, np.int32), at, np.frombuffer(b"".join(self._bytes), np.uint8)
 

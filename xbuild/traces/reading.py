@@ -1,4 +1,4 @@
-"""Reader of a trace's folder: everything is validated when it is opened, values are read when they are asked for."""
+"""Reader of the folder of a trace: all files are validated when the folder is opened, and values are read on demand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .index import check_told, program_of, read_index, spots_of
 from .packed import POOL, Packed, packed
 
 _HELD = 4
-"""How many chunks of values are held at a time."""
+"""The greatest number of chunks of values in memory."""
 
 _INTERRUPTED = (
     "the run was cut off, or still goes on: what came after the last chunk is missing, and time is each device's own"
@@ -43,7 +43,7 @@ _INTERRUPTED = (
 
 
 def load(folder: str | os.PathLike[str]) -> Trace:
-    """The trace of a folder; one that was cut off is read as far as it goes. TraceError where there is none."""
+    """The trace of a folder; that of an interrupted run as far as it was written. TraceError where there is none."""
     place = Path(folder)
     try:
         return _loaded(place, read_index(place))
@@ -58,7 +58,7 @@ def load(folder: str | os.PathLike[str]) -> Trace:
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {where}: {error.strerror}") from None
     except (RecursionError, MemoryError):
         raise TraceError(f"{os.fspath(place)!r} holds a trace that takes more memory than there is") from None
-    except ValueError as error:  # FormError, and what the reader of HLO text refuses
+    except ValueError as error:  # FormError, or an error of the reader of HLO text
         raise TraceError(f"{os.fspath(place)!r} holds no trace that can be read: {error}") from error
 
 
@@ -90,7 +90,7 @@ def _loaded(place: Path, index: dict[str, Any]) -> Trace:
 
 
 def _check_files(place: Path, index: Mapping[str, Any]) -> None:
-    """A trace that is finished has no file of more chunks or programs than its index tells of."""
+    """Raise FormError where a finished trace has files of chunks or programs that its index does not count."""
     for name in os.listdir(place) if index["finished"] else ():
         match = re.fullmatch(r"(program|chunk)-(\d{1,9})\.(?:hlo|npz)", name)
         if match and int(match[2]) >= index[f"{match[1]}s"]:
@@ -104,7 +104,7 @@ def _module(path: Path) -> Module:
 
 
 def _own(device: Array, spot: Array) -> dict[str, Any]:
-    """Of a run that was cut off, each device has its own time."""
+    """The times of an interrupted run, in which each device counts its own events."""
     time = own_time(device)
     return {"time": time, "since": time, "count": turns(device, spot)}
 
@@ -124,7 +124,7 @@ def _times(
 
 
 def _check_findings(findings: Sequence[Mapping[str, Any]], device: Array) -> None:
-    """Each is of the device of its event."""
+    """Raise FormError unless the event of each finding is of the device of the finding."""
     for place, each in enumerate(findings):
         event = each["event"]
         if event is not None and (event >= len(device) or int(device[event]) != each["device"]):
@@ -139,7 +139,7 @@ def _results(place: Path, program: Any) -> list[Any]:
 
 
 def values_of(folder: Path, count: int) -> Chunks:
-    """The values of a trace of so many chunks that this process has written itself."""
+    """The values of a trace of `count` chunks that this process has written itself."""
     found = Chunks(folder, count)
     for number in range(count):
         found.note(number, columns(found.path(number), CHUNK | POOL)["refs"])
@@ -148,7 +148,7 @@ def values_of(folder: Path, count: int) -> Chunks:
 
 @define(eq=False)
 class Chunks(Mapping[int, Any]):
-    """The values of a trace by number of the event; a few chunks of them are in memory at a time."""
+    """The values of a trace by number of the event; a few chunks are in memory at a time."""
 
     folder: Path
     count: int
@@ -159,11 +159,11 @@ class Chunks(Mapping[int, Any]):
         return self.folder / f"chunk-{number:05}.npz"
 
     def note(self, number: int, refs: Array) -> None:
-        """Of which events a chunk holds the values."""
+        """Record the events whose values a chunk holds."""
         self._where |= {event: (number, ref) for event, ref in refs.tolist()}
 
     def checked(self, spots: Sequence[Spot], events: int) -> tuple[Array, Array]:
-        """Devices and spots of all events; FormError where a chunk is not as it must be."""
+        """The devices and spots of all events; FormError where a chunk is invalid."""
         devices, sites, begin = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
         for number in range(self.count):
             found, where = columns(self.path(number), CHUNK | POOL), self.path(number).name

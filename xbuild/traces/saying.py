@@ -12,7 +12,7 @@ FEW = 12
 
 
 def said(value: Any, most: int = FEW) -> str:
-    """The elements where they are few, else range and mean.
+    """A value as text: its elements where there are few, else its range and mean.
 
     >>> import numpy as np
     >>> said(np.array([1.5, 2.5], np.float32)), said(np.zeros((8, 8), np.float32))
@@ -31,7 +31,7 @@ def said(value: Any, most: int = FEW) -> str:
 
 
 def plain(value: Any, most: int = 1 << 12) -> Any:
-    """As JSON can hold it: nested lists, or of a large one its figures; what is no number as text."""
+    """A value as JSON: nested lists, or the figures of a large array; elements that are not finite are texts."""
     if isinstance(value, tuple):
         return [plain(each, most) for each in value]
     if isinstance(value, np.ndarray | np.generic) and value.size <= most:

@@ -18,14 +18,14 @@ from . import large
 CELLS = 16
 
 _TOGETHER = 1 << 18
-"""How many elements are summed up at a time."""
+"""The greatest number of elements of the arrays that are summarised at a time."""
 
 
 @frozen(eq=False)
 class Summary:
-    """An array told in short; `cells` are means over at most 16 x 16 blocks of it, rows over its last dimension.
+    """The summary of an array; `cells` are means over at most 16 x 16 blocks of its rows over the last dimension.
 
-    `low`, `high` and `mean` are of the finite elements, None where there is none; of complex numbers the magnitude.
+    `low`, `high` and `mean` are those of the finite elements (of magnitudes, if complex), None where there are none.
     """
 
     type: str
@@ -113,18 +113,18 @@ def _starts_of(extent: int, most: int) -> Array:
 
 
 def numbers(array: Array) -> Array:
-    """The elements as f64; of complex numbers the magnitudes."""
+    """The elements of an array as f64; the magnitudes of complex numbers."""
     with np.errstate(all="ignore"):
         return np.asarray(np.abs(array) if array.dtype.kind == "c" else array).astype(np.float64)
 
 
 def coarser(told: Summary, most: int) -> Summary:
-    """A summary with fewer cells."""
+    """The summary with at most `most` rows and columns of cells."""
     return evolve(told, cells=cells(told.cells.astype(np.float64)[None], most)[0])
 
 
 def cells(plain: Array, most: int) -> Array:
-    """Of each row of an array the means over at most so many rows and columns of blocks."""
+    """For each array of a batch, the means over at most `most` rows and columns of blocks."""
     count, *dims = plain.shape
     columns = dims[-1] if dims else 1
     if not plain.size or not most:
@@ -137,7 +137,7 @@ def cells(plain: Array, most: int) -> Array:
 
 @functools.lru_cache(maxsize=1024)
 def starts(extent: int, most: int) -> Array:
-    """Where each of at most so many blocks of a dimension begins."""
+    """The indices at which the blocks of a dimension begin, at most `most` blocks."""
     found = np.unique(np.linspace(0, extent, min(extent, most), endpoint=False).astype(np.int64))
     found.flags.writeable = False
     return found

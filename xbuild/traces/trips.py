@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Loop:
-    """A loop around a spot: its name, and the spots where each trip begins and of itself, -1 where never seen."""
+    """A loop around a spot: its name, the spot where trips begin, and its own spot, each -1 if never executed."""
 
     name: str
     condition: int
@@ -45,7 +45,7 @@ def _loop(known: dict[tuple[tuple[str, ...], Instruction], int], before: tuple[s
 
 
 def _loops(program: Module | ModuleGroup) -> tuple[dict[tuple[int, str], list[Instruction]], dict[Instruction, int]]:
-    """The loops of each module by name, and of which module each instruction is."""
+    """The loops of each module by name, and the number of the module of each instruction."""
     modules = [program] if isinstance(program, Module) else dict.fromkeys(program.modules.values())
     found: dict[tuple[int, str], list[Instruction]] = {}
     owner: dict[Instruction, int] = {}
@@ -58,7 +58,7 @@ def _loops(program: Module | ModuleGroup) -> tuple[dict[tuple[int, str], list[In
 
 
 def trip(conditions: Sequence[int], ends: Sequence[int], number: int) -> int:
-    """The trip, from 1, of an event, of the events at which the condition began and the loop ended, all of a device."""
+    """The trip of an event, from 1, given the events of its device at which the condition began and the loop ended."""
     ended = bisect_left(ends, number)
     before = bisect_left(conditions, ends[ended - 1]) if ended else 0
     return max(1, bisect_right(conditions, number) - before)

@@ -1,7 +1,7 @@
-// The state of the page: a step, a device, perhaps an element; all views follow it, and the address keeps it.
+// The state of the page: a step, a device, perhaps an element; all views show this state, and the address encodes it.
 const state = {time: 1, device: 0, index: null, part: null};
 
-// What the next drawing is of: of the steps that a held key asks for within one frame only the last is drawn.
+// The pending redraw: of the steps that a held key requests within one frame, only the last is drawn.
 const pending = {toLane: false, isHeld: false, frame: 0};
 
 const currentEvent = () => lanes[state.device].at(state.time);
@@ -26,7 +26,7 @@ function show() {
   draw(toLane);
 }
 
-// The address of what is shown; while one goes on and on it waits, as each change of it costs as much as a step.
+// Writes the state to the address, after a pause, since each change of the address costs as much as a step.
 function keepAddress() {
   const address = ["step", "device", "part", "index"].map(name => [name, state[name === "step" ? "time" : name]]).filter(each => each[1] != null);
   try { history.replaceState(null, "", `#${address.map(each => each.join("=")).join("&")}`); } catch { /* in a frame of a notebook there is no address to keep it */ }
@@ -121,13 +121,13 @@ const KEYS = {
   t: () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); draw(); },
 };
 
-// The next communication of the device.
+// Goes to the next communicating instruction of the device.
 function nextOf(way) {
   const lane = lanes[state.device];
   for (let i = currentEvent() + way; i >= 0 && i < lane.length; i += way) if (COMMUNICATES.has(lane.spot(i).k)) { go({time: lane.times[i]}); return; }
 }
 
-// The next mark on the time axis, after the last the first again.
+// Goes to the next mark on the time axis; after the last mark, to the first.
 function nextMark() {
   const all = Object.entries(D.marks).flatMap(([device, found]) => found.map(([event]) => ({device: Number(device), time: lanes[device].times[event]}))).sort((a, b) => a.time - b.time || a.device - b.device);
   const next = all.find(each => each.time > state.time || (each.time === state.time && each.device > state.device)) || all[0];

@@ -1,4 +1,4 @@
-// What is near to the current instruction, drawn here: its operands two levels up, its users two levels down.
+// The picture around the current instruction: its operands two levels up, its users two levels down.
 const Around = {
   most: 9, boxes: new Map(),
 
@@ -16,12 +16,12 @@ const Around = {
     this.svg.addEventListener("click", event => { if (!Graph.moved) open(event); });
     this.svg.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); open(event); } });
   },
-  // The operands of a spot; of a parameter of a region the op that runs it.
+  // The operands of a spot; of a parameter of a region, the op that calls the region.
   before(spot) {
     const {in: operands, up, o} = D.spots[spot];
     return o === "parameter" && up >= 0 ? [up] : operands.filter(each => each >= 0);
   },
-  // Levels of spots, and how many of each are left out.
+  // The level of each spot, and how many spots of each level are left out.
   levels(spot) {
     const level = new Map([[spot, 0]]), hidden = [0, 0, 0, 0, 0], count = [0, 0, 1, 0, 0];
     for (const [way, next] of [[-1, each => this.before(each)], [1, each => this.users[each]]])
@@ -34,14 +34,14 @@ const Around = {
       }
     return {level: this.downwards(level), hidden};
   },
-  // Every operand above what it is used by: users as far down, operands as far up as they must.
+  // Moves users down and operands up until every operand is above its users.
   downwards(level) {
     const order = [...level.keys()].sort((a, b) => a - b);
     for (const spot of order) if (level.get(spot) > 0) level.set(spot, Math.max(level.get(spot), ...this.before(spot).filter(each => level.get(each) >= 0 && each < spot).map(each => level.get(each) + 1)));
     for (const spot of order.reverse()) if (level.get(spot) < 0) level.set(spot, Math.min(level.get(spot), ...this.users[spot].filter(each => level.get(each) <= 0 && each > spot).map(each => level.get(each) - 1)));
     return level;
   },
-  // Rows from top to bottom, each in the order of what it hangs on; `zero` is the row of the current instruction.
+  // Rows from top to bottom, each ordered by barycentre; `zero` is the row of the current instruction.
   rows(level) {
     const zero = -Math.min(...level.values()), rows = Array.from({length: zero + 1 + Math.max(...level.values())}, () => []), place = new Map();
     for (const [spot, depth] of level) rows[depth + zero].push(spot);

@@ -1,4 +1,4 @@
-// A large picture of which only what is in view is in the document: the rest is measured once and taken out.
+// Culling of a large picture: all parts are measured once, and parts outside the view are removed from the document.
 const MOST_PARTS = 200;
 class Culled {
   constructor(svg) {
@@ -8,7 +8,7 @@ class Culled {
     this.parts = null;
     this.far = null;
   }
-  // Where each part stands; a part is what is drawn together. The picture is as it was drawn when this is called first.
+  // Measures each part: a box, a line, a frame or a title. At the first call the picture is complete.
   measure() {
     const found = [...this.svg.querySelectorAll(".shapes,.line,.frame,text")].filter(each => !each.parentNode.closest(".shapes,.line"));
     this.parts = new Map(found.map(node => {
@@ -25,12 +25,12 @@ class Culled {
       for (const change of each.transform.baseVal) { x += change.matrix.e; y += change.matrix.f; }
     return [x, y];
   }
-  // Where a box is in the picture, and how large.
+  // The position and the size of a box in the picture.
   extent(box) {
     if (!this.parts) this.measure();
     return this.parts.get(box);
   }
-  // Shows what is in a part of the picture, with a margin so that small moves change nothing.
+  // Shows the parts in a rectangle of the picture, with a margin so that small moves change nothing.
   look(x, y, wide, high, scale) {
     if (!this.parts) this.measure();
     this.distance(scale);
@@ -53,11 +53,11 @@ class Culled {
       next = node;
     }
   }
-  // Words of which a letter is no larger than a dot are left out.
+  // Hides text whose letters would be no larger than a dot.
   distance(scale) {
     if (this.far !== scale < .12) this.svg.classList.toggle("distant", this.far = scale < .12);
   }
-  // Draws the outlines of boxes over the picture: to change a box in it would lay out all of it again.
+  // Draws the outlines of marked boxes over the picture, since a change in the picture would lay out all of it again.
   mark(boxes) {
     const by = boxes.length && (this.by ||= this.moved(boxes[0].box));
     this.above.replaceChildren(...boxes.map(({box, role}) => {

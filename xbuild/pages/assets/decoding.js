@@ -14,7 +14,8 @@ function bytesOf(text) {
 const columnOf = packed => new FORMATS[packed.f](bytesOf(packed.b).buffer);
 const product = extents => extents.reduce((a, b) => a * b, 1);
 
-// The values, by number: an array has its elements in `raw`, a summary `low`, `high`, `mean`, counts and `cells` as 127ths of the largest, a tuple is a list.
+// The values, by number: an array has its elements in `raw`; a summary has `low`, `high`, `mean`, counts, and `cells` as
+// 127ths of the largest; a tuple is a list.
 const Values = {
   kind: columnOf(D.values.kind), bytes: bytesOf(D.values.bytes), made: new Map(),
   sizes: D.values.kinds.map(kind => kind.of != null ? 4 * kind.of : kind.c ? 40 + product(kind.c)
@@ -55,7 +56,7 @@ class Lane {
     for (let i = 0; i < this.times.length; i++) this.times[i] = time += 1 + (this.waited.get(i) || 0);
     this.places = null;
   }
-  // The instruction at which the device stands comes after all that it has done, and has no value.
+  // Adds the instruction at which the device stands, without a value, after the executed ones.
   stand() {
     for (const [name, last] of [["spots", this.state.spot], ["values", -1], ["tables", -1]]) {
       const grown = new Int32Array(this.stuck + 1);
@@ -116,7 +117,7 @@ const lanes = D.lanes.map((lane, device) => new Lane(lane, device));
 if (D.stop) D.end = Math.max(D.end, ...lanes.map(lane => lane.end));
 const COMMUNICATES = new Set(["C", "S"]);
 
-// What an event waited for, and which events brought what it got, by device: `key` is device:event.
+// `partners` has what an event waited for, `brought` the events of its operands, by device; a key is device:event.
 const partners = new Map(), brought = new Map();
 for (const [source, send, target, done, channel] of D.sends) {
   partners.set(`${target}:${done}`, {device: source, event: send, text: `${lanes[source].spot(send).n} of ${D.labels[source]}`});
@@ -152,7 +153,7 @@ function html(name, attributes, ...children) {
   return made;
 }
 
-// A report speaks of devices; where each is a replica, the page does.
+// The text of a report, in which devices are called replicas where each device is a replica.
 const named = text => D.labels[0] === "replica 0" ? text.replace(/\bdevice(?=s? \d)/g, "replica") : text;
 
 const byId = id => document.getElementById(id);

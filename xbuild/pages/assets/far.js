@@ -1,4 +1,4 @@
-// Values that came from other devices: the operands of all of them, and of a chosen element those it was computed from.
+// Values from other devices: the operands on all devices, and the elements that a chosen element was computed from.
 const Far = {
   show(lane, i, spot, tables) {
     const bringers = brought.get(`${lane.device}:${i}`);
@@ -16,7 +16,7 @@ const Far = {
     if (bringers.size > 16) found.push(html("p", {class: "more"}, `${bringers.size - 16} more devices bring something`));
     return found;
   },
-  // What a row of a table says: devices, operands and elements stand one after the other.
+  // The entries of a row of a table, in which devices, operands and elements stand one after the other.
   rows(table, index) {
     if (!table.all) table.all = columnOf(table);
     const third = table.all.length / 3, found = [];
@@ -29,7 +29,7 @@ const Far = {
     const at = spot == null || spot < 0 ? -1 : lane.before(spot, event);
     return at < 0 ? null : {device, operand, name: D.spots[spot].n, value: lane.value(at), time: lane.times[at]};
   },
-  // The operands to show: of few devices all, of many those that the element came from.
+  // The operands to show: all operands of few devices; of many devices, those that the chosen element came from.
   operands(bringers, rows) {
     const wanted = rows && bringers.size > 16 ? new Set(rows.map(row => row.device)) : null;
     const few = [...bringers.keys()].filter(device => !wanted || wanted.has(device)).slice(0, 16);

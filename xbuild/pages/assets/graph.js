@@ -20,7 +20,7 @@ const Graph = {
     byId("around").onclick = () => this.show("around");
     this.show(D.cut ? "around" : "whole", true);
   },
-  // The whole program, or what is around the current instruction.
+  // Shows the whole program, or the neighbourhood of the current instruction.
   show(mode, first = false) {
     this.mode = mode;
     for (const name of ["whole", "around"]) byId(name).setAttribute("aria-pressed", String(name === mode));
@@ -30,18 +30,18 @@ const Graph = {
     this.culled.above.style.display = this.whole.style.display;
     this.size = this.full;
     if (mode === "whole") this.fit();
-    // Where all of it could not be read, what is current comes first.
+    // Where the whole picture would be too small to read, the current instruction is shown.
     const tiny = mode === "whole" && this.scale < (first ? .6 : .25);
     if (tiny) this.scale = .8;
     this.mark();
     if (tiny || mode === "around") this.find();
   },
-  // What is in view is drawn, and nothing else.
+  // Sets the view box, and draws only the boxes in view.
   place() {
     const [width, height] = Sizes.graph, view = [-this.x / this.scale, -this.y / this.scale, width / this.scale, height / this.scale];
     if (!width || !height) return;
     if (this.mode === "whole") this.culled.look(...view, this.scale);
-    // In pixels: with a share of the page each change of the page would lay out the picture, too.
+    // Sizes are in pixels, since with relative sizes each change of the page would also lay out the picture.
     for (const each of [this.svg, this.culled.above]) for (const [name, value] of [["viewBox", view.join(" ")], ["width", width], ["height", height]])
       if (each.getAttribute(name) !== String(value)) each.setAttribute(name, value);
   },
@@ -55,7 +55,7 @@ const Graph = {
     this.y = 0;
     this.place();
   },
-  // The neighbourhood, so large that it can be read; the current instruction in the middle where not all has room.
+  // Shows the neighbourhood at a readable scale; where it does not fit, the current instruction is in the middle.
   middle(width, height) {
     this.scale = Math.min(1.1, Math.max(this.scale, .72));
     const room = this.size.width * this.scale <= width, high = this.size.height * this.scale <= height;
@@ -94,13 +94,13 @@ const Graph = {
     const ids = D.boxes[spot] || [], own = ids.filter(id => id.startsWith(`d${device}/`));
     return (own.length ? own : ids).map(id => this.culled.boxes.get(id)).filter(Boolean);
   },
-  // The boxes of an operand; of a part of a tuple that is folded into the box of its user, those of the tuple.
+  // The boxes of an operand; of a tuple element that is folded into the box of its user, the boxes of the tuple.
   givers(operand, now) {
     if (operand < 0) return [];
     const found = this.boxesOf(operand, state.device).filter(box => !now.includes(box));
     return found.length || D.spots[operand].o !== "get-tuple-element" ? found : this.givers(D.spots[operand].in[0], now);
   },
-  // Where devices stand, all the time: causes in red.
+  // Marks the boxes at which devices stand, at every step; causes are red.
   markStuck() {
     for (const lane of lanes) if (lane.stuck >= 0) for (const box of this.boxesOf(lane.spots[lane.stuck], lane.device)) box.classList.add(lane.state.cause ? "stuck" : "victim");
   },
@@ -141,6 +141,6 @@ const Graph = {
     this.y = this.within(height / 2 - (y + high / 2) * this.scale, height, this.size.height * this.scale, 0);
     this.place();
   },
-  // A place at which the picture leaves no room empty that it could fill; what is smaller stands at a share of the rest.
+  // A position at which the picture fills the room; a smaller picture has this share of the free room before it.
   within(at, room, size, share) { return size <= room ? (room - size) * share : Math.max(room - size, Math.min(0, at)); },
 };

@@ -28,7 +28,7 @@ const Lanes = {
       this.draw();
     }, {passive: false});
   },
-  // A run that stopped has room behind its end for what it waits for.
+  // The first step in view, within bounds; a stopped run has room behind its end for the texts of its waits.
   bounded(first) { return Math.max(1, Math.min(first, D.end + (D.stop ? Math.max(2, this.shown >> 1) : 2) - this.shown)); },
   // Names of devices take no more than a third of a narrow page.
   measure() {
@@ -44,7 +44,7 @@ const Lanes = {
     this.first = state.time - Math.floor(this.shown / 2);
     this.draw();
   },
-  // Keep the current time in view, and where it has changed the lane.
+  // Keeps the current time in view and, where the device has changed, its lane.
   follow(toLane) {
     const y = this.y(state.device), high = Sizes.lanes[1];
     if (toLane && (y - this.row < this.top || y + this.row > this.top + high - 22)) this.scrollTo(y - high / 2);
@@ -58,7 +58,7 @@ const Lanes = {
     this.host.scrollTop = top;
     this.top = this.host.scrollTop;
   },
-  // All that is in view where that has changed; else only what depends on the step.
+  // Draws all events in view where the view has changed, else only the parts that depend on the step.
   draw() {
     this.first = this.bounded(this.first);
     this.bottom = Sizes.lanes[1] ? this.top + Sizes.lanes[1] : 1e9;
@@ -85,7 +85,7 @@ const Lanes = {
     this.now = [];
     this.chosen = null;
   },
-  // The step, the device, the box that is current, what was sent before, and names of what meets.
+  // Marks the current step, device and box, the transfers sent before, and the names of collectives.
   mark() {
     const x = this.x(state.time), {device, time} = state;
     this.line.setAttribute("x1", x);
@@ -107,7 +107,7 @@ const Lanes = {
     rect.setAttribute("stroke-width", wide);
     rect.setAttribute("stroke-dasharray", dashes);
   },
-  // Whether some of a lane, or of what is between two, is in view.
+  // Whether a part of a lane, or of the lanes between two devices, is in view.
   sees(device, other = device) {
     return this.y(Math.max(device, other)) + this.row > this.top && this.y(Math.min(device, other)) - this.row < this.bottom;
   },
@@ -138,7 +138,7 @@ const Lanes = {
     }
     if (D.stop && lane.state) this.standing(svg, lane);
   },
-  // One event, or where there is little room a run of local ones; gives the last event that it has drawn.
+  // Draws one event or, where steps are narrow, a run of local events; returns the last event drawn.
   event(svg, lane, i, last) {
     const spot = lane.spot(i), px = this.px, tall = Math.min(26, this.row - 5), y = this.y(lane.device);
     let end = i;
@@ -164,7 +164,7 @@ const Lanes = {
     });
     return end;
   },
-  // A NaN or an infinity that is born here, or what a strict run has found.
+  // Draws the mark of a NaN or an infinity that is born at an event, or of a finding of a strict run.
   odd(group, lane, i, end, top) {
     const found = (D.marks[lane.device] || []).filter(([event]) => event >= i && event <= end);
     if (!found.length) return;
@@ -181,7 +181,7 @@ const Lanes = {
     element(group, "title", {}, words);
     this.words(group, words, this.x(from) + 2, y, (to - from) * this.px, "dim");
   },
-  // Words below a lane, as far as there is room.
+  // Writes text below a lane, cut to the room.
   words(group, text, x, y, width, colour) {
     const most = Math.floor(width / 6.4);
     if (width > 90 && this.row >= 34) element(group, "text", {x, y: y + this.row / 2 - 3, style: `font-size:10.5px;fill:var(--${colour})`}, text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -203,7 +203,7 @@ const Lanes = {
     for (const [source, send, target, done] of D.sends) {
       const from = lanes[source].times[send], to = lanes[target].times[done];
       if (to < this.first || from > last || !this.sees(source, target)) continue;
-      // From below (or above) the send to above (or below) the recv-done, so that the boxes stay clear.
+      // The curve goes from below (or above) the send to above (or below) the recv-done, so that it crosses no box.
       const way = Math.sign(target - source), tall = Math.min(26, this.row - 5) / 2 * way, gap = Math.max(6, (this.row - 2 * Math.abs(tall)) * .9) * way;
       const x1 = this.x(from) + this.px * .18, x2 = this.x(to) - this.px * .18, y1 = this.y(source) + tall, y2 = this.y(target) - tall;
       const line = element(svg, "path", {class: "transfer", d: `M${x1} ${y1}C${x1} ${y1 + gap},${x2} ${y2 - gap},${x2} ${y2}`, fill: "none", stroke: "var(--coll)", "stroke-width": this.px < 12 ? .8 : 1.5,
@@ -224,7 +224,7 @@ const Lanes = {
       element(this.named, "text", {x, y: top - Math.min(20, this.row * .48) - 4, "text-anchor": "middle", class: "halo name", style: "font-size:11px;fill:var(--coll)", "pointer-events": "none"}, meet.n);
     }
   },
-  // Where a run that stopped has come to: hatched from there on, with what it waits for.
+  // Draws the halt of a device in a stopped run: hatched from its last event on, with the text of its wait.
   standing(svg, lane) {
     const {state: each} = lane, from = lane.end + .55, y = this.y(lane.device), colour = each.cause ? "wait" : "dim";
     if (from > this.first + this.shown) return;
@@ -237,7 +237,7 @@ const Lanes = {
   },
 };
 
-// Words of HLO in at most five letters and in at most eight, for boxes that have no more room.
+// Abbreviations of HLO opcodes in at most five letters and in at most eight, for narrow boxes.
 const SHORT = Object.fromEntries(`parameter param param,constant const constant,convert cvt convert,after-all token token,replica-id rid replica,partition-id pid partitn,remainder rem rem,
 dynamic-slice slice dslice,dynamic-update-slice updt dus,get-tuple-element gte gte,multiply mul multiply,subtract sub subtract,divide div divide,negate neg negate,broadcast bcast bcast,
 transpose trans transp,reshape shape reshape,concatenate cat concat,exponential exp exp,maximum max max,minimum min min,compare cmp compare,select sel select,reduce red reduce,
@@ -245,7 +245,7 @@ reduce-window window window,convolution conv conv,conditional cond cond,all-redu
 collective-permute cperm c-perm,collective-broadcast cbc c-bcast,send-done sent sdone,recv-done done rdone,custom-call call custom,scatter scat scatter,gather gath gather,bitcast bitc bitcast,infeed inf infeed,outfeed outf outfeed`
   .split(/,\s*/).map(line => { const [word, five, eight] = line.split(" "); return [word, [eight, five]]; }));
 
-// A name in so many letters.
+// The name of a spot in at most `most` letters.
 function short(spot, most) {
   const word = spot.n.replace(/\.\d+$/, ""), isOwn = COMMUNICATES.has(spot.k) || spot.k === "P" || !word.includes("_");
   const known = SHORT[word] || (isOwn || word.length <= most ? [] : [spot.o, ...(SHORT[spot.o] || [])]);

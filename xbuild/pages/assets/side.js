@@ -1,10 +1,10 @@
-// The panel beside: the instruction of the current device and step, its values on every device, where an element came from.
+// The side panel: the current instruction, its values on every device, and where an element came from.
 const Side = {
   first: 0,
 
   draw() {
     const host = byId("side"), lane = lanes[state.device], i = currentEvent();
-    // Why it is stuck comes first where a device stands, and last while the way there is replayed.
+    // The report of a stopped run comes first at the halt of a device, and last while earlier steps are replayed.
     const stands = D.stop || (D.verdict && D.verdict.refused) ? this.stuck || (this.stuck = Stuck.show()) : null, ahead = !D.stop || i < 0 || i === lane.stuck || state.time >= D.end;
     this.stay(i < 0 ? -1 : lane.spots[i]);
     const fromTop = stands && ahead !== this.ahead, parts = [...(i < 0 ? [html("p", {class: "more"}, `${D.labels[state.device]} has not begun.`)] : this.instruction(lane, i))];
@@ -13,14 +13,14 @@ const Side = {
     if (!stands && D.verdict && D.verdict.kind === "depends") parts.push(this.verdict || (this.verdict = Stuck.report(D.verdict.text, "the verdict in full")));
     if (D.left_out) parts.push(html("p", {class: "more"}, `Not in this page: ${D.left_out}.`));
     host.replaceChildren(...parts);
-    // It stays where it is scrolled to; to ask or to say so would lay out the page now, and again before it is painted.
+    // The panel keeps its scroll position; reading or setting the position at each step would lay out the page twice.
     if (fromTop) host.scrollTop = 0;
-    // What lights up for a newly chosen element is not to stay below the edge.
+    // The first highlighted element is scrolled into view after an element is chosen.
     const chosen = [lane.device, i, state.part, state.index].join(), lit = chosen !== this.chosen && host.querySelector(".lit");
     this.chosen = chosen;
     if (lit) lit.scrollIntoView({block: "nearest"});
   },
-  // Which elements of a long tuple are shown stays while the instruction does; a chosen one is among them.
+  // Keeps the shown elements of a long tuple while the instruction stays the same; a chosen element is among them.
   stay(spot) {
     if (spot !== this.spot) this.first = 0;
     this.spot = spot;
@@ -39,12 +39,12 @@ const Side = {
     found.push(html("div", {class: "bar"}, heading, html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), this.results(lane.spots[i], i));
     return [...found, ...this.operands(lane, i, spot), html("h2", {}, "Rule"), this.rule(spot)];
   },
-  // The op in a sentence, and what it asks of shapes and types.
+  // The first sentence of the documentation of an op, and its rules of shapes and types.
   rule(spot) {
     const [sentence, rules] = D.ops[spot.o] || ["", []];
     return html("div", {class: "rule"}, html("b", {class: "m"}, spot.o), ` — ${sentence}`, ...rules.map(([name, text]) => html("div", {class: "source"}, html("b", {}, `${name} `), text)));
   },
-  // The calls on the way, loops with their trips, and how often the device comes here.
+  // The path of a spot, loops with their trips, and the number of times that the device executes the instruction.
   path(lane, i, spot) {
     const trips = new Map(lane.trips(i)), turns = lane.of(lane.spots[i]).length;
     const around = spot.p.map(name => trips.has(name) ? `${name}, trip ${trips.get(name)}` : name).join(" / ");
@@ -80,7 +80,7 @@ const Side = {
     const event = lane.before(spot, i);
     if (event >= 0) go({time: lane.times[event], index: null});
   },
-  // The same turn of the same instruction on the other devices.
+  // The results of the same turn of the same instruction on all devices.
   results(spot, i) {
     const turn = lanes[state.device].turn(i), few = this.near(lanes.length <= 16 ? 16 : 12), shown = few.map(device => lanes[device]);
     const host = html("div", {class: "devices", style: roomFor([lanes[state.device].value(i)], few.length)});
@@ -131,7 +131,7 @@ const Side = {
     const tables = lane.origins(i);
     if (tables && tables.length && "part" in tables[0]) return Far.show(lane, i, spot, tables);
     const picked = state.index != null && state.part == null && tables ? tables.map(table => rowOf(table, state.index)) : null, result = lane.value(i);
-    // Of very many operands those that the chosen element came from, or the first.
+    // Of very many operands, those that the chosen element came from are shown, else the first few.
     const shown = known.length <= MANY ? known : (picked ? known.filter(each => picked[each.n] && picked[each.n].length) : known).slice(0, picked ? MANY : FEW);
     const found = [html("h2", {}, picked && result ? `Where ${spot.n}${indexOf(state.index, result.d)} comes from` : "Operands")];
     if (picked && result) found.push(this.story(lane, spot, shown, picked, result));
@@ -162,7 +162,7 @@ const Side = {
   },
 };
 
-// How many devices stand side by side: so many that numbers have room, the same in each row.
+// The columns of the grid of devices: as many as leave room for numbers, about the same in each row.
 function roomFor(values, count = values.length) {
   const least = Math.max(112, ...values.flatMap(partsOf).filter(each => each && each.f && columnsOf(each) <= 8).map(each => columnsOf(each) * 47));
   const most = Math.max(1, Math.floor((room() + 14) / (least + 14))), rows = Math.ceil(count / most);

@@ -1,5 +1,5 @@
-// How much room the parts of the page have, and the theme's colours: asked for when they change, not at every step, as
-// each such question makes the browser lay out the page first.
+// The sizes of the parts of the page and the colours of the theme, read when they change and not at every step, since
+// each reading makes the browser lay out the page.
 const Sizes = {
   lanes: [800, 1e9], graph: [800, 400], side: 480, strip: 800, colours: new Map(),
 
@@ -9,7 +9,7 @@ const Sizes = {
     for (const id of ["lanes", "graph", "side", "strip"]) watch.observe(byId(id));
     window.addEventListener("resize", look);
   },
-  // Whether something has changed.
+  // Measures all parts; whether a size has changed.
   measure() {
     const before = this.told(), of = id => [byId(id).clientWidth, byId(id).clientHeight];
     [this.lanes, this.graph, this.side, this.strip] = [of("lanes"), of("graph"), of("side")[0], of("strip")[0]];

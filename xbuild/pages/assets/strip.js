@@ -1,4 +1,4 @@
-// The strip below the lanes: the whole run, what of it is in view, and the current step.
+// The strip below the lanes: the whole run, the interval in view, and the current step.
 const Strip = {
   start() {
     this.host = byId("strip");
@@ -24,7 +24,7 @@ const Strip = {
     seen.transform = `translateX(${Lanes.label + (Lanes.first - 1) * scale}px)`;
     byId("current").style.transform = `translateX(${Lanes.label + (state.time - .5) * scale - 1}px)`;
   },
-  // What is the same at every step.
+  // Draws the whole run, which is the same at every step.
   whole(width, ratio, scale) {
     const canvas = byId("overview"), tall = 22 / lanes.length, left = Lanes.label, colour = name => Sizes.colour(name);
     canvas.width = width * ratio; canvas.height = 26 * ratio;

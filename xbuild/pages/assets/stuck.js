@@ -1,4 +1,4 @@
-// A program that is stuck, or was refused: who waits for whom, the cause and the repair, where each device stands.
+// The report of a stuck or refused program: the graph of waits, the cause and the repair, where each device stands.
 const Stuck = {
   most: 16,
 
@@ -20,7 +20,7 @@ const Stuck = {
     }
     return list;
   },
-  // Causes first; devices in a row that stand alike are told once.
+  // The list of devices, causes first; successive devices at the same instruction share an entry.
   stands() {
     const list = html("ul", {class: "stands"}), all = [...D.stop.devices].sort((a, b) => b.cause - a.cause || a.device - b.device), rows = [];
     for (const each of all) {
@@ -40,7 +40,7 @@ const Stuck = {
   },
 };
 
-// Who waits for whom: causes in red, victims in grey; boxes with words of few devices, numbers in circles of many.
+// The graph of waits: causes are red, victims grey; few devices are boxes with text, many are circles with numbers.
 function waits(devices) {
   const awaited = new Set(devices.flatMap(each => each.missing));
   const few = devices.filter(each => !each.ended || awaited.has(each.device)).sort((a, b) => b.cause - a.cause || a.device - b.device).slice(0, 12).sort((a, b) => a.device - b.device);
@@ -62,7 +62,7 @@ function waits(devices) {
   return svg;
 }
 
-// How much room so many devices take, and the middle of each: two side by side, more in a ring.
+// The size of the graph of waits and the middle of each node: two nodes side by side, more in a ring.
 function arranged(count, large) {
   if (!large) return {width: 284, height: 284, at: n => [142 + 118 * Math.sin(2 * Math.PI * n / count), 142 - 118 * Math.cos(2 * Math.PI * n / count)]};
   if (count <= 2) return {width: 470, height: 138, at: n => [count === 1 ? 235 : n ? 384 : 86, 69]};
@@ -71,7 +71,7 @@ function arranged(count, large) {
   return {width: 470, height, at: n => [235 + (count === 4 ? 214 : 150) * Math.sin(2 * Math.PI * n / count - turn), middle - tall * Math.cos(2 * Math.PI * n / count - turn)]};
 }
 
-// An edge from the border of one node to that of another, bent to the left; gives where its words stand.
+// Draws an edge from the border of one node to that of another, bent to the left; returns the place of its label.
 function edge(svg, from, to, places, [wide, high], count) {
   const [x1, y1] = places.get(from.device), [x2, y2] = places.get(to.device), both = to.missing.includes(from.device), name = from.cause && to.cause ? "wait" : "dim";
   const length = Math.hypot(x2 - x1, y2 - y1) || 1, bend = count === 2 ? (both ? 48 : 0) : both ? 18 : 8;
@@ -84,7 +84,7 @@ function edge(svg, from, to, places, [wide, high], count) {
   return [x, y + 4, lines, name];
 }
 
-// Where the way from the middle of a box to a point crosses its border.
+// The point at which the line from the middle of a box to a point crosses the border of the box.
 function border(x, y, [tx, ty], wide, high) {
   const dx = tx - x, dy = ty - y, share = Math.min(wide / Math.max(1e-6, Math.abs(dx)), high / Math.max(1e-6, Math.abs(dy)), 1);
   return [x + dx * share, y + dy * share];
@@ -106,6 +106,6 @@ function standing(svg, each, [x, y], large) {
   element(group, "text", {x, y: y - 3, "text-anchor": "middle", "font-weight": 700}, cut(D.labels[each.device]));
   element(group, "text", {x, y: y + 13, "text-anchor": "middle", style: `font-size:11px;fill:var(--${each.ended ? colour : "ink"})`}, cut(words));
   element(group, "title", {}, `${D.labels[each.device]} ${words}`);
-  // What no device can bring stands below the box.
+  // A wait that no device can end is written below the box.
   if (!each.missing.length && !each.ended) each.wants.forEach((line, n) => element(svg, "text", {x, y: y + 40 + 14 * n, "text-anchor": "middle", style: `font-size:11px;fill:var(--${colour})`}, n ? line.split(":")[0] : `for ${line},`));
 }

@@ -1,7 +1,7 @@
-// Values: numbers where there are few, colours for all, a summary of what is large.
+// Display of values: numbers of small arrays, colours of all elements, summaries of large arrays.
 const decoded = new Map();
 
-// The elements of a value that the page has whole; null for others.
+// The elements of a value that the page holds in full; null for other values.
 function elementsOf(value) {
   if (!value || !value.f) return null;
   if (!decoded.has(value)) {
@@ -37,7 +37,7 @@ function number(value, single) {
 
 const shorter = text => text.replace("e+", "e");
 
-// A number in at most seven letters or so.
+// A number as text of about seven letters at most.
 function brief(text) {
   const value = Number(text), size = Math.abs(value);
   if (text.length <= 4 || !Number.isFinite(size) || (text.length <= 6 && Number.isInteger(value))) return text;
@@ -52,19 +52,19 @@ function tint(size, most) {
   return `color-mix(in srgb, var(--${size < 0 ? "low" : "high"}) ${size === 0 ? 3 : share}%, transparent)`;
 }
 
-// How much room there is for values side by side.
+// The width for values that stand side by side, in pixels.
 const room = () => Math.max(150, (Sizes.side || 480) - 38);
 
-// Whether it is one row that stands in several.
+// Whether a value is a vector that is displayed in several rows.
 const isFolded = value => !!value && !!value.f && value.d.filter(extent => extent !== 1).length === 1 && product(value.d) > 8 && product(value.d) <= 128;
 
-// How many elements stand side by side: the last dimension that is more than 1, and of one row eight.
+// The number of elements in a displayed row: the last extent above 1, or eight for a folded vector.
 const columnsOf = value => isFolded(value) ? 8 : value && value.d ? value.d.filter(extent => extent !== 1).pop() || 1 : 1;
 
 // The arrays of a value, which may be a tuple.
 const partsOf = value => Array.isArray(value) ? value.flatMap(partsOf) : [value];
 
-// Whether a value has a row of the page for itself.
+// Whether a value takes a whole row of the panel.
 const isWide = value => partsOf(value).some(each => each && each.f && (columnsOf(each) > 8 || isFolded(each)));
 
 const shapeOf = value => Array.isArray(value) ? `tuple of ${value.length}` : value ? `${value.t}[${value.d.join(",")}]` : "";
@@ -75,10 +75,10 @@ function indexOf(flat, dims) {
   return `[${found.join(",")}]`;
 }
 
-// Of more elements of a tuple or operands than are many, a few are shown at a time.
+// Of more than MANY elements of a tuple, or operands, FEW are shown at a time.
 const MANY = 12, FEW = 3;
 
-// The first element of a tuple that is shown.
+// The number of the first element of a tuple that is shown.
 const firstOf = value => value.length > MANY ? Math.min(Side.first, value.length - FEW) : 0;
 
 function moreOf(value, first) {

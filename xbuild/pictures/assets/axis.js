@@ -1,5 +1,5 @@
-// A map of places along one axis. What is taken (pairs of ends) keeps its size, what has become empty is pressed, and
-// what is `wider` (its ends, and the length that it wants) is stretched with all that stands above or below it.
+// A map of coordinates along one axis. The intervals in `taken` keep their length, empty intervals in `freed` are
+// shortened, and each interval in `wider` (its ends, and its new length) is stretched with all boxes in its range.
 const GAP = 28;
 function axis(taken, freed, wider, end) {
   const steps = [];

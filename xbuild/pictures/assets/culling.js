@@ -1,4 +1,4 @@
-// Of a large picture what is far out of sight is not drawn, nor are words that are too small to be read: text is slow.
+// Culling of a large picture: boxes far outside the view are not drawn, and text too small to read is hidden.
 const MANY = 400, FAR = 3.2, MARGIN = .6;
 const origin = [picture.parentNode, picture].flatMap(each => [...each.transform.baseVal]).reduce(([x, y], { matrix }) => [x + matrix.e, y + matrix.f], [0, 0]);
 let sight = null;

@@ -1,9 +1,9 @@
-// A sheet of the picture: frames that fold and boxes that unfold, while all else stays in its order.
+// A sheet of the picture: frames that fold and boxes that unfold, while the other boxes keep their order.
 const TITLE = 24, LETTER = 7.6;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "es"}`;
 
 class Sheet {
-  // `up` is the sheet in which it stands, in place of the box `of`.
+  // `up` is the sheet that contains this sheet in place of the box `of`.
   constructor(group, given, up, of) {
     Object.assign(this, { group, given, up, of, at: [0, 0], size: given.size, opened: new Map(), now: new Map() });
     this.frames = given.frames.map(([id, up, at, boxes]) => ({ id, up, at, boxes, folded: false }));
@@ -50,7 +50,7 @@ class Sheet {
     this.titles[number].after(words);
     return words;
   }
-  // All of a program that is one frame cannot be folded away.
+  // The only outermost frame of a program cannot be folded.
   foldable(number) { return !this.alone || this.frames[number].up >= 0; }
   told(number) { return this.foldable(number) ? `${this.frames[number].folded ? "▸" : "▾"} ${this.names[number]}` : this.names[number]; }
   listen(title, number) {
@@ -61,20 +61,20 @@ class Sheet {
     title.addEventListener("click", () => { if (!dragged) fold(this, number); });
     onKey(title, () => fold(this, number));
   }
-  // The outermost folded frame around a frame, or itself; -1 where there is none.
+  // The outermost folded frame that is this frame or contains it; -1 where there is none.
   cover(number) {
     let found = -1;
     for (let each = number; each >= 0; each = this.frames[each].up) if (this.frames[each].folded) found = each;
     return found;
   }
-  // Where a folded frame stands in the places of all that is drawn: as wide as its words, at the top of where it was.
+  // The rectangle of a folded frame, in coordinates of the layout: as wide as its title, at the top of the frame.
   shrunk(number) {
     const [x, y, wide] = this.frames[number].at, words = Math.max(this.names[number].length, this.counts[number].textContent.length) + 2;
     const width = Math.min(wide, words * LETTER + 24);
     return [x + (wide - width) / 2, y, width, 46];
   }
 
-  // The sheet in the state in which its frames and boxes are.
+  // Computes the places of all frames, boxes and lines from the frames that are folded and the boxes that are unfolded.
   arrange() {
     const { frames, home, given: { places, size } } = this, covers = frames.map((_, number) => this.cover(number));
     const closed = [...frames.keys()].filter(number => covers[number] === number), small = new Map(closed.map(number => [number, this.shrunk(number)]));
@@ -111,7 +111,7 @@ class Sheet {
     }
     this.drawLines(covers, rects, fx, fy, whole);
   }
-  // Has in the page what is in sight; all, where that is not limited.
+  // Keeps in the document the boxes and lines that intersect the view; all of them where `sight` is null.
   reveal(sight, [left, top]) {
     if (!sight && this.limited) for (const [layer, nodes] of this.layers) layer.append(...nodes);
     this.limited = Boolean(sight);
@@ -142,7 +142,7 @@ class Sheet {
     if (this.foldable(number)) set(title, "aria-expanded", String(!folded));
   }
 
-  // Lines to what is folded go to its box; several between the same two are one.
+  // A line to a box in a folded frame ends at the folded frame; lines between the same two ends are drawn as one.
   drawLines(covers, rects, fx, fy, whole) {
     const { home, lines, given } = this, first = new Map(), known = new Map();
     const end = id => { if (!known.has(id)) known.set(id, this.end(id, rects.get(id), fx, fy, whole)); return known.get(id); };
@@ -171,7 +171,7 @@ class Sheet {
       set(word, "y", String(round(y + (which === 1 ? at.below(py) : at.above(py)) - py)));
     }
   }
-  // Where the ends of lines go with a box: with all of it, or along the border of what it has unfolded to.
+  // How the ends of lines move with a box: with the box, or along the border of the sheet that the box has unfolded to.
   end(id, rect, fx, fy, whole) {
     const place = this.given.places[id];
     if (rect) return { rect, x: x => Math.min(Math.max(fx(x), rect[0] + 10), rect[0] + rect[2] - 10), above: () => rect[1], below: () => rect[1] + rect[3] };
@@ -192,7 +192,7 @@ class Sheet {
     }
     return between(from < 0 ? a.rect : rects.get(from), to < 0 ? b.rect : rects.get(to), sideways && from < 0 && to < 0);
   }
-  // Whether a line begins at the lower edge of a frame: then it goes there first, past what stands beside the frame.
+  // Whether a line begins at the lower edge of a frame: such a line goes to that edge first.
   leavesBelow(number, y) {
     const [, top, , high] = this.frames[number].at;
     return Math.abs(y - top - high) < 1;

@@ -1,5 +1,5 @@
-// The way of a line as its points, each with the letter of how it is come to. At both ends it goes straight down first,
-// be it no way at all: past what its layer has besides, when that becomes higher.
+// The route of a line as points, each with the letter of the path segment that ends there. Both ends of the route have
+// a vertical segment, of length 0 if need be, which grows when the layer of the box becomes higher.
 function wayOf(path) {
   let x = 0, y = 0;
   const found = [...path.matchAll(/([A-Z])([^A-Z]*)/g)].map(([, letter, rest]) => {
@@ -11,7 +11,7 @@ function wayOf(path) {
   if (found[found.length - 1][2] === "C") found.push([x, y, "V"]);
   return found;
 }
-// The same way where its ends have moved with their boxes, and what is between them with the ground.
+// The route after a move: its ends move with their boxes, and the points between them by the maps of the two axes.
 function bent(points, tail, head, fx, fy) {
   const curves = points.flatMap(([, , letter], number) => letter === "C" ? [number] : []), end = points.length - 1;
   const first = curves.length ? curves[0] : 1, last = curves.length ? curves[curves.length - 1] : 1;
@@ -26,14 +26,14 @@ function bent(points, tail, head, fx, fy) {
     return `C${round(from)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
   }).join("");
 }
-// A way from side to side, its first half moved with the one box and its second half with the other.
+// A sideways route whose first half moves with the tail box and whose second half moves with the head box.
 function drawnAside(way, before, after) {
   const numbers = way.split(/[MC ]/).filter(Boolean).map(Number), half = numbers.length / 2;
   if (![...before, ...after].some(Boolean)) return way;
   const [start, ...rest] = numbers.map((each, at) => round(each + (at < half ? before : after)[at % 2])).join(" ").match(/\S+ \S+/g);
   return `M${start}${rest.map((each, at) => (at % 3 ? " " : "C") + each).join("")}`;
 }
-// A line from box to box: down where there is room, else from side to side.
+// A line from box to box: downwards where the head is below the tail, else from side to side.
 function between([ax, ay, aw, ah], [bx, by, bw, bh], sideways) {
   if (by >= ay + ah && !sideways) {
     const [x, y, to, end] = [ax + aw / 2, ay + ah, bx + bw / 2, by].map(round), middle = round((y + end) / 2);

@@ -1,12 +1,12 @@
-// What the page looks like as a whole: which frames are folded, which boxes unfolded, and what the address says of it.
+// The state of the page: which frames are folded, which boxes are unfolded, and the address that encodes both.
 const picture = svg.querySelector("path.frame")?.parentNode || svg.querySelector("g g") || svg;
 const legend = picture.nextElementSibling, legendWidth = legend ? legend.getBBox().width : 0, ground = svg.querySelector(".ground");
 const drawnSize = [...whole], above = picture.transform.baseVal.length ? picture.transform.baseVal[0].matrix.f : 0;
 data.unfolds = new Set();
 const root = new Sheet(picture, data, null, ""), sheetOf = new Map([...root.shapes.keys()].map(id => [id, root]));
-// What boxes unfold to, by their ids; the box that each other one stands in, by its id.
+// `folds` has the sheet that each folded box unfolds to, `around` the folded box that contains each inner box, by id.
 const folds = new Map(), around = new Map();
-// By the ids of boxes, their neighbours in the program to which no sheet draws a line.
+// `linked` has, by the id of a box, its neighbours in the program to which no sheet draws a line.
 const linked = new Map();
 
 async function unpack() {
@@ -29,7 +29,7 @@ async function unpack() {
   if (search.value) search.dispatchEvent(new Event("input"));
 }
 
-// A sign at the edge of a box that unfolds; one that stands for others unfolds wherever it is clicked.
+// Adds the unfold button to a box; a box that stands for several instructions unfolds wherever the box is clicked.
 function mark(sheet, id, shape) {
   const [x, y, w, h] = sheet.given.places[id], sign = document.createElementNS(svg.namespaceURI, "g");
   sign.innerHTML = `<circle cx="${x + w}" cy="${y + h / 2}" r="8.5"/><path d="M${x + w - 2.5} ${y + h / 2 - 4.5}l5.5 4.5l-5.5 4.5z"/>`;
@@ -59,23 +59,23 @@ function sheetIn(id) {
 const isOpen = id => Boolean(sheetOf.get(id)?.opened.has(id));
 
 let stale = false;
-// The sheets around one, and the page, after it has changed.
+// Lays out the sheets around a sheet, and the page, after the sheet has changed.
 function settle(sheet) {
   for (let each = sheet; each; each = each.up) each.arrange();
   stale = true;
   const [wide, high] = root.size, less = [data.size[0] - wide, data.size[1] - high];
   legend?.setAttribute("transform", `translate(0 ${round(above + high)})`);
-  // A legend that is wider than what is left of the picture keeps its room.
+  // The picture stays at least as wide as its legend.
   whole.splice(2, 2, Math.max(drawnSize[2] - less[0], Math.min(drawnSize[2], legendWidth + 40)), drawnSize[3] - less[1]);
   set(ground, "width", String(whole[2]));
   set(ground, "height", String(whole[3]));
 }
-// The place of something of a sheet in the whole picture.
+// The coordinates of a point of a sheet in the whole picture.
 function placeOf(sheet, [x, y]) {
   for (let each = sheet; each.up; each = each.up) { x += each.at[0]; y += each.at[1]; }
   return [x, y];
 }
-// Changes a sheet while something of it stays where it is on the screen.
+// Changes a sheet while one point of it stays at the same place of the screen.
 function change(sheet, act, before, after) {
   const from = before();
   act();
@@ -105,21 +105,21 @@ function shut(id) {
   if (focus) sheet.shapes.get(id).querySelector(".unfold").focus();
   again();
 }
-// Unfolds what is around a box, from outside.
+// Unfolds the boxes and frames that contain a box, the outermost first.
 function open(id) {
   const outer = around.get(id);
   if (outer !== undefined) { open(outer); unfold(outer); }
   const sheet = sheetOf.get(id);
   for (let each = sheet ? sheet.home.get(id) : -1; each >= 0; each = sheet.frames[each].up) if (sheet.frames[each].folded) fold(sheet, each, false);
 }
-// What a box is to be seen as: itself, or the outermost one that it is folded into.
+// The box that is visible for a box: itself, or the outermost box that it is folded into.
 function seenAs(id) {
   let found = id;
   for (let each = around.get(id); each !== undefined; each = around.get(each)) if (!isOpen(each)) found = each;
   return found;
 }
 
-// The lines that stand for one between boxes of two sheets: where what holds the one and what holds the other are drawn.
+// The drawn lines that stand for a line between boxes of two sheets: those between the boxes that contain its two ends.
 const holders = id => around.has(id) ? [id, ...holders(around.get(id))] : [id];
 function standIns(id, role, other) {
   for (const a of holders(id)) for (const b of holders(other)) {

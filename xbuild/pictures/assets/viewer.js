@@ -8,7 +8,7 @@ const whole = svg.getAttribute("viewBox").split(" ").map(Number);
 let view = [...whole], hits = [], place = -1, chosen = null;
 const marked = [];
 
-// Where the picture is looked at.
+// Draws the part of the picture that `view` states.
 function show() {
   svg.setAttribute("viewBox", view.join(" "));
   cull(stale);
@@ -30,7 +30,7 @@ function at(event) {
 }
 function fit() { view = [...whole]; show(); }
 function readable() {
-  // As large as it was drawn, from the top, where all of it would be too small to read.
+  // A picture that would be too small to read as a whole is shown in its original size, from the top.
   if (scale() < 1.6) return;
   view = [whole[0] + (whole[2] - room[0]) / 2, whole[1], ...room];
   show();
@@ -60,7 +60,7 @@ addEventListener("pointerup", event => {
   choose(box ? box.id : null);
 });
 
-// One box: what it says, what comes before it and after it.
+// Chooses a box: the panel shows its text, its predecessors and its successors.
 function choose(id) {
   for (const each of marked.splice(0)) each.classList.remove("chosen", "before", "after");
   side.replaceChildren();
@@ -118,12 +118,12 @@ search.addEventListener("input", () => {
   light();
   count.textContent = wanted ? `${hits.length} found` : "";
 });
-// What is found, or stands for it.
+// Highlights each box that matches the search, or the visible box that contains it.
 function light() {
   const lit = new Set(hits.map(seenAs));
   for (const [id, sheet] of sheetOf) sheet.shapes.get(id).classList.toggle("hit", lit.has(id));
 }
-// After something has unfolded or folded.
+// Updates the highlights and the panel after a box or a frame has folded or unfolded.
 function again() {
   light();
   if (chosen) choose(seenAs(chosen));

@@ -68,7 +68,7 @@ class Writer:
                 yield self.edge(edge)
 
     def head(self) -> Iterator[str]:
-        """What goes for the whole graph."""
+        """The attributes of the whole graph, and the defaults of nodes and edges."""
         theme = theme_of(self.theme)
         yield f'graph [bgcolor="{theme.ground}" fontname="{FONT}" fontsize=11 fontcolor="{theme.ink}"]'
         yield "graph [rankdir=TB ranksep=0.38 nodesep=0.28 pad=0.25]"
@@ -92,7 +92,7 @@ class Writer:
         yield f"{pad}}}"
 
     def opened(self, cluster: Cluster, depth: int) -> Iterator[str]:
-        """The beginning of a frame."""
+        """The lines of dot that begin a frame."""
         pad, theme = "  " * depth, theme_of(self.theme)
         yield f"{pad}subgraph {in_dot(f'cluster_{cluster.id}')} {{"
         fill = theme.frames[min(depth, len(theme.frames) - 1)]
@@ -103,7 +103,7 @@ class Writer:
         )
 
     def box(self, box: Box, place: str = "") -> str:
-        """A box, as large as it is in every picture, or where `place` has it."""
+        """The statement of a box, in the size of the layout, or with the position and size of `place`."""
         place = place or size_text(*size_of(box, 0))
         fill, border, _ = self._colours(box)
         root = " penwidth=2.6" if box.is_root else ""
@@ -115,7 +115,7 @@ class Writer:
         )
 
     def _table(self, box: Box) -> str:
-        """A letter at the left; at the right the name, the op, its attributes, its shape."""
+        """The label of a box: at the left the letter of its kind; at the right its name, op, attributes and shape."""
         _, border, ink = self._colours(box)
         root = "  ◂ ROOT" if box.is_root else ""
         small = [*((box.title,) if box.title and not box.says_its_op else ()), *box.details, *box.stubs]
@@ -129,7 +129,7 @@ class Writer:
         )
 
     def _colours(self, box: Box) -> tuple[str, str, str]:
-        """Fill, border, ink: those of its kind, or of its place on a scale of numbers."""
+        """Fill, border and ink of a box: those of its kind, or those of its number on the scale."""
         scale, theme = self.picture.scale, theme_of(self.theme)
         if scale is None or scale.low is None:
             return box.kind.colours(self.theme)
@@ -147,7 +147,7 @@ class Writer:
         return f'{in_dot(edge.tail)} -> {in_dot(edge.head)} [color="{colour}"{style}{labels}{tooltip}{place}]'
 
     def legend(self) -> str:
-        """What is not shown, and the kinds of boxes and lines that occur."""
+        """The legend: the kinds of boxes and lines that occur, the scale, and the notes of what is not shown."""
         colours = theme_of(self.theme).lines
         occurring = {edge.what for edge in self.picture.edges}
         kinds = "".join(map(self._swatch, self.picture.kinds()))
@@ -180,7 +180,7 @@ class Writer:
 
 
 def size_text(width: float, height: float) -> str:
-    """A size of our pixels, fixed, in graphviz's inches."""
+    """The attributes of a fixed size, given in pixels of the layout and written in inches of graphviz."""
     return f" width={width * SCALE / 72:.3f} height={height * SCALE / 72:.3f} fixedsize=true"
 
 
@@ -193,5 +193,5 @@ def _word(color: str, text: str) -> str:
 
 
 def _html(text: str) -> str:
-    """Words of a label like HTML; it has no lines but its rows."""
+    """Text escaped for an HTML-like label, in which a line break becomes a space."""
     return in_html(text).replace("\n", " ")

@@ -12,17 +12,17 @@ from shape_inference.escaping import Harmless
 
 SECONDS = 5.0
 _LONGEST = 86_400.0
-"""The operating system waits no longer than it can count."""
+"""The longest time limit, in seconds: operating systems refuse a timeout that overflows their counters."""
 
 
 class DrawingError(Harmless, RuntimeError):
-    """No picture: there is no engine, it took too long, or it failed."""
+    """Raised where graphviz is missing, takes too long or fails, so that there is no picture."""
 
 
 def render(dot: str, form: str, seconds: float = SECONDS, engine: str = "nop2") -> bytes:
-    """What graphviz makes of its text: a png, pdf or svg; the engine nop2 takes every place as the text has it.
+    """The png, pdf or svg that graphviz draws from dot text; the engine nop2 takes every position from the text.
 
-    Raises DrawingError, which says what can be done, where there is no engine, it fails or it takes too long.
+    Raises DrawingError, whose message states a way out, where graphviz is missing, fails or takes too long.
     """
     command = _command(engine, form)
     try:

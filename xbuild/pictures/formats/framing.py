@@ -9,12 +9,12 @@ from ..svg.style import FONT
 
 
 def framed(svg: str) -> str:
-    """A picture that may be larger than the room for it."""
+    """The HTML of an svg with scroll bars, for a picture that may be larger than the page."""
     return f'<div style="overflow:auto;max-height:85vh">{svg}</div>'
 
 
 def beside(svg: str, report: str, theme: str) -> str:
-    """A picture and the report that it is of, side by side where there is room for both."""
+    """The HTML of a picture and of the report that it illustrates, side by side where the page is wide enough."""
     return (
         f'<div class="xb-report {theme}"><style>{_style(theme)}</style>'
         f'<div class="xb-picture">{svg}</div><pre>{in_html(report)}</pre></div>'

@@ -13,7 +13,7 @@ _LARGEST = 4000  # pixels of a side of what is painted
 
 
 def placed_text(picture: Picture, theme: str = "auto", dpi: int | None = None) -> str:
-    """The picture for the engine nop2."""
+    """The dot text of a picture with all positions, for the engine nop2."""
     layout = lay_out(picture)
     if dpi:
         dpi = max(12, min(dpi, int(_LARGEST * 72 / (max(layout.width, layout.height) * SCALE))))
@@ -21,7 +21,7 @@ def placed_text(picture: Picture, theme: str = "auto", dpi: int | None = None) -
 
 
 class _Placed:
-    """Writes boxes, frames and lines where the layout has them; graphviz counts upwards."""
+    """Writes boxes, frames and lines at the positions of a layout; the y axis of graphviz points upwards."""
 
     def __init__(self, picture: Picture, theme: str, dpi: int | None, layout: Layout) -> None:
         self.writer, self.layout = Writer(picture, theme, dpi), layout
@@ -57,7 +57,7 @@ class _Placed:
         return f' pos="{self._point(place.middle)}"{size_text(place.width, place.height)}'
 
     def _way(self, route: Route) -> str:
-        """The end first, where the arrow points, then the control points of cubic curves."""
+        """The positions of a route: first the point of its arrow, then the control points of its cubic curves."""
         points = route.points if route.sideways else _cubic(route.points)
         return f"{self._point(points[-1])} {' '.join(map(self._point, points))}"
 

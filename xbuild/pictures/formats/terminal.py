@@ -22,7 +22,7 @@ def _tree(cluster: Cluster, indent: str) -> Iterator[str]:
         yield cluster.title
     width = max((len(box.name) for box in cluster.boxes), default=0)
     own = {box.id for box in cluster.boxes}
-    # Frames whose caller is not shown, and pages.
+    # These are the frames whose caller is not shown, and pages.
     others = [inner for inner in cluster.clusters if inner.caller not in own]
     for place, box in enumerate(cluster.boxes):
         is_last = place == len(cluster.boxes) - 1 and not others

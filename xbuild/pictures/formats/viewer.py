@@ -24,7 +24,7 @@ _SCRIPTS = ("viewer.js", "axis.js", "lines.js", "frames.js", "unfolding.js", "cu
 
 
 def html_text(picture: Picture, theme: str = "auto") -> str:
-    """The page; the same picture gives the same text."""
+    """The HTML page of a picture; the same picture gives the same text."""
     layout = lay_out(picture)
     inside = [*sheets(picture)]
     unfolds = {sheet.box for sheet in inside}
@@ -53,7 +53,7 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
 
 
 def _data(picture: Picture, layout: Layout, unfolds: Container[str]) -> dict[str, Any]:
-    """A sheet in numbers and words. Ends of a line: 1 with words at its tail, 2 at its head, 4 where it goes aside."""
+    """The data of a sheet. In `ends`, a line has 1 for a label at the tail, 2 at the head, 4 for a sideways line."""
     return {
         "boxes": {box.id: _told(box, picture.scale, box.id in unfolds) for box in picture.all_boxes()},
         "lines": [[route.edge.tail, route.edge.head] for route in layout.routes],
@@ -78,7 +78,7 @@ def _packed(picture: Picture, inside: list[Sheet], theme: str, unfolds: Containe
 
 
 def _links(picture: Picture, inside: list[Sheet]) -> list[list[int]]:
-    """The lines of the program that no sheet draws, between boxes that are in the page, by their numbers in it."""
+    """The lines of the program between boxes of the page that no sheet draws, as pairs of numbers of boxes."""
     pictures = [picture, *(sheet.picture for sheet in inside)]
     number = {id: n for n, id in enumerate(box.id for each in pictures for box in each.all_boxes())}
     drawn = {(edge.tail, edge.head) for each in pictures for edge in each.edges}
@@ -87,7 +87,7 @@ def _links(picture: Picture, inside: list[Sheet]) -> list[list[int]]:
 
 
 def _frames(picture: Picture, layout: Layout) -> list[list[Any]]:
-    """For each frame, as they are drawn, its id, the number of the one around it, its place, its boxes."""
+    """For each frame, in drawing order, its id, the number of the enclosing frame, its rectangle and its boxes."""
     known = [each for each, _ in frames(picture)]
     number = {each.id: place for place, each in enumerate(known)}
     around = {inner.id: number[each.id] for each in known for inner in each.clusters}
@@ -102,7 +102,7 @@ def _extent(place: Rectangle) -> list[float]:
 
 
 def _told(box: Box, scale: Scale | None, unfolds: bool) -> dict[str, str]:
-    """What the page says of a box, and the words by which it is found: not the names of what it uses."""
+    """The text of a box in the panel, and the words of the search, without the names of its operands."""
     said, _, where = (
         (box.tooltip or box.name).partition("\n") if box.kind is not FOLDED else (box.name, "", box.tooltip)
     )
@@ -119,7 +119,7 @@ def _told(box: Box, scale: Scale | None, unfolds: bool) -> dict[str, str]:
 
 
 def _lacking(box: Box, unfolds: bool) -> str:
-    """What of a box is not in the page, and how it is seen."""
+    """The text that states which instructions of a box are not in the page, and the command that shows them."""
     if (not box.holds or unfolds) and not box.stubs:
         return ""
     what = ", ".join(each.replace("hidden ", "") for each in box.stubs) if box.stubs else "what it stands for"

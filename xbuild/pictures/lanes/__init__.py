@@ -13,10 +13,11 @@ State: TypeAlias = Literal["done", "cycle", "waits", "later", "asked", "open"]
 
 @frozen
 class Stop:
-    """An instruction at a place of a lane.
+    """An instruction of a lane, at a column.
 
-    `state`: done; in the `cycle` (or the fault itself); waits for others because of it; comes later; is `asked` for by
-    one of the cycle and not reached; is left `open` until the data are there.
+    The `state` is done for an executed instruction; cycle for one of the cycle of waits or of the fault; waits for one
+    that is blocked because of the cycle; later for one that comes after the halt; asked for one that a member of the
+    cycle waits for; open for one that the data decide, or where a device stands.
     """
 
     lane: int
@@ -30,7 +31,7 @@ class Stop:
 
 @frozen
 class Bar:
-    """Devices that meet at a column."""
+    """A collective: the lanes of the devices that meet at a column."""
 
     column: int
     lanes: tuple[int, ...]
@@ -39,7 +40,7 @@ class Bar:
 
 @frozen
 class Arrow:
-    """From one stop to another (by number): `what` is channel, cycle, waits, after or move."""
+    """An arrow from one stop to another, both by number; `what` is channel, cycle, waits, after, move or clash."""
 
     tail: int
     head: int
@@ -50,7 +51,7 @@ class Arrow:
 
 @frozen
 class Lane:
-    """A device, or several that are alike; `end` says how it ends."""
+    """A lane of one device, or of several devices that are alike; `end` is the text at its end."""
 
     title: str
     note: str = ""
@@ -59,10 +60,10 @@ class Lane:
 
 @frozen
 class Lanes:
-    """A verdict or a stopped run, drawn; where devices are stuck, `halt` is the column that none goes beyond.
+    """The lanes of a verdict or a stopped run; `halt` is the column that no device passes, None where none is stuck.
 
-    `remarks` are the cause, the repair and their like, each with its label; `notes` say what is not shown; `report` is
-    all of it in words.
+    `remarks` are the cause, the repair and other labelled texts; `notes` state what is not shown; `report`
+    is the whole verdict as text.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Lanes:
 
 
 def words_of_state(kind: str) -> dict[State, str]:
-    """The legend of the states of stops, for lanes of this kind."""
+    """The legend text of each state of a stop, for lanes of this kind."""
     return {
         "cycle": {"error": "does not fit", "stopped": "root cause"}.get(kind, "in the cycle"),
         "asked": "waited for, not reached",

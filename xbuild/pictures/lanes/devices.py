@@ -1,4 +1,4 @@
-"""Choice of the devices that get a lane of their own; devices that are alike share one."""
+"""Choice of the devices that get a lane of their own; devices that are alike share a lane."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rows:
 
 
 def rows(alike: Mapping[int, Hashable], first: Collection[int]) -> Rows:
-    """Lanes for devices by what they have in common; those of `first`, the ones that matter, before others."""
+    """The lanes of devices: those with an equal value in `alike` share a lane, and those of `first` come first."""
     if len(alike) <= MOST:
         groups = [[device] for device in alike]
     else:

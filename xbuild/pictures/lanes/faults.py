@@ -19,7 +19,7 @@ _MOST = 8  # instructions of a lane
 
 
 def of_fault(verdict: Verdict, program: Program) -> Parts:
-    """Lanes, stops and what is not shown; what the first finding names is marked."""
+    """The lanes, stops, arrows and notes of a fault; the instructions that the first finding names are marked."""
     wrong = verdict.findings[0].instructions
     listed = {device: _sites(each.module.entry, wrong) for device, each in program.class_of.items()}
     alike = {device: tuple(str(site) for site in sites) for device, sites in listed.items()}
@@ -36,7 +36,7 @@ def of_fault(verdict: Verdict, program: Program) -> Parts:
 
 
 def _sites(entry: Computation, wrong: tuple[Instruction, ...]) -> list[Site]:
-    """What communicates, and what is wrong even if it does not."""
+    """The communicating instructions, and the faulty instructions even where they do not communicate."""
     sites = [*sites_of(entry)]
     known = {site.instruction for site in sites}
     inside = {*entry.instructions}
@@ -56,7 +56,7 @@ def _stop(lane: int, column: int, site: Site, wrong: tuple[Instruction, ...]) ->
 
 
 def _clashes(stops: list[Stop]) -> Iterator[Arrow]:
-    """Lines between what does not fit, lane after lane."""
+    """The arrows between faulty instructions of successive lanes."""
     wrong = [n for n, stop in enumerate(stops) if stop.state == "cycle"]
     for a, b in itertools.pairwise(wrong):
         if stops[a].lane != stops[b].lane:

@@ -27,7 +27,7 @@ _LATER = 3  # items of a lane after the stop, and those that are waited for
 
 
 def of_run(verdict: Verdict, run: LevelRun) -> Parts:
-    """Lanes, stops, bars, arrows, the column where all is stuck, and what is not shown."""
+    """The lanes, stops, bars and arrows of a run, the column of the halt, and notes of what is not shown."""
     return _Drawn(verdict, run).parts()
 
 
@@ -61,7 +61,7 @@ class _Drawn:
         self._place(blocked)
 
     def _find(self, device: int, instruction: Instruction) -> Iterator[ItemNumber]:
-        """The place of an instruction in the lane that stands for its device."""
+        """The number of the item of an instruction in the lane of its device; nothing where there is none."""
         shown = self.rows.shown[self.rows.lane_of[device]]
         for number, item in enumerate(self.run.level.skeletons[shown].items):
             if item.instruction.name == instruction.name:
@@ -116,7 +116,7 @@ class _Drawn:
         self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip))
 
     def _fact(self, item: Site, device: int) -> str:
-        """`#1 → 2, f32[4]` of a send: its channel, its peer, what it sends."""
+        """The second line of a stop; of a send its channel, its peer and its payload, as `#1 → 2, f32[4]`."""
         if item.kind == "unit":
             return ""
         if item.kind not in ("send", "recv"):
@@ -148,7 +148,7 @@ class _Drawn:
                     yield Bar(stop.column, tuple(sorted(lanes)), stop.name)
 
     def _channels(self) -> Iterator[Arrow]:
-        """From each send to the recv-done that takes what it sent."""
+        """The arrow from each send to the recv-done that receives its value."""
         numbers: dict[int, list[int]] = {}
         for place, number in self._number.items():
             numbers.setdefault(self.run.node(place), []).append(number)
@@ -160,7 +160,7 @@ class _Drawn:
                         yield Arrow(tail, number, "channel", f"{channel}", f"channel {channel}")
 
     def _waits(self) -> Iterator[Arrow]:
-        """The cycle, edge by edge, and what others wait for."""
+        """The arrows of the cycle, edge by edge, and those of the other blocked devices."""
         finding = self.verdict.findings[0] if self.verdict.findings else None
         drawn = set()
         for number, wait in enumerate(finding.cycle if finding else ()):
@@ -175,7 +175,7 @@ class _Drawn:
             yield from self._victims()
 
     def _is_shown(self, what: str, a: int, b: int) -> bool:
-        """Waits among devices that have one lane together go nowhere."""
+        """Whether an arrow is drawn: a wait between devices that share a lane is not."""
         return what == "after" or self._stops[a].lane != self._stops[b].lane
 
     def _stop(self, device: int, instruction: Instruction) -> int | None:
@@ -194,7 +194,7 @@ class _Drawn:
                         break
 
     def _moves(self) -> Iterator[Arrow]:
-        """The edits of the repair."""
+        """The arrows of the moves of the repair."""
         for move in self.verdict.repair.moves if self.verdict.repair else ():
             ends = {
                 (self._stop(device, move.instruction), self._stop(device, move.before))

@@ -12,7 +12,7 @@ _MARKS: dict[State, str] = {"done": "", "cycle": "✗ ", "waits": "… ", "later
 
 
 def lanes_text(lanes: Lanes) -> str:
-    """The lanes in letters."""
+    """The lanes as text; each state of a stop is told by a mark before its name."""
     return printable("".join(f"{line}\n" for line in _lines(lanes)))
 
 

@@ -1,4 +1,4 @@
-"""From a verdict to its lanes."""
+"""Lanes of a verdict, from the run that the check made or from the faults that it found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .runs import of_run
 
 
 def lanes_of(verdict: Verdict) -> Lanes:
-    """Each device's way to its end, or to where it is stuck; where the structure is wrong, what is wrong in it."""
+    """The lanes of a verdict: each device up to its end or its halt; of an error, the communication and its faults."""
     name = f"xbuild check: {verdict.kind}"
     if verdict.asked is None:
         return Lanes(name, verdict.kind, _headline(verdict), remarks=_remarks(verdict), report=str(verdict))
@@ -27,7 +27,7 @@ def lanes_of(verdict: Verdict) -> Lanes:
 
 
 def _run(verdict: Verdict, asked: Asked) -> LevelRun:
-    """The run that is stuck, or one to its end of the outermost level at which something but loops runs."""
+    """The run that is stuck; else the finished run of the outermost level that has other items than loops."""
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)

@@ -37,7 +37,7 @@ class Layered:
 
     @property
     def least_width(self) -> float:
-        """What the widest layer takes at least."""
+        """The least width that the widest layer takes."""
         taken = (sum(itertools.starmap(self.apart, itertools.pairwise(layer))) for layer in self.layers)
         return max(taken, default=0.0)
 
@@ -48,7 +48,7 @@ class Layered:
 
 
 def middles(graph: Layered, straight: int) -> list[float]:
-    """The middle of each node along its layer; the least left side is at 0. No run goes straight over more layers."""
+    """The middle of each node along its layer, the least left side at 0; a run spans at most `straight` layers."""
     crossed = _crossed(graph)
     found = []
     for upwards in (False, True):
@@ -62,7 +62,7 @@ def middles(graph: Layered, straight: int) -> list[float]:
 
 
 def _balanced(found: list[list[float]], widths: Sequence[float]) -> list[float]:
-    """All four set to the narrowest, and of each node's four places the mean of the middle two."""
+    """The mean of the middle two of each node's four places, after all four assignments are moved to the narrowest."""
     spans = [(min(places), max(places)) for places in found]
     low, high = min(spans, key=lambda span: span[1] - span[0])
     moved = [
@@ -75,7 +75,7 @@ def _balanced(found: list[list[float]], widths: Sequence[float]) -> list[float]:
 
 
 def _crossed(graph: Layered) -> set[tuple[int, int]]:
-    """Lines that cross one that stays straight."""
+    """The lines that cross a line between stiff nodes."""
     found = set()
     place = {node: n for layer in graph.layers for n, node in enumerate(layer)}
     for layer in graph.layers:
@@ -92,7 +92,7 @@ def _crossed(graph: Layered) -> set[tuple[int, int]]:
 
 @define
 class _Alignment:
-    """One of the four: nodes in blocks that stand above each other, the blocks pushed together."""
+    """One of the four assignments: nodes are aligned in vertical blocks, and the blocks are compacted."""
 
     graph: Layered
     layers: list[list[int]]
@@ -127,7 +127,7 @@ class _Alignment:
         return (a, b) in self.crossed or (b, a) in self.crossed
 
     def _compact(self) -> list[float]:
-        """Each block as far to the left as others allow, then as near to those on its right."""
+        """Coordinates with each block as far left as possible, then as near to its right neighbours as possible."""
         right, left = self._neighbours()
         order = self._order(right, left)
         at = dict.fromkeys(order, 0.0)
@@ -139,7 +139,7 @@ class _Alignment:
         return [at[self._root[node]] for node in range(len(self._root))]
 
     def _neighbours(self) -> tuple[dict[int, dict[int, float]], dict[int, dict[int, float]]]:
-        """For each block the blocks at its right and at its left, with the distances."""
+        """For each block the blocks next to it on the right and on the left, with the least distances."""
         right: dict[int, dict[int, float]] = {}
         left: dict[int, dict[int, float]] = {}
         for layer in self.layers:

@@ -25,7 +25,7 @@ _PITCH = 95.0  # of usual layers
 
 @frozen
 class Line:
-    """From one node to another; lines of one `port` leave the tail as one and part later."""
+    """A line from one node to another; lines of one `port` leave the tail together and branch later."""
 
     tail: int
     head: int
@@ -34,9 +34,9 @@ class Line:
 
 @define
 class Arrangement:
-    """Nodes of these sizes and the lines between them; a line that would have to go upwards has no way here.
+    """The layered layout of nodes of these sizes and the lines between them; a line that points upwards gets no route.
 
-    What is `high` may stand beside several layers; nothing points to it.
+    A node of `high` may span several layers; no line ends at it.
     """
 
     widths: list[float]
@@ -66,7 +66,7 @@ class Arrangement:
             self._arrange()
 
     def _arrange(self) -> bool:
-        """False where something high does not stand upright."""
+        """Compute the layout; False where the parts of a high node are not at one x."""
         layering = Layering(self._count, [(line.tail, line.head) for line in self.lines])
         self._layers = layers(layering, self.widths, self._widest())
         self._chains, self._pillars, self._tops, self._bottoms = {}, {}, [], []
@@ -84,18 +84,18 @@ class Arrangement:
         return True
 
     def _make_room(self) -> None:
-        """Empty layers above, where something high needs more of them than there are."""
+        """Add empty layers at the top where a high node spans more layers than there are above it."""
         lacking = [
             self._span(node) - 1 - n for n, layer in enumerate(self._layers) for node in layer if node in self.high
         ]
         self._layers = [[] for _ in range(max([0, *lacking]))] + self._layers
 
     def _span(self, node: int) -> int:
-        """How many layers something high stands beside."""
+        """The number of layers that a high node spans."""
         return max(1, round(self.heights[node] / _PITCH))
 
     def _widest(self) -> float:
-        """A layer may be as wide as a picture of about this area that is wider than high."""
+        """The bound on the width of a layer: that of a landscape picture of about the area of all nodes."""
         area = sum((w + GAP) * (h + _RISE) for w, h in zip(self.widths, self.heights, strict=True))
         return max(_SMALL, float((2.2 * area) ** 0.5), *self.widths)
 
@@ -103,7 +103,7 @@ class Arrangement:
         return self._layer_of[line.tail] < self._layer_of[line.head]
 
     def _connect(self, lines: list[Line]) -> None:
-        """Links between neighbouring layers, with bends where a line goes through."""
+        """Link nodes of neighbouring layers, with a bend in each layer that a line passes."""
         self._up, self._down = [[] for _ in self.widths], [[] for _ in self.widths]
         links = {link for node in sorted(self.high) for link in self._pillar(node)}
         for line in lines:
@@ -121,12 +121,12 @@ class Arrangement:
             yield self._chains[key]
 
     def _sides(self) -> dict[int, int]:
-        """What is high stands at the ends of its layers, so that no line goes through it: left and right by turns."""
+        """The side of each high node: left and right by turns, at the ends of layers, where no line crosses it."""
         sides = {node: 1 if n % 2 else -1 for n, node in enumerate(sorted(self._pillars))}
         return sides | {each: sides[node] for node, under in self._pillars.items() for each in under}
 
     def _pillar(self, node: int) -> list[tuple[int, int]]:
-        """Places that something high takes in the layers above its own."""
+        """Add a node in each layer above its own that a high node spans; the links between these nodes."""
         chain = [node]
         for layer in range(self._layer_of[node] - 1, self._layer_of[node] - self._span(node), -1):
             chain.append(self._new(layer))
@@ -149,7 +149,7 @@ class Arrangement:
         return Layered(self._layers, self._up, self._down, widths, bends, frozenset(extra) | self._pillars.keys(), GAP)
 
     def _stack(self) -> None:
-        """Layer below layer, with more room where lines go far to the side."""
+        """Assign y to the layers from top to bottom, with more distance where lines go far to the side."""
         y = 0.0
         places: dict[int, Rectangle] = {}
         for number, layer in enumerate(self._layers):
@@ -161,7 +161,7 @@ class Arrangement:
                 tall = max(tall, first + self.heights[node] - y)
             for node in nodes:
                 w, h = self.widths[node], self.heights[node]
-                # Beside something large, small boxes stand low: what uses the two comes next.
+                # Beside a large node, small boxes stand low, near to their users in the next layer.
                 drop = tall - h if tall > 160 or node in self.high else (tall - h) / 2
                 places[node] = Rectangle(self._x[node] - w / 2, y + drop, w, h)
             self._bottoms.append(y + tall)
@@ -189,7 +189,7 @@ class Arrangement:
             self.ways[n] = _straightened([*points, (x, top), (x, head.y)])
 
     def _starts(self, kept: list[int]) -> dict[tuple[int, Hashable], float]:
-        """Where lines leave below a node: those to the left at the left."""
+        """The x at which the lines of each port leave a node, in the order of the nodes that they lead to."""
         goals: dict[int, dict[Hashable, list[float]]] = {}
         for n in kept:
             line = self.lines[n]
@@ -215,13 +215,13 @@ class Arrangement:
         return found
 
     def _spread(self, node: int, count: int) -> list[float]:
-        """So many places along a side of a node."""
+        """The x of `count` equally spaced points along a side of a node."""
         step = min(46.0, (self.widths[node] - 26) / max(count - 1, 1))
         return [self._x[node] + (n - (count - 1) / 2) * step for n in range(count)]
 
 
 def _compact(graph: Layered) -> list[float]:
-    """The middles, with straight runs as long as leave the whole not much wider than its widest layer, or slender."""
+    """The middles of nodes with the longest aligned runs that do not make the layout too wide."""
     room = max(_SLACK * max(graph.least_width, _SMALL), _SLENDER * _PITCH * len(graph.layers))
     found = []
     for straight in _STRAIGHT:
@@ -232,7 +232,7 @@ def _compact(graph: Layered) -> list[float]:
 
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Pairs that go on straight as one."""
+    """The points of a route, successive pairs of one x joined to one pair."""
     found = [*points[:2]]
     for start, end in zip(points[2::2], points[3::2], strict=True):
         if abs(start[0] - found[-1][0]) < 0.05:

@@ -36,7 +36,7 @@ class Layering:
             self._tighten(order)
 
     def _order(self) -> list[int]:
-        """A topological order; where a cycle leaves none, its first node comes as if nothing were before it."""
+        """A topological order; where only cycles are left, the first node left comes next."""
         after: list[list[int]] = [[] for _ in range(self.count)]
         missing = [0] * self.count
         for tail, head in self.edges:
@@ -63,7 +63,7 @@ class Layering:
             self.layer[node] = max((self.layer[each] + 1 for each in self._before[node]), default=0)
 
     def _tighten(self, order: Sequence[int]) -> None:
-        """Nodes with more lines down than up go as far down as they may, and those with more up than down, up."""
+        """Move nodes with more successors than predecessors down as far as possible, and those with fewer, up."""
         for node in reversed(order):
             if self._after[node] and len(self._after[node]) > len(self._before[node]):
                 self.layer[node] = min(self.layer[each] for each in self._after[node]) - 1

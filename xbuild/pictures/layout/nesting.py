@@ -21,7 +21,7 @@ _CLEAR = 18.0  # between a line and the boxes that it goes round
 
 @define
 class _Frame:
-    """A frame with its places counted from its own corner."""
+    """The layout of a frame, with coordinates relative to its own upper left corner."""
 
     width: float
     height: float
@@ -36,7 +36,7 @@ class _Frame:
 
 
 def lay_out(picture: Picture) -> Layout:
-    """The places of a picture; the same picture has the same places."""
+    """The layout of a picture; the same picture has the same layout."""
     nest = _Nest(picture)
     whole = _rows([nest.frame(cluster) for cluster in picture.clusters], 2.2)
     drawn = {id(route.edge) for route in whole.routes}
@@ -45,7 +45,7 @@ def lay_out(picture: Picture) -> Layout:
 
 
 def _rows(frames: Sequence[_Frame], aspect: float) -> _Frame:
-    """Frames side by side, in as many rows as make the whole about so much wider than high."""
+    """Frames side by side, in rows that give the whole about this ratio of width to height."""
     area = sum((frame.width + _BETWEEN) * (frame.height + _BETWEEN) for frame in frames)
     widest = max([(area * aspect) ** 0.5, *(frame.width for frame in frames)])
     if len(frames) <= 4:
@@ -62,7 +62,7 @@ def _rows(frames: Sequence[_Frame], aspect: float) -> _Frame:
 
 
 def _beside(boxes: dict[str, Rectangle], edge: Edge) -> Route:
-    """The way of a line between frames: from side to side, round what stands between in its own row."""
+    """The route of a line between frames: from side to side, around the boxes between its ends in one row."""
     tail, head = boxes[edge.tail], boxes[edge.head]
     if head.x >= tail.right:
         start, end, out, back = tail.right, head.x, 1, -1
@@ -79,7 +79,7 @@ def _beside(boxes: dict[str, Rectangle], edge: Edge) -> Route:
 
 
 def _between(boxes: Iterable[Rectangle], tail: Rectangle, head: Rectangle) -> list[Rectangle]:
-    """The boxes that stand between two of a row."""
+    """The boxes between two boxes of a row; none where the two are not in one row."""
     low, high = sorted((tail.middle[1], head.middle[1]))
     left, right = min(tail.right, head.right), max(tail.x, head.x)
     if high - low > _ROW:
@@ -88,7 +88,7 @@ def _between(boxes: Iterable[Rectangle], tail: Rectangle, head: Rectangle) -> li
 
 
 def _round(row: Sequence[Rectangle], start: Point, end: Point) -> tuple[Point, ...]:
-    """Above boxes to the right, below them to the left, so that the two ways do not meet."""
+    """The points of a route around boxes: above if it goes to the right, else below, so that two routes do not meet."""
     out = 1 if end[0] > start[0] else -1
     level = min(box.y for box in row) - _CLEAR if out > 0 else max(box.bottom for box in row) + _CLEAR
     (x, y), (to, down) = start, end
@@ -100,7 +100,7 @@ def _round(row: Sequence[Rectangle], start: Point, end: Point) -> tuple[Point, .
 
 @define
 class _Nest:
-    """The frames of a picture, and the lines that each holds."""
+    """Computes the layout of the frames of a picture, each with the lines inside it."""
 
     picture: Picture
     _homes: dict[str, tuple[str, ...]] = field(init=False, factory=dict)
@@ -124,7 +124,7 @@ class _Nest:
             self._enter(inner, path)
 
     def _home(self, edge: Edge) -> str:
-        """The frame that a line lies in: of its head, if its tail is in there, too; none for one between frames."""
+        """The frame that contains a line: the frame of its head where its tail is inside it, too; else empty."""
         tail, head = self._homes[edge.tail], self._homes[edge.head]
         return head[-1] if edge.what != "channel" and tail[: len(head)] == head else ""
 
@@ -165,7 +165,7 @@ class _Nest:
 
 
 def _framed(cluster: Cluster, inside: _Frame) -> _Frame:
-    """With its border, and its title above."""
+    """The layout of a frame around its content, with a margin and the title above."""
     title = width_of(cluster.title, TITLE_SIZE) + 2 * MARGIN
     frame = _Frame(max(inside.width + 2 * MARGIN, title), inside.height + 2 * MARGIN + TITLE)
     frame.take(inside, (frame.width - inside.width) / 2, MARGIN + TITLE)

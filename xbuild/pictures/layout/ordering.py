@@ -57,7 +57,7 @@ class Ordering:
         return sum(self._place[each] for each in near) / len(near) if near else self._place[node]
 
     def _swap(self) -> None:
-        """Neighbours change places where that leaves fewer crossings."""
+        """Swap neighbours of a layer where that leaves fewer crossings."""
         for layer in self.layers:
             for place in range(len(layer) - 1):
                 left, right = layer[place], layer[place + 1]
@@ -75,7 +75,7 @@ class Ordering:
         return gain
 
     def _count(self) -> int:
-        """The crossings of all layers."""
+        """The number of crossings between all successive layers."""
         total = 0
         for layer in self.layers:
             seen: list[int] = []

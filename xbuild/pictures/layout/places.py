@@ -14,7 +14,7 @@ Point: TypeAlias = tuple[float, float]
 
 @frozen
 class Rectangle:
-    """`x` and `y` are of the upper left corner."""
+    """A rectangle; `x` and `y` are those of its upper left corner."""
 
     x: float
     y: float
@@ -39,10 +39,10 @@ class Rectangle:
 
 @frozen
 class Route:
-    """The way of a line: points in pairs, straight between the two of a pair, and a smooth curve from pair to pair.
+    """The route of a line: points in pairs, with a straight line within each pair and a smooth curve from pair to pair.
 
-    `sideways` ways leave and enter at the sides of boxes, others below and above; theirs are the points of cubic
-    curves, one after the other.
+    A `sideways` route leaves and enters boxes at their sides, any other at the lower and upper edge; the points of a
+    sideways route are the control points of successive cubic curves.
     """
 
     edge: Edge
@@ -55,7 +55,7 @@ class Route:
 
 @frozen
 class Layout:
-    """A picture's places, in pixels; `boxes` and `clusters` by id."""
+    """The layout of a picture, in pixels; `boxes` and `clusters` map ids to rectangles."""
 
     width: float
     height: float

@@ -46,7 +46,7 @@ class _Pull:
         return abs(self.x[above] - self.x[below]) < 0.05
 
     def move(self, run: list[int]) -> None:
-        """To the middle of its neighbours above and below, or as near to it as it may."""
+        """Move a run to the mean of its neighbours above and below, or as near to it as the least distances allow."""
         inside = set(run)
         ends = [
             self.x[each] for node in run for near in (self.graph.up, self.graph.down) for each in near[node]

@@ -40,7 +40,7 @@ def width_of(text: str, size: float) -> float:
 
 
 def lines_of(box: Box) -> Iterator[Line]:
-    """The words of a box, from above: its name, its op where the name does not say it, details, shape."""
+    """The lines of text of a box, from the top: name, op (if not in the name), details, shape, stubs, mark."""
     yield Line(f"{box.name}  ◂ ROOT" if box.is_root else box.name, "name")
     if not box.says_its_op and box.title:
         yield Line(box.title, "op")
@@ -53,12 +53,12 @@ def lines_of(box: Box) -> Iterator[Line]:
 
 
 def slope(box: Box) -> float:
-    """How far its outline cuts into a box at the sides."""
+    """How far the outline of a box cuts into it at the sides."""
     return _CURVED.get(box.kind.outline, 0.0)
 
 
 def size_of(box: Box, ports: int) -> tuple[float, float]:
-    """Width and height of a box with so many lines above or below it."""
+    """Width and height of a box with at most `ports` lines at its upper or lower edge."""
     lines = [*lines_of(box)]
     words = max(width_of(line.text, line.size) + PILL * 2 * (line.role == "mark") for line in lines)
     width = STRIP + words + 2 * PADDING + 2 * slope(box)

@@ -22,7 +22,7 @@ _LETTERS = 28
 _RATIO = 1000  # of the highest to the lowest; above it, a scale is logarithmic
 _PALE, _DEEP = "#ffffff", "#111111"
 
-# From low to high, by lightness alone; the lighter half on a light ground is the darker half on a dark one.
+# The colours from low to high differ in lightness; a dark theme goes from dark to light, a light theme the other way.
 _LIGHT = (
     "#ffffe5", "#fff7bc", "#fee391", "#fec44f", "#fe9929", "#ec7014", "#c24802", "#993404", "#662506",
 )  # fmt: skip
@@ -34,7 +34,7 @@ _INKS = {"light": (_DEEP,) * 6 + (_PALE,) * 3, "dark": (_PALE,) * 4 + (_DEEP,) *
 
 @frozen
 class Mark:
-    """What is laid over a box: one value, or those of all that is folded into it."""
+    """The data over a box: one value, or those of all boxes that are folded into it."""
 
     values: tuple[Datum, ...]
 
@@ -44,12 +44,12 @@ class Mark:
 
     @property
     def highest(self) -> float | None:
-        """The number that gives the box its colour; None where there is none that is finite."""
+        """The number that gives the box its colour: the highest finite one; None where no number is finite."""
         return max(filter(math.isfinite, map(_real, self.numbers)), default=None)
 
     @property
     def words(self) -> str:
-        """The value; of several, the sum of the numbers and what texts there are."""
+        """The text of the badge: the value; of several values, the sum of the numbers, and the texts."""
         if len(self.values) == 1:
             return _cut(_word(self.values[0]))
         texts = list(dict.fromkeys(each for each in self.values if isinstance(each, str)))
@@ -58,7 +58,7 @@ class Mark:
 
     @property
     def said(self) -> str:
-        """The same with all its digits."""
+        """The text of the values on hover: one value in full; of several, the sum, the count and the highest."""
         if len(self.values) > 1:
             return (
                 f"{self.words} of {len(self.values):,}, the highest {_word(self.highest)}"
@@ -70,7 +70,7 @@ class Mark:
 
 @frozen
 class Scale:
-    """What the numbers of a picture are called, and how they become colours; `low` is None where all are texts."""
+    """The name of the data of a picture, and the range that maps numbers to colours; `low` is None without numbers."""
 
     name: str
     low: float | None
@@ -78,19 +78,19 @@ class Scale:
     is_log: bool = False
 
     def step(self, mark: Mark | None) -> int | None:
-        """The number of the colour, from 0; None where a box has none."""
+        """The number of the colour of a mark, from 0; None where the mark has no finite number."""
         number = None if mark is None else mark.highest
         if number is None or self.low is None or self.high is None:
             return None
         if self.high == self.low:
             return STEPS // 2
-        # Halves, so that no difference overflows.
+        # The numbers are halved so that no difference overflows.
         low, high, at = (math.log(each) if self.is_log else each / 2 for each in (self.low, self.high, number))
         return min(max(int((at - low) / (high - low) * STEPS), 0), STEPS - 1)
 
     @property
     def words(self) -> tuple[str, str]:
-        """The lowest and the highest."""
+        """The lowest and the highest number as text."""
         return _word(self.low), _word(self.high)
 
     @property
@@ -104,7 +104,7 @@ class Scale:
 
 
 def scale_of(name: str, values: Iterable[Datum]) -> Scale:
-    """The scale that these values need."""
+    """The scale of these values: logarithmic where the numbers are positive and of very different magnitude."""
     numbers = [*filter(math.isfinite, (_real(each) for each in values if not isinstance(each, str)))]
     if not numbers:
         return Scale(name, None, None)
@@ -113,7 +113,7 @@ def scale_of(name: str, values: Iterable[Datum]) -> Scale:
 
 
 def colours(step: int, theme: str) -> tuple[str, str]:
-    """Fill and ink of a step."""
+    """The fill and the ink of a step of the scale."""
     return (_DARK if theme == "dark" else _LIGHT)[step], _INKS["dark" if theme == "dark" else "light"][step]
 
 
@@ -124,7 +124,7 @@ def together(marks: Iterable[Mark | None]) -> Mark | None:
 
 
 def by_instruction(program: Computation | Module | ModuleGroup, data: Mapping[Any, Any]) -> dict[Instruction, Mark]:
-    """The data by instruction; raises ViewError where a name is none of the program's, or of several instructions."""
+    """The data by instruction; raises ViewError where a name is unknown or belongs to several instructions."""
     known: dict[str, dict[Instruction, str]] = {}
     for path, instruction in _paths(program):
         computation = path.rpartition("/")[0].rpartition("/")[2]

@@ -25,7 +25,7 @@ _DEEPEST = 100  # frames in frames
 
 
 def draw(program: Computation | Module | ModuleGroup, marks: Mapping[Instruction, Mark] | None = None) -> Picture:
-    """The picture of a program; of a group of modules, each device's program and the channels between them."""
+    """The picture of a program; of a group of modules, the programs of devices and the channels between them."""
     marks = marks or {}
     if isinstance(program, ModuleGroup):
         return _group(program, marks)
@@ -46,7 +46,7 @@ def _group(group: ModuleGroup, marks: Mapping[Instruction, Mark]) -> Picture:
 
 
 def _channels(drawings: list[_Drawing]) -> Iterator[Edge]:
-    """From each send to each recv of its channel: of another device in a group, of the same program in a module."""
+    """The edges from each send to each recv of its channel, in another device of a group or in the same module."""
     for sender in drawings:
         for receiver in drawings:
             if sender is receiver and len(drawings) > 1:
@@ -59,7 +59,7 @@ def _channels(drawings: list[_Drawing]) -> Iterator[Edge]:
 
 @define
 class _Drawing:
-    """One device's program on its way into a picture; a computation that is called twice is drawn once."""
+    """Builds the frames and edges of one device's program; a computation that is called twice is drawn once."""
 
     prefix: str
     marks: Mapping[Instruction, Mark]
@@ -72,7 +72,7 @@ class _Drawing:
     _depth: int = 0
 
     def cluster(self, computation: Computation, title: str, role: str = "", caller: str = "") -> Cluster:
-        """The frame of a computation, with those of the computations that it calls."""
+        """The frame of a computation, with the frames of the computations that it calls."""
         self._ids[computation] = self._fresh(computation.name)
         self._depth += 1
         folding = Folding(computation)
@@ -116,12 +116,12 @@ class _Drawing:
         )
 
     def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
-        """A box for an operand that its computation does not contain, as one that is made raw may have."""
+        """A box for an operand outside its computation, which an unverified computation may have."""
         name, shape = instruction.name, short_shape(instruction.shape)
         return Box(self._id(computation, instruction), name, "not in this computation", Words(shape), OTHER)
 
     def _given(self, computation: Computation, parameter: Instruction) -> list[tuple[Instruction, Folding]]:
-        """What a parameter is in each call, as far as the calls are known when its words are asked for."""
+        """The operands that calls pass to a parameter, in a list that grows as further calls are drawn."""
         number = parameter.attributes.number
         return self._operands.setdefault((computation, number), [])
 
@@ -168,14 +168,14 @@ class _Drawing:
 
 
 def _passed(instruction: Instruction, place: int) -> Sequence[Instruction]:
-    """The operands that an op hands to one of its computations as they are."""
+    """The operands that an op passes unchanged to the parameters of one of its computations."""
     if instruction.opcode in ("call", "fusion"):
         return instruction.operands
     return instruction.operands[place + 1 : place + 2] if instruction.opcode == "conditional" else ()
 
 
 def _kind(instruction: Instruction) -> Kind:
-    """Of an async op that of what it wraps."""
+    """The kind of an instruction; an async op has the kind of the op that it wraps."""
     start = instruction if instruction.opcode == "async_start" else origin(instruction)
     is_async = instruction.opcode in ASYNC and start is not None and start.opcode == "async_start"
     wrapped = wrapped_in(start) if is_async and start is not None else None

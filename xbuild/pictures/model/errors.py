@@ -1,4 +1,4 @@
-"""The error that is raised where a name in a view or in data is none of the program's."""
+"""The error that is raised where a view or data name something that the program does not contain."""
 
 from shape_inference.escaping import Harmless
 
@@ -6,4 +6,4 @@ MOST = 300  # boxes of a picture that is not folded
 
 
 class ViewError(Harmless, ValueError):
-    """A view asks for what is not in the program."""
+    """Raised where a view, or data over boxes, do not fit the program."""

@@ -14,7 +14,7 @@ _ELEMENTS, _CHARACTERS = 8, 24
 
 @define(repr=False)
 class Folding:
-    """Small constants and their broadcasts as text; elements of tuples as a place in the tuple."""
+    """The instructions of a computation without a box: small constants and their broadcasts, and tuple elements."""
 
     computation: Computation
     _texts: dict[Instruction, str] = field(factory=dict, init=False)
@@ -68,7 +68,7 @@ class Folding:
 
 
 def simple_reducer(computation: Computation) -> str | None:
-    """The op of a computation that only applies one to its two parameters, in order."""
+    """The op of a computation that only applies one op to its two parameters, in order; else None."""
     if len(computation.instructions) != 3:
         return None
     root = computation.root

@@ -13,7 +13,7 @@ Outline: TypeAlias = Literal[
 
 @frozen
 class Kind:
-    """`fill`, `border`, `ink` are colours, `dark` the three on a dark ground; letter and outline mark the box, too."""
+    """A kind of op: its letter, its outline and its colours; `dark` are fill, border and ink in the dark theme."""
 
     name: str
     letter: str
@@ -64,7 +64,7 @@ _BY_OPCODE = {
 
 
 def kind_of(opcode: str) -> Kind:
-    """The kind of an op: that of the family whose file declares it, but for a few."""
+    """The kind of an op: that of the family that declares the op, with a few exceptions."""
     if opcode in _BY_OPCODE:
         return _BY_OPCODE[opcode]
     from ...core.op import OPS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Words:
-    """What a box says: a shape, lines below its title, its operands in order."""
+    """The text of a box: its shape, the details below its title, its operands in order."""
 
     shape: str = ""
     details: tuple[str, ...] = ()
@@ -25,12 +25,11 @@ class Words:
 
 @frozen(slots=False)
 class Box:
-    """An instruction, or several. Its words and what it says on hover are made when they are asked for.
+    """A box of one instruction or of several; its text and its tooltip are computed on demand.
 
-    `added` are more lines of details, `scope` is the name that its metadata gives it, `folded` the names of
-    instructions that stand in it as words, `hidden_before` and `hidden_after` say how many of its neighbours are left
-    out of the picture, `holds` makes the pictures of what is folded into it, `mark` is
-    what is laid over it.
+    `added` are further details, `scope` is the `op_name` of the metadata, `folded` are the names of the instructions
+    that stand as words in the box, `hidden_before` and `hidden_after` are the numbers of its neighbours that are left
+    out of the picture, `holds` makes the pictures of the boxes that are folded into it, and `mark` is its datum.
     """
 
     id: str
@@ -58,35 +57,35 @@ class Box:
 
     @property
     def details(self) -> tuple[str, ...]:
-        """Lines below its title."""
+        """The details below the title of the box."""
         return (*self._told.details, *self.added)
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Its operands in words."""
+        """The operands of the instruction as words."""
         return self._told.arguments
 
     @property
     def tooltip(self) -> str:
-        """All that is known of it."""
+        """The text on hover."""
         return self.hover if isinstance(self.hover, str) else self.hover()
 
     @property
     def says_its_op(self) -> bool:
-        """Whether its name is the op's with a number, so that one of them is enough: `add.3`."""
+        """Whether the name of the box already contains the op, as `add.3` does."""
         stem, dot, number = self.name.rpartition(".")
         return self.name == self.title or bool(dot and number.isdigit() and stem == self.title)
 
     @property
     def stubs(self) -> tuple[str, ...]:
-        """What is said of neighbours that are left out."""
+        """The words that count the neighbours that are left out."""
         told = ((self.hidden_before, "before"), (self.hidden_after, "after"))
         return tuple(f"+{count:,} hidden {where}" for count, where in told if count)
 
 
 @frozen
 class Edge:
-    """A line from a box to another: `what` is value, token, control, call or channel, the words stand at its ends."""
+    """A line from one box to another: `what` is value, token, control, call or channel; both ends may have a label."""
 
     tail: str
     head: str
@@ -102,7 +101,7 @@ class Edge:
 
 @frozen
 class Cluster:
-    """A frame: a computation, or a device. `caller` is the box whose `role` it plays, `name` the computation's."""
+    """A frame of a computation: `caller` is the box that calls it as its `role`, `name` the computation's name."""
 
     id: str
     title: str
@@ -127,9 +126,9 @@ def _boxes(clusters: Sequence[Cluster]) -> Iterator[Box]:
 
 @frozen(slots=False)
 class Picture:
-    """A program, drawn; `notes` say what of it is not shown, and why, `scale` what is laid over its boxes.
+    """The picture of a program; `notes` state what is not shown, and why; `scale` is that of the data over its boxes.
 
-    `lines` are those of the whole program, where boxes of it are folded or left out.
+    `lines` are the edges of the whole program, from before boxes were folded or left out.
     """
 
     name: str
@@ -144,11 +143,11 @@ class Picture:
 
     @cached_property
     def size(self) -> int:
-        """How many boxes there are."""
+        """The number of boxes."""
         return sum(1 for _ in self.all_boxes())
 
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that occur, in the order of the table."""
+        """The kinds of boxes that occur, in the order of `KINDS`."""
         from .kinds import KINDS
 
         found = {box.kind for box in self.all_boxes()}

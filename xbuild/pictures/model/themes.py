@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen
 class Theme:
-    """`frames` are the grounds of frames, from outside to inside; `lines` the colours of lines by what they are."""
+    """The colours of a theme: `frames` are the fills of frames by depth, `lines` the colours of lines by their sort."""
 
     ground: str
     ink: str
@@ -29,5 +29,5 @@ DARK = Theme(
 
 
 def theme_of(name: str) -> Theme:
-    """The theme of this name; where nothing can follow the reader's system, `auto` is light."""
+    """The theme of this name; `auto` is light, for formats that cannot follow the reader's system."""
     return DARK if name == "dark" else LIGHT

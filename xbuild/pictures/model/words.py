@@ -34,13 +34,13 @@ def words_of(instruction: Instruction, folding: Folding, given: Given = ()) -> W
 
 
 def title_of(instruction: Instruction) -> str:
-    """The op, and a parameter's number."""
+    """The title of a box: the op, and the number of a parameter."""
     spelling = spelled_opcode(instruction)
     return f"{spelling} {instruction.attributes.number}" if instruction.opcode == "parameter" else spelling
 
 
 def worded(instruction: Instruction) -> Instruction:
-    """The instruction whose attributes a box shows: of what an async-start is named after, those."""
+    """The instruction whose attributes a box shows: for sugared async-starts, the wrapped one."""
     wrapped = sugared(instruction) if instruction.opcode == "async_start" else None
     return instruction if wrapped is None else wrapped
 
@@ -66,7 +66,7 @@ def _details(instruction: Instruction, folding: Folding) -> Iterator[str]:
 
 
 def _origins(given: Given) -> Iterator[str]:
-    """What a parameter is in the calls of its computation."""
+    """The operands that the calls of its computation pass to a parameter."""
     names = list(dict.fromkeys(argument(operand, folding) for operand, folding in given))
     if names:
         more = f" +{len(names) - _NAMED}" if len(names) > _NAMED else ""
@@ -92,12 +92,12 @@ def argument(operand: Instruction, folding: Folding) -> str:
 
 
 def scope_of(instruction: Instruction) -> str:
-    """The name that its metadata give it."""
+    """The scope of an instruction: the `op_name` of its metadata."""
     return in_line(str(instruction.annotations.get("metadata", {}).get("op_name", "")))
 
 
 def tooltip(instruction: Instruction) -> str:
-    """All that is known of an instruction."""
+    """The text on hover: the instruction as text, its source and its scope."""
     scope = scope_of(instruction)
     large = instruction.opcode == "constant" and instruction.attributes.literal.size > 8
     first = f"{instruction.name} = {instruction.shape} constant" if large else repr(instruction)
@@ -106,7 +106,7 @@ def tooltip(instruction: Instruction) -> str:
 
 
 def shape_words(instruction: Instruction) -> str:
-    """The shape of an instruction in the room that a box has, with its type on a mesh where it states one."""
+    """The shape of an instruction, shortened to the width of a box, with its type on a mesh where one is declared."""
     short = short_shape(instruction.shape)
     if declared(instruction) is None:
         return short
@@ -115,7 +115,7 @@ def shape_words(instruction: Instruction) -> str:
 
 
 def short_shape(shape: AnyShape) -> str:
-    """A shape in the room that a box has: no layout that is row by row, the elements of a long tuple counted."""
+    """A shape, shortened to the width of a box: row-major layouts are omitted, the rest of a long tuple is counted."""
     shape = _without_usual_layouts(shape)
     text = repr(shape)
     if len(text) <= _WIDTH or not isinstance(shape, TupleShape):

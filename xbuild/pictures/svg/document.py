@@ -23,7 +23,7 @@ _MARGIN = 20.0
 def svg_text(
     picture: Picture, theme: str = "auto", layout: Layout | None = None, others: Sequence[Picture] = ()
 ) -> str:
-    """The picture as svg, with a legend for `others` that may come into it; the same picture gives the same text."""
+    """The picture as svg, with a legend that also covers `others`; the same picture gives the same text."""
     places = layout or lay_out(picture)
     told, above = notes(picture, places.width)
     named, below, least = legend(picture, places.width, others)
@@ -44,7 +44,7 @@ def svg_text(
 def document(
     body: list[str], width: float, height: float, theme: str, name: str, extra: tuple[str, str] = ("", "")
 ) -> str:
-    """An svg of this size around some elements, which are set in by a margin."""
+    """An svg document of this size around elements, which are moved in by a margin."""
     w, h = n(width), n(height)
     whole = "\n".join((
         f'<svg xmlns="http://www.w3.org/2000/svg" class="xb {theme}" width="{w}" height="{h}" '
@@ -62,12 +62,12 @@ def document(
 
 
 def part_text(picture: Picture, theme: str, places: Layout, depth: int) -> str:
-    """What stands in a document of this theme within so many frames, without what boxes say on hover."""
+    """The elements of a picture inside `depth` frames of another document, in its theme and without text on hover."""
     return _with_heads("".join(_drawn(picture, places, depth, hover=False)), theme)
 
 
 def _with_heads(svg: str, theme: str) -> str:
-    """The heads of lines are found by id, and a page may have pictures in several themes."""
+    """The svg with the theme in the ids of line heads, since one page may have pictures in several themes."""
     return svg.replace('marker-end="url(#xb-', f'marker-end="url(#xb-{theme}-')
 
 
@@ -77,7 +77,7 @@ def _arrow(what: str) -> str:
 
 
 def marker(what: str, path: str, size: int) -> str:
-    """The head of the lines that are of one sort."""
+    """The marker that draws the heads of lines of one sort."""
     return (
         f'<marker id="xb-{what}" class="a-{what}" viewBox="0 0 8 8" refX="7.4" refY="4" markerUnits="userSpaceOnUse" '
         f'markerWidth="{size}" markerHeight="{size}" orient="auto">'
@@ -86,7 +86,7 @@ def marker(what: str, path: str, size: int) -> str:
 
 
 def _drawn(picture: Picture, places: Layout, depth: int = 0, *, hover: bool = True) -> Iterator[str]:
-    """Frames, then lines between frames, which go behind boxes, then lines and boxes."""
+    """The elements of a picture from back to front: frames, lines, boxes, labels of lines."""
     for cluster in picture.clusters:
         yield from _frames(cluster, places.clusters, depth)
     for route in places.routes:
@@ -115,7 +115,7 @@ def _line(route: Route) -> Iterator[str]:
 
 
 def _ends(route: Route) -> Iterator[str]:
-    """The words at the two ends of a line: which element of a tuple, which operand."""
+    """The labels at the two ends of a line: the element of a tuple, and the number of the operand."""
     (x, y), (hx, hy) = route.points[0], route.points[-1]
     if route.edge.at_tail:
         left = len(route.points) > 2 and route.points[2][0] > x
@@ -151,13 +151,13 @@ def _box(box: Box, place: Rectangle, scale: Scale | None, hover: bool) -> Iterat
 
 
 def said_of(box: Box, scale: Scale | None) -> str:
-    """What a box says on hover."""
+    """The text on hover of a box, with its datum where the picture has data."""
     said = box.tooltip or box.name
     return said if box.mark is None or scale is None else f"{said}\n{scale.name}: {box.mark.said}"
 
 
 def text(x: float, y: float, words: str, size: float, role: str = "", anchor: str = "") -> str:
-    """Words, whose lower left corner (or middle) is given."""
+    """A text element; x and y are the left end (or the middle) of its baseline."""
     anchored = f' text-anchor="{anchor}"' if anchor else ""
     named = f' class="{role}"' if role else ""
     return f'<text x="{n(x)}" y="{n(y)}" font-size="{n(size)}"{named}{anchored}>{in_html(words)}</text>'

@@ -28,7 +28,7 @@ def _rules(ok: str, bad: str, open_: str, pale: str, grey: str, ground: str, dim
         f".a-waits{{fill:{dim}}}",
         f".a-move,.xb .w-move{{fill:{ok}}}",
         ".bar{fill:#d81b60;opacity:.32}",
-        # Words keep clear of the lines that go behind them.
+        # A halo keeps text readable above the lines behind it.
         f".w-cycle,.xb .w-after,.xb .w-move{{paint-order:stroke;stroke:{ground};stroke-width:4;stroke-linejoin:round}}",
     )
     return "".join(f".xb {rule}" for rule in rules)

@@ -1,4 +1,4 @@
-"""A verdict's lanes as svg: time goes to the right, one lane below the other."""
+"""The lanes of a verdict as svg: logical time goes to the right, and lanes stand one below the other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _markers() -> Iterator[str]:
 
 @define
 class Drawing:
-    """Places first, then the parts from behind to before."""
+    """The svg of lanes: the rectangles of stops are computed first, the elements then written from back to front."""
 
     lanes: Lanes
     places: list[Rectangle] = field(init=False)
@@ -93,7 +93,7 @@ class Drawing:
         return Rectangle(self._columns[stop.column] - width / 2, middle - _HEIGHT / 2, width, _HEIGHT)
 
     def parts(self) -> list[str]:
-        """Everything, and below the lanes what is said of them; sets the height."""
+        """All elements: the title, the lanes, and below them the remarks and the legend; sets the height."""
         drawn = [*self._title(), *self._halt()]
         rows = range(max(self._rows, default=0) + 1)
         lanes = [*enumerate(self.lanes.lanes)]
@@ -143,7 +143,7 @@ class Drawing:
             yield text(x + 6, self._top + 8, "nobody can go on", 11, "s-bad")
 
     def _bars(self) -> Iterator[list[str]]:
-        """Bars of one column that overlap stand beside each other."""
+        """The bars of collectives; overlapping bars of one column stand beside each other."""
         taken: dict[int, list[Bar]] = {}
         for bar in self.lanes.bars:
             beside = taken.setdefault(bar.column, [])
@@ -158,7 +158,7 @@ class Drawing:
             ]
 
     def _way(self, arrow: Arrow) -> tuple[Point, ...]:
-        """Four points of a curve."""
+        """The four control points of the curve of an arrow."""
         a, b = self.places[arrow.tail], self.places[arrow.head]
         (ax, ay), (bx, by) = a.middle, b.middle
         lanes = self._lane(arrow.head) - self._lane(arrow.tail)
@@ -169,7 +169,7 @@ class Drawing:
             reach = max(30.0, (b.x - a.right) / 2)
             return (a.right, ay), (a.right + reach, ay), (b.x - reach, by), (b.x, by)
         if lanes and self.lanes.kind == "stopped":
-            # All stand in one column: around what stands between.
+            # All stops stand in one column, so the arrow goes around the stops between its ends.
             bow = max(a.right, b.right) + 16 + 22 * abs(lanes)
             return (a.right, ay + 6), (bow, ay + 6), (bow, by - 6), (b.right, by - 6)
         if not lanes:
@@ -184,7 +184,7 @@ class Drawing:
         return (start, y), (start, middle), (end, middle), (end, to)
 
     def _side(self, arrow: Arrow) -> int:
-        """Away from what its device waits for, where the lines to that go across."""
+        """The side of a curve in one lane, 1 below and -1 above: the side without arrows of the cycle."""
         lane = self._lane(arrow.tail)
         ends = (self._lane(a.head) for a in self.lanes.arrows if a.what == "cycle" and self._lane(a.tail) == lane)
         return 1 if any(end < lane for end in ends) else -1
@@ -194,7 +194,7 @@ class Drawing:
         marker = "" if arrow.what == "clash" else f' marker-end="url(#xb-{arrow.what})"'
         title = f"<title>{in_html(arrow.tooltip)}</title>" if arrow.tooltip else ""
         if arrow.what == "channel" and self._row(arrow.tail) != self._row(arrow.head):
-            # It goes to the end of its row, and on from the beginning of the other.
+            # The line goes to the end of its row, and continues at the beginning of the other row.
             head = self.places[arrow.head]
             yield f'<g class="line {arrow.what}">{title}<path d="{path}"/></g>'
             path = f"M{n(self._left - 14)} {n(head.middle[1])}H{n(head.x)}"
@@ -231,7 +231,7 @@ class Drawing:
         self.height = y
 
     def _legend(self) -> Iterator[str]:
-        """The states and kinds that occur."""
+        """The legend of the states of stops and the kinds of ops that occur."""
         states = {stop.state for stop in self.lanes.stops}
         known = {id(stop.kind) for stop in self.lanes.stops if stop.state in ("done", "open")}
         x, y = 0.0, self.height + 2

@@ -24,7 +24,7 @@ _HEIGHT = 20.0
 
 
 def notes(picture: Picture, width: float) -> tuple[list[str], float]:
-    """What is not shown, in lines above the drawing, and the room that they take."""
+    """The notes as lines of text above the drawing, and their height."""
     from .document import text
 
     lines = [text(0, 11 + 16 * number, note, 11.5, "dim") for number, note in enumerate(picture.notes)]
@@ -32,7 +32,7 @@ def notes(picture: Picture, width: float) -> tuple[list[str], float]:
 
 
 def legend(picture: Picture, width: float, others: Sequence[Picture] = ()) -> tuple[list[str], float, float]:
-    """The kinds of boxes and lines that occur, the room that they take below the drawing, and the least width."""
+    """The legend of the kinds of boxes and lines that occur, its height below the drawing, and its least width."""
     items = [*_swatches([picture, *others]), *_strokes([picture, *others])]
     least = max((w for w, _ in items), default=0.0)
     widest = max(least, width, 420.0)

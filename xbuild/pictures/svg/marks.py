@@ -15,7 +15,7 @@ _SWATCH = 22.0
 
 
 def mark_class(scale: Scale | None, mark: Mark | None) -> str:
-    """The class of a box that has a colour of the scale; of another one, where there is a scale of numbers."""
+    """The CSS class of a box under a scale of numbers: that of its step, or `plain` without a number."""
     if scale is None or scale.low is None:
         return ""
     step = scale.step(mark)
@@ -23,7 +23,7 @@ def mark_class(scale: Scale | None, mark: Mark | None) -> str:
 
 
 def mark_rules(name: str) -> str:
-    """The rules of a theme: kinds lose their colours, so that those of the scale say one thing."""
+    """The CSS rules of a scale in a theme; kinds lose their colours, so that a colour stands for a number alone."""
     theme = theme_of(name)
     rules = [f".plain path{{fill:{theme.ground};stroke:{theme.dim}}}", f".plain text{{fill:{theme.ink}}}"]
     for step in range(STEPS):
@@ -41,7 +41,7 @@ def mark_rules(name: str) -> str:
 
 
 def badge(x: float, y: float, line: Line) -> str:
-    """The words of a mark in a pill, which begins where the other words of its box do."""
+    """The badge of a datum: its text in a pill, aligned with the other text of the box."""
     from .document import text
 
     place = Rectangle(x, y - 9, width_of(line.text, line.size) + 2 * PILL, 15)
@@ -49,7 +49,7 @@ def badge(x: float, y: float, line: Line) -> str:
 
 
 def scale_legend(scale: Scale, y: float, *, folded: bool) -> tuple[list[str], float]:
-    """What the colours of a scale mean, in a row, and its width; `folded` where boxes stand for several."""
+    """The legend of a scale in a row, and its width; `folded` states that some boxes stand for several instructions."""
     after = f"{scale.words[1]}{scale.way}"
     after += "; what is folded: the sum, in the colour of the highest" if folded else ""
     return [*_parts(scale, y, after)], _start(scale) + STEPS * _SWATCH + 16 + width_of(after, _SIZE)

@@ -11,7 +11,7 @@ _CUT = 8.0
 
 
 def outline(kind: Outline, place: Rectangle) -> str:
-    """The path of a box."""
+    """The svg path of the outline of a box."""
     x, y, w, h = place.x, place.y, place.width, place.height
     if kind in ("plain", "double"):
         return rounded(place, 3)
@@ -37,7 +37,7 @@ def _corners(kind: Outline, w: float, h: float) -> Sequence[Point]:
 
 
 def rounded(place: Rectangle, r: float) -> str:
-    """A rectangle with round corners."""
+    """The svg path of a rectangle with round corners."""
     x, y, right, bottom = (n(each) for each in (place.x, place.y, place.right, place.bottom))
     inner = (n(place.x + r), n(place.right - r), n(place.y + r), n(place.bottom - r))
     left, end, top, low = inner
@@ -52,7 +52,7 @@ def _polygon(points: Sequence[Point]) -> str:
 
 
 def curve(points: Sequence[Point], *, sideways: bool = False) -> str:
-    """The way of a line: straight within each pair of points, curved from pair to pair."""
+    """The svg path of a route: straight within each pair of points, curved from pair to pair."""
     if sideways:
         start, *bends = (f"{n(x)} {n(y)}" for x, y in points)
         return f"M{start}" + "".join(f"C{' '.join(bends[at : at + 3])}" for at in range(0, len(bends), 3))
@@ -71,7 +71,7 @@ def curve(points: Sequence[Point], *, sideways: bool = False) -> str:
 
 
 def n(number: float) -> str:
-    """A number in few letters."""
+    """A number with at most one decimal place."""
     return (
         f"{number:.1f}".removesuffix(".0").replace("-0", "0")
         if abs(number) < 0.05

@@ -1,4 +1,4 @@
-"""The colours of an svg: light, dark, or as the reader's system has it."""
+"""The style sheet of an svg, in the light or the dark theme, or in that of the reader's system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DASHES = {"token": "5 3", "control": "1.5 3.5", "call": "6 4"}
 
 
 def style(theme: str, extra: tuple[str, str] = ("", "")) -> str:
-    """The style sheet of a theme (of `page`: as its root says); `extra` has rules of its own for light and for dark."""
+    """The style sheet of a theme (`page` follows the root of the page); `extra` are further rules of both themes."""
     light, dark = _rules("light") + extra[0], _rules("dark") + extra[1]
     if theme == "page":
         return _common() + light + dark.replace(".xb ", ":root[data-theme=dark] .xb ")
@@ -21,7 +21,7 @@ def style(theme: str, extra: tuple[str, str] = ("", "")) -> str:
         found = f"{_common()}{light}@media (prefers-color-scheme:dark){{{dark}}}"
     else:
         found = _common() + (dark if theme == "dark" else light)
-    # A notebook may show pictures in several themes.
+    # The class of the theme is in each rule, since a notebook may show pictures in several themes.
     return found.replace(".xb ", f".xb.{theme} ")
 
 
@@ -62,5 +62,5 @@ def _colours(name: str) -> Iterator[str]:
 
 
 def kind_class(letter: str) -> str:
-    """The class of boxes of this kind."""
+    """The CSS class of boxes of the kind with this letter."""
     return "kFolded" if letter == "+" else f"k{letter}"

@@ -10,7 +10,7 @@ from .merging import frames, inside, merged
 
 
 def only_collectives(picture: Picture) -> Picture:
-    """What devices do together, and the calls that hold it; other ops in boxes by what they come after and before."""
+    """The communicating boxes and their callers; others with equal shown neighbours are folded."""
     shown = {box.id for box in picture.all_boxes() if box.kind in (COLLECTIVE, CHANNEL)}
     for cluster, _ in reversed([*frames(picture)]):
         if cluster.caller and any(box.id in shown for box in cluster.boxes):
@@ -25,7 +25,7 @@ def only_collectives(picture: Picture) -> Picture:
 
 
 def _between(cluster: Cluster, edges: Sequence[Edge], shown: set[str]) -> list[list[Box]]:
-    """The other boxes of a frame, those together that come after the same shown ones and before the same."""
+    """The other boxes of a frame, in groups that have the same shown boxes before them and the same after them."""
     own = {box.id: number for number, box in enumerate(cluster.boxes)}
     pairs = [(own[edge.tail], own[edge.head]) for edge in edges]
     marks = [1 << number if box.id in shown else 0 for number, box in enumerate(cluster.boxes)]

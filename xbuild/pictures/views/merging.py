@@ -21,13 +21,13 @@ _OPAQUE = 8  # a picture of less than this part of what it may have hides too mu
 
 
 def fold_computation(picture: Picture, name: str) -> Picture | None:
-    """The picture with a called computation folded into its callers; None where there is none of this name."""
+    """The picture with a called computation folded into its callers; None where no frame has this name."""
     inner = [each for each, depth in frames(picture) if depth and name in (each.name, each.id)]
     return _without(picture, {each.id for each in inner}) if inner else None
 
 
 def fold_computations(picture: Picture, most: int) -> Picture:
-    """Called computations folded, innermost first, until there are no more boxes than so many."""
+    """The picture with called computations folded, innermost first, until at most `most` boxes are left."""
     boxes: dict[int, int] = {}
     for cluster, depth in frames(picture):
         boxes[depth] = boxes.get(depth, 0) + len(cluster.boxes)
@@ -35,13 +35,13 @@ def fold_computations(picture: Picture, most: int) -> Picture:
 
 
 def without_below(picture: Picture, most: int) -> Picture:
-    """The picture with all frames folded that stand in more than so many others."""
+    """The picture with all frames folded that are nested deeper than `most`."""
     gone = {cluster.id for cluster, depth in frames(picture) if depth > most}
     return _without(picture, gone) if gone else picture
 
 
 def deepest(counts: Mapping[int, int], most: int) -> int:
-    """How deep frames may be, where all down to there have so many of these, by their depth; at least the outermost."""
+    """The greatest depth down to which the sum of the counts by depth is at most `most`; at least 0."""
     total, depth = counts[0], 0
     while depth + 1 in counts and total + counts[depth + 1] <= most:
         depth += 1
@@ -50,7 +50,7 @@ def deepest(counts: Mapping[int, int], most: int) -> int:
 
 
 def frames(picture: Picture) -> Iterator[tuple[Cluster, int]]:
-    """All frames, with how deep each stands in others."""
+    """All frames, each with its nesting depth."""
     stack = [(cluster, 0) for cluster in reversed(picture.clusters)]
     while stack:
         cluster, depth = stack.pop()
@@ -59,7 +59,7 @@ def frames(picture: Picture) -> Iterator[tuple[Cluster, int]]:
 
 
 def _without(picture: Picture, gone: set[str]) -> Picture:
-    """Frames removed; what they are said to hold goes to the boxes of their callers."""
+    """The picture without these frames; their boxes are folded into the boxes of their callers."""
     into: dict[str, str] = {}
     counts: dict[str, int] = {}
     clusters: dict[str, tuple[Cluster, ...]] = {}
@@ -89,7 +89,7 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
 
 
 def inside(picture: Picture) -> dict[str, list[Edge]]:
-    """The lines within each frame."""
+    """The lines between the boxes of each frame, by its id."""
     home = {box.id: cluster.id for cluster, _ in frames(picture) for box in cluster.boxes}
     found: dict[str, list[Edge]] = {}
     for edge in picture.edges:
@@ -99,7 +99,7 @@ def inside(picture: Picture) -> dict[str, list[Edge]]:
 
 
 def _outermost(picture: Picture, gone: set[str]) -> Iterator[Cluster]:
-    """Those of these frames that stand in none of them."""
+    """The outermost of the frames to be removed."""
     stack = [*reversed(picture.clusters)]
     while stack:
         cluster = stack.pop()
@@ -110,7 +110,7 @@ def _outermost(picture: Picture, gone: set[str]) -> Iterator[Cluster]:
 
 
 def _redirected(edges: Sequence[Edge], into: Mapping[str, str]) -> Iterator[Edge]:
-    """Lines between what boxes have become, each once, with the number of those that it stands for."""
+    """The lines after folding; lines with the same ends and labels become one, whose text on hover counts them."""
     found: dict[tuple[str, ...], Edge] = {}
     counts: dict[tuple[str, ...], int] = {}
     ends = [(_last(into, edge.tail), _last(into, edge.head)) for edge in edges]
@@ -134,7 +134,7 @@ def _last(into: Mapping[str, str], box: str) -> str:
 
 
 def fold_scope(picture: Picture, name: str) -> Picture | None:
-    """The ops of every scope of this name (a whole path, or a part between slashes) in one box; None without any."""
+    """The picture with each scope of this name (a path, or a part between slashes) as a box; None without any."""
 
     def of(box: Box) -> str:
         at = f"/{box.scope}/".find(f"/{name}/")
@@ -145,14 +145,14 @@ def fold_scope(picture: Picture, name: str) -> Picture | None:
 
 
 def fold_scopes(picture: Picture, most: int) -> Picture:
-    """Ops in one box for each scope, as deep as leaves no more than so many boxes, or as near to it as shows enough."""
+    """The picture with scopes folded at the deepest level that leaves at most `most` boxes, or about that."""
     deepest = max((box.scope.count("/") for box in picture.all_boxes()), default=0)
     first = next((depth for depth in range(deepest, 0, -1) if _least(picture, depth) <= most), 0)
     best = picture
     for depth in range(first, -1, -1):
         folded = _scopes_folded(picture, depth)
         if folded.size < most // _OPAQUE:
-            # That hides nearly all: rather too many boxes.
+            # Too few boxes hide nearly the whole program, so a picture with more than `most` boxes is preferred.
             deeper = _scopes_folded(picture, depth + 1) if depth == first < deepest else best
             return deeper if deeper.size >= most // _OPAQUE else best
         if folded.size < best.size:
@@ -174,7 +174,7 @@ def _prefix(depth: int, box: Box) -> str:
 
 
 def _least(picture: Picture, depth: int) -> int:
-    """No fewer boxes than this are left by folding the scopes of so many names."""
+    """A lower bound on the number of boxes that folding scopes at this depth leaves."""
     scopes, single = set(), 0
     for cluster, _ in frames(picture):
         for box in cluster.boxes:
@@ -186,7 +186,7 @@ def _least(picture: Picture, depth: int) -> int:
 
 
 def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Box]]:
-    """The boxes of each frame by scope, in groups that no line leaves and enters again."""
+    """The boxes of each frame by scope, in groups that no path leaves and enters again."""
     found: dict[str, list[Box]] = {}
     for cluster, _ in frames(picture):
         groups: dict[str, list[Box]] = {}
@@ -198,7 +198,7 @@ def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Bo
 
 
 def _with_own_leaves(picture: Picture, groups: dict[str, list[Box]]) -> dict[str, list[Box]]:
-    """Parameters and constants without a scope go with the one group that uses them; many that the same use, in one."""
+    """The groups, with each leaf without a scope added to its only user; many with the same users are a group."""
     group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
     users: dict[str, set[str]] = {}
     for edge in picture.edges:
@@ -220,7 +220,7 @@ def _with_own_leaves(picture: Picture, groups: dict[str, list[Box]]) -> dict[str
 
 
 def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
-    """Each group of boxes as one, with the frames of what they call."""
+    """The picture with each group of boxes, and the frames that the boxes call, folded into one box."""
     into = {box.id: key for key, boxes in groups.items() for box in boxes}
     counts = {key: len(boxes) for key, boxes in groups.items()}
     called: dict[str, tuple[Cluster, ...]] = {}
@@ -250,7 +250,7 @@ def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
 
 
 def _one(key: str, boxes: list[Box], count: int, parts: Parts, mark: Mark | None) -> Box:
-    """The box that stands for several."""
+    """The folded box of a group of boxes."""
     name = key.rpartition("//")[2] if "//" in key else _common(boxes)
     ops = f"{count:,} ops"
     folded = frozenset(each for box in boxes for each in (box.name, *box.folded))
@@ -265,14 +265,14 @@ def _one(key: str, boxes: list[Box], count: int, parts: Parts, mark: Mark | None
 
 
 def _listed(boxes: list[Box]) -> str:
-    """The first of several boxes, by name."""
+    """The text on hover of a folded box: the names of its first boxes, and the number of the others."""
     names = [f"{box.name}  {box.shape}" for box in boxes[:_LISTED]]
     more = [f"and {len(boxes) - _LISTED:,} more"] if len(boxes) > _LISTED else []
     return "\n".join([*names, *more])
 
 
 def _common(boxes: list[Box]) -> str:
-    """The scope that all boxes have, as far as they agree."""
+    """The longest common prefix of the scopes of boxes."""
     paths = [box.scope.split("/") for box in boxes]
     agreed = []
     for names in zip(*paths, strict=False):

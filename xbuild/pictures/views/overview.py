@@ -21,7 +21,7 @@ _WIDTH = 44  # letters of the names of scopes
 
 
 def overview(picture: Picture, most: int) -> Picture | None:
-    """The picture in stretches, each a box, with the outer frames; None where that are more boxes than so many.
+    """The picture with each stretch as a box in the outer frames; None where there would be more than `most` boxes.
 
     Stretches end where scopes change and few values go across; the callers of frames stand between them.
     """
@@ -45,7 +45,7 @@ def overview(picture: Picture, most: int) -> Picture | None:
 
 
 def _runs(cluster: Cluster, callers: set[str]) -> Iterator[tuple[int, int]]:
-    """Where boxes stand that call no frame: the first of each run and the one after its last."""
+    """The runs of successive boxes that call no frame, as pairs of the first index and the index after the last."""
     start = 0
     for place, box in enumerate(cluster.boxes):
         if box.id in callers:
@@ -57,7 +57,7 @@ def _runs(cluster: Cluster, callers: set[str]) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(boxes: Sequence[Box], start: int, end: int, count: int, crossing: Sequence[int]) -> list[int]:
-    """Where to cut a run into so many stretches of about one length."""
+    """The indices at which a run is cut into `count` stretches of about one length."""
     step = (end - start) / count
     found = [start]
     for number in range(1, count):
@@ -69,13 +69,13 @@ def _cuts(boxes: Sequence[Box], start: int, end: int, count: int, crossing: Sequ
 
 
 def _agreed(a: Box, b: Box) -> int:
-    """How many names the scopes of two boxes have in common."""
+    """The number of leading names that the scopes of two boxes have in common."""
     pairs = zip(a.scope.split("/"), b.scope.split("/"), strict=False)
     return len([*itertools.takewhile(lambda pair: pair[0] and pair[0] == pair[1], pairs)])
 
 
 def _told(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
-    """With names and numbers in the boxes of stretches."""
+    """The picture with names and counts in the boxes of stretches."""
 
     def told(cluster: Cluster) -> Cluster:
         boxes = (_named(box, groups[box.id]) if box.id in groups else box for box in cluster.boxes)

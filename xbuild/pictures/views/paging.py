@@ -16,7 +16,7 @@ _BENDS = 2500
 
 
 def paged(picture: Picture, size: int = _PAGE, large: int = LARGE) -> Picture:
-    """The picture with each large frame in pages of about so many boxes, in the recorded order."""
+    """The picture with each large frame split into pages of about `size` boxes, in the recorded order."""
     pages: dict[str, str] = {}
     clusters = tuple(_paged(cluster, picture.edges, pages, size, large) for cluster in picture.clusters)
     if not pages:
@@ -50,7 +50,7 @@ def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str], size:
 
 
 def _has_long_lines(cluster: Cluster, edges: Sequence[Edge]) -> bool:
-    """Whether lines pass so many boxes that they cannot be followed."""
+    """Whether the lines of a frame pass so many layers that the eye cannot follow them."""
     if len(cluster.boxes) < 1.4 * _PAGE:
         return False
     place = {box.id: number for number, box in enumerate(cluster.boxes)}
@@ -60,7 +60,7 @@ def _has_long_lines(cluster: Cluster, edges: Sequence[Edge]) -> bool:
 
 
 def _parts(cluster: Cluster, edges: Sequence[Edge], size: int) -> list[tuple[Box, ...]]:
-    """The boxes in pages of about one size, cut where few lines go across."""
+    """The boxes of a frame in pages of about one size, cut where few values are alive."""
     crossing = alive(cluster, edges)
     cuts, start, count = [0], 0, len(cluster.boxes)
     while count - start > 1.4 * size:
@@ -71,7 +71,7 @@ def _parts(cluster: Cluster, edges: Sequence[Edge], size: int) -> list[tuple[Box
 
 
 def alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
-    """How many values are made before each place in the order and used at it or after."""
+    """The number of values alive at each place of the order: made before it, and used at it or after it."""
     place = {box.id: number for number, box in enumerate(cluster.boxes)}
     last: dict[str, int] = {}
     for edge in edges:
@@ -90,7 +90,7 @@ def alive(cluster: Cluster, edges: Sequence[Edge]) -> list[int]:
 
 
 def words_between(picture: Picture, cut: Sequence[Edge]) -> dict[str, list[str]]:
-    """What the boxes at both ends of a cut line say."""
+    """The words that replace cut lines in the boxes at their ends."""
     names = {box.id: box.name.partition(" … ")[0] for box in picture.all_boxes()}
     starts: dict[tuple[str, str], list[str]] = {}
     goals: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ def _some(names: list[str]) -> str:
 
 
 def told(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
-    """A frame whose boxes say these words, too."""
+    """A frame with these words added to its boxes."""
     boxes = (evolve(box, added=(*box.added, *_few(words[box.id]))) if box.id in words else box for box in cluster.boxes)
     return evolve(cluster, boxes=tuple(boxes), clusters=tuple(told(inner, words) for inner in cluster.clusters))
 

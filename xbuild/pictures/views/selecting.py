@@ -31,7 +31,7 @@ class Neighbours:
 
 
 def near(picture: Picture, start: str, radius: int) -> set[str]:
-    """The boxes within some steps of one; steps do not go through tuples, nor to users where there are very many."""
+    """The boxes within `radius` steps of a box; no step goes through a tuple, or to more than 16 users."""
     links = Neighbours(picture.edges)
     tuples = {box.id for box in picture.all_boxes() if box.title == "tuple"} - {start}
     found, layer = {start}, [start]
@@ -52,7 +52,7 @@ def near(picture: Picture, start: str, radius: int) -> set[str]:
 
 
 def on_paths(picture: Picture, start: str, end: str) -> set[str]:
-    """The boxes on any way from one to another; none where there is no way."""
+    """The boxes on all paths from one box to another; empty where there is no path."""
     links = Neighbours(picture.edges)
     return _reached(links.after, start) & _reached(links.before, end) if start != end else {start}
 
@@ -68,7 +68,7 @@ def _reached(links: Mapping[str, list[str]], start: str) -> set[str]:
 
 
 def nearest(picture: Picture, count: int) -> set[str]:
-    """So many boxes, by their distance from the roots of the outermost frames."""
+    """The `count` boxes nearest to the roots of the outermost frames."""
     links = Neighbours(picture.edges)
     roots = [box.id for cluster in picture.clusters for box in cluster.boxes if box.is_root]
     queue = deque(dict.fromkeys([*roots, *(box.id for box in picture.all_boxes())]))
@@ -84,7 +84,7 @@ def nearest(picture: Picture, count: int) -> set[str]:
 
 
 def kept(picture: Picture, ids: Collection[str], why: str) -> Picture:
-    """The picture with these boxes alone, and at each the number of its neighbours that are left out."""
+    """The picture with these boxes alone, each with the number of its neighbours that are left out."""
     links = Neighbours(picture.edges)
     left_out = picture.size - len(ids)
     clusters = tuple(_kept(cluster, ids, links) for cluster in picture.clusters)

@@ -20,7 +20,7 @@ _LINES = 2 * _ALL  # of a program that is larger by far
 
 @frozen
 class Sheet:
-    """A part of a program, laid out by itself: `box` is what it unfolds, `depth` how many frames are around it."""
+    """A part of a program with its own layout: `box` is the folded box that it replaces, `depth` its nesting depth."""
 
     picture: Picture
     box: str
@@ -28,7 +28,7 @@ class Sheet:
 
 
 def sheets(picture: Picture) -> Iterator[Sheet]:
-    """What boxes unfold to, outer ones first, as far as there is room for all."""
+    """The sheets of folded boxes, outer boxes first, up to the limit on the number of boxes of a page."""
     room = _ALL if len(picture.lines) <= _LINES else _SOME
     seen = {box.id for box in picture.all_boxes()}
     waiting = deque(_closed(picture, 0))
@@ -38,7 +38,7 @@ def sheets(picture: Picture) -> Iterator[Sheet]:
         ids = {each.id for each in part.all_boxes()}
         if part.size > room:
             break
-        # One box says no more than what it unfolds; a computation that several boxes call is drawn once.
+        # A sheet of one box shows no more than the folded box; a computation that several boxes call is drawn once.
         if len(ids) < 2 or ids & seen:
             continue
         room -= part.size
@@ -48,7 +48,7 @@ def sheets(picture: Picture) -> Iterator[Sheet]:
 
 
 def _closed(picture: Picture, depth: int) -> Iterator[tuple[Box, int]]:
-    """The boxes that hold others, with how many frames stand around each."""
+    """The folded boxes of a picture, each with its nesting depth."""
     stack = [(cluster, depth + 1) for cluster in picture.clusters]
     while stack:
         cluster, around = stack.pop()

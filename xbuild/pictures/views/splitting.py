@@ -8,7 +8,7 @@ from ..model.picture import Box, Edge
 
 
 def split(groups: Mapping[str, list[Box]], edges: Iterable[Edge]) -> dict[str, list[Box]]:
-    """The groups, in parts where they wait for each other; a part of one box is left as it is."""
+    """The groups, split where groups depend on each other in a cycle; a part of one box is no group."""
     if not groups:
         return {}
     group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
@@ -24,7 +24,7 @@ def split(groups: Mapping[str, list[Box]], edges: Iterable[Edge]) -> dict[str, l
 
 
 def _knots(group_of: Mapping[str, str], lines: list[tuple[str, str]]) -> list[set[str]]:
-    """Sets of groups and boxes that wait for each other."""
+    """The strongly connected components of groups and boxes."""
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -36,7 +36,7 @@ def _knots(group_of: Mapping[str, str], lines: list[tuple[str, str]]) -> list[se
 def _parts(
     groups: Mapping[str, list[Box]], knot: set[str], group_of: Mapping[str, str], lines: list[tuple[str, str]]
 ) -> dict[str, list[Box]]:
-    """Each group by how often a line has come from elsewhere in the knot on the longest way to a box."""
+    """The groups of a component, split by depth: how often the path to a box that changes groups most does so."""
     inside = {box for box, key in group_of.items() if key in knot} | knot
     before: dict[str, list[str]] = {}
     for tail, head in lines:
@@ -55,7 +55,7 @@ def _parts(
 
 
 def _measure(start: str, before: Mapping[str, list[str]], group_of: Mapping[str, str], depth: dict[str, int]) -> None:
-    """The depth of a box and of all before it, without recursion; what closes a cycle counts as nothing."""
+    """Compute the depth of a box and of all its predecessors, without recursion; edges that close a cycle count 0."""
     stack, entered = [start], set()
     while stack:
         box = stack[-1]

@@ -1,4 +1,4 @@
-"""Pictures of what is inside folded boxes, made when they are asked for."""
+"""Pictures of the content of folded boxes, made on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .paging import told, words_between
 class Parts:
     """The parts of a picture by the boxes that they are folded into.
 
-    `into` has the box that each goes to, `boxes` and `clusters` what each of those takes in.
+    `into` maps each box to its folded box; `boxes` and `clusters` map a folded box to its boxes and frames.
     """
 
     picture: Picture
@@ -24,7 +24,7 @@ class Parts:
     clusters: Mapping[str, tuple[Cluster, ...]]
 
     def of(self, key: str) -> Picture:
-        """What is folded into one box; lines to what is outside are words in its boxes."""
+        """The picture of the content of a folded box; lines to boxes outside it are words in its boxes."""
         cluster = Cluster(key, key, self.boxes.get(key, ()), self.clusters.get(key, ()))
         return Picture(key, (told(cluster, self._words),), tuple(self._edges.get(key, ())))
 
@@ -46,7 +46,7 @@ class Parts:
 
 
 def unfolded(box: Box) -> Picture:
-    """All that a box holds, in one frame that has its name."""
+    """The picture of the content of a box, in one frame of its name."""
     parts = [held() for held in box.holds]
     insides = [part.clusters[0] for part in parts]
     clusters = tuple(inner for each in insides for inner in each.clusters)

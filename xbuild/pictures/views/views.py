@@ -27,10 +27,10 @@ def _only(view: View, attribute: object, only: str | None) -> None:
 
 @frozen
 class View:
-    """`around` an instruction up to a radius, all `paths` from one to another, `only` collectives, names to `fold`.
+    """A view: `around` an instruction, all `paths` from one to another, `only` collectives, names to `fold`.
 
-    More than `max_nodes` boxes are folded, by scopes and computations first, then away from the root; of programs that
-    are larger by far, there is an overview; in a form that `unfolds`, of all that are larger.
+    More than `max_nodes` boxes are folded, by scopes and computations first, then by distance from the root. A program
+    that is far larger is shown as an overview; in a format that `unfolds`, every program that is larger.
     """
 
     around: str | None = None
@@ -57,7 +57,7 @@ class View:
 
 
 def _found(picture: Picture, name: str, whole: Picture) -> Box:
-    """The box of this name, or the one that it stands in as a word."""
+    """The box of this name, or the box in which the instruction of this name stands as a word."""
     boxes = [*picture.all_boxes()]
     for box in boxes:
         if name in (box.name, box.id):
@@ -78,8 +78,8 @@ def _between(picture: Picture, start: Box, end: Box) -> Picture:
 
 
 def _folded(picture: Picture, name: str) -> Picture:
-    """A computation folded into its callers, or all scopes of this name into a box."""
-    name = in_line(name)  # as scopes are told
+    """The picture with the computation of this name folded into its callers, or each scope of this name into a box."""
+    name = in_line(name)  # scopes are escaped in the same way
     for fold in (fold_computation, fold_scope):
         found = fold(picture, name)
         if found is not None:
@@ -100,10 +100,10 @@ def _frames(picture: Picture) -> Iterator[Cluster]:
 
 
 def smaller(picture: Picture, most: int, times: int = _TIMES) -> Picture:
-    """A picture of at most so many boxes.
+    """A picture of at most `most` boxes.
 
-    Scopes are folded, then computations; what is too large then is cut off where it is far from the root, and of a
-    program that is more than so many times larger, there is an overview.
+    Scopes are folded first, then computations; if the picture is still too large, the boxes far from the root are left
+    out, and a program of more than `times` that many boxes is shown as an overview.
     """
     if picture.size <= most:
         return picture
