@@ -1,6 +1,6 @@
 """Shapes and element types of values, and for each op the rule that infers the shape of its result."""
 
-from . import ops as _ops  # noqa: F401  (importing fills the tables)
+from . import ops as _ops  # noqa: F401  (the import enters the rules in the tables)
 from . import regions as _regions  # noqa: F401
 from .kinds import KINDS
 from .notation import parse_program_shape, parse_shape
@@ -65,7 +65,7 @@ from .types import (
     u64,
 )  # fmt: skip
 
-# Spelt out, so that `from shape_inference import *` takes no module along.
+# Written out, so that `from shape_inference import *` imports no submodule.
 __all__ = [
     "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "Dims", "Layout", "MissingRule",
     "PrimitiveType", "ProgramShape", "RuleTable", "Shape", "ShapeError", "TokenShape", "TupleShape",

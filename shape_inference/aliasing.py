@@ -1,4 +1,4 @@
-"""Check of the pairs of an output and an operand that share memory."""
+"""Check of `output_to_operand_aliasing`: the pairs of an output and an operand that share memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Aliases: TypeAlias = Sequence[tuple[Dims, int, Dims]]
 
 
 def check_aliases(aliases: Aliases, operands: Sequence[AnyShape]) -> None:
-    """Refuse an alias of an operand or an element that does not exist."""
+    """Refuse an alias whose operand does not exist, or whose tuple index does not exist in the operand."""
     for output, number, index in aliases:
         where = f"output_to_operand_aliasing pairs output {list(output)} with operand {number}"
         if not 0 <= number < len(operands):

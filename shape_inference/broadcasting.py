@@ -1,4 +1,4 @@
-"""Implicit broadcasting of two operands: the extents of the result, and where each operand's dimensions stand in it."""
+"""Implicit broadcasting of two operands: the extents and the dimensions of the result."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ ATTRIBUTE = "broadcast_dimensions"
 
 
 def broadcasting(lhs: Shape, rhs: Shape, broadcast_dimensions: Dims | None = None) -> tuple[Dims, Dims, Dims]:
-    """The common extents and, for lhs and rhs, which dimension of these each of their dimensions becomes.
+    """The extents of the result and, for lhs and for rhs, the result dimension that each operand dimension becomes.
 
-    A scalar goes with any shape. At one rank an extent of 1 stretches to the other's. The operand of lower rank is
-    first placed by broadcast_dimensions, which are strictly ascending; then extents of 1 stretch as well.
+    A scalar is broadcast to any shape. Where the ranks are equal, an extent of 1 is broadcast to the extent of the
+    other operand. Where they differ, broadcast_dimensions (strictly ascending) map the dimensions of the operand of
+    lower rank to dimensions of the other operand, and then extents of 1 are broadcast in the same way.
     Raises ShapeError: rank_mismatch (its hints are the broadcast_dimensions that fit); dimension_mismatch;
     dimension_out_of_range; bad_order; duplicate_dimension; attribute_length_mismatch; invalid_attribute.
 
@@ -33,7 +34,7 @@ def broadcasting(lhs: Shape, rhs: Shape, broadcast_dimensions: Dims | None = Non
 
 
 def _placed(low: str, small: Shape, high: str, large: Shape, given: Dims | None) -> Dims:
-    """The dimensions of the other operand that the dimensions of the operand of lower rank match."""
+    """The dimensions of `large` to which the dimensions of `small`, the operand of lower rank, are mapped."""
     identity = tuple(range(small.rank))
     if small.rank == large.rank:
         if given and given != identity:

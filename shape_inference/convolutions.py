@@ -18,7 +18,7 @@ def _dims(values: Iterable[Any]) -> Dims:
 
 @frozen(repr=False)
 class ConvolutionDimensionNumbers:
-    """Which dimension of input, kernel and output is which: batch b, features f (kernel: i and o), spatial 0, 1, ...
+    """The role of each dimension of input, kernel and output: batch b, features f (kernel: i and o), spatial 0, 1, ...
 
     >>> ConvolutionDimensionNumbers.read("b01f_01io->b01f").input_feature_dimension
     3
@@ -55,7 +55,7 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def first(cls, spatial: int) -> ConvolutionDimensionNumbers:
-        """Batch, feature, then the spatial dimensions; of the kernel output, then input features first.
+        """Dimension numbers with batch, feature, then spatial dimensions; in the kernel output, then input feature.
 
         >>> ConvolutionDimensionNumbers.first(2)
         bf01_oi01->bf01
@@ -65,7 +65,7 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def read(cls, given: Any) -> ConvolutionDimensionNumbers:
-        """Dimension numbers from their letters, or from a mapping of fields."""
+        """Dimension numbers from their text, such as `bf01_oi01->bf01`, or from a mapping of their fields."""
         if isinstance(given, cls):
             return given
         if isinstance(given, Mapping):
@@ -81,7 +81,7 @@ class ConvolutionDimensionNumbers:
 
 
 def _roles(labels: str, words: str) -> tuple[int, int, Dims]:
-    """The places of the two letters, and of the digits in their order."""
+    """The dimensions that the two letters label, and the dimensions that the digits 0, 1, ... label."""
     wanted = sorted([*words, *map(str, range(len(labels) - 2))])
     if sorted(labels) != wanted:
         raise ValueError(f"{labels!r} must have each of {', '.join(wanted)} once")
@@ -93,6 +93,6 @@ def _roles(labels: str, words: str) -> tuple[int, int, Dims]:
 
 
 def _letters(words: str, dims: Dims) -> str:
-    """The letter of each dimension, in the order of the dimensions."""
+    """The label of each dimension, in the order of the dimensions."""
     ordered = sorted(zip(dims, [*words, *map(str, range(len(dims) - 2))], strict=True))
     return "".join(letter for _, letter in ordered)

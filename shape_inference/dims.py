@@ -1,4 +1,4 @@
-"""Checks that many shape rules share: lists of dimension numbers, element types, scalars, signatures."""
+"""Checks that shape rules share: of lists of dimension numbers, element types, scalars and signatures."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MAX_ELEMENTS = 2**63 - 1
 
 
 def array(name: str, shape: AnyShape) -> Shape:
-    """The operand as an array shape without layout, or a refusal."""
+    """The shape of an operand without its layout; an operand that is no array is refused."""
     if type(shape) is not Shape:
         refuse("not_array", f"{name} is {shape}, which is no array")
     return shape if shape.layout is None else shape.plain()
 
 
 def alike(operands: Sequence[AnyShape]) -> list[Shape]:
-    """The operands of an op that takes several: one and more arrays of the same extents."""
+    """The shapes of a list of operands, which must be one or more arrays of the same extents."""
     if not operands:
         refuse("arity_mismatch", "0 operands; at least 1 is wanted")
     arrays = [array(operand_name(number, operands), each) for number, each in enumerate(operands)]
@@ -35,7 +35,7 @@ def alike(operands: Sequence[AnyShape]) -> list[Shape]:
 
 
 def operand_name(number: int, operands: Sequence[AnyShape]) -> str:
-    """`operand` where there is but one, as the user calls it."""
+    """The name of an operand in messages: `operand` where the op has only one, else `operands[number]`."""
     return "operand" if len(operands) == 1 else f"operands[{number}]"
 
 
@@ -63,7 +63,7 @@ def integer(name: str, shape: Shape) -> None:
 
 
 def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool = False) -> PrimitiveType:
-    """The common element type; two float types give the wider one where precisions may mix."""
+    """The common element type; with `mixed_floats`, the wider of two float types."""
     if a.dtype is b.dtype:
         return a.dtype
     if not (mixed_floats and a.dtype.is_float and b.dtype.is_float):
@@ -76,7 +76,7 @@ def same_type(first: str, a: Shape, second: str, b: Shape, *, mixed_floats: bool
 
 
 def wider(a: PrimitiveType, b: PrimitiveType) -> PrimitiveType:
-    """The float type of the greater range, then of the greater precision; the first if both are equal."""
+    """The float type of greater range, or of greater precision where ranges are equal; `a` where both are equal."""
     return b if _reach(b) > _reach(a) else a
 
 
@@ -87,7 +87,7 @@ def _reach(of: PrimitiveType) -> tuple[int, int]:
 
 
 def limits(of: PrimitiveType) -> tuple[int, int]:
-    """The least and the greatest number of an integer type."""
+    """The least and the greatest value of an integer type."""
     if of.kind == "unsigned":
         return 0, 2**of.bits - 1
     return -(2 ** (of.bits - 1)), 2 ** (of.bits - 1) - 1
@@ -104,7 +104,7 @@ def dimension(attribute: str, dim: int, name: str, shape: Shape) -> int:
 
 
 def dimensions(attribute: str, dims: Dims, name: str, shape: Shape, *, ascending: bool = False) -> Dims:
-    """Dimension numbers in range, each once, in ascending order where that is the rule."""
+    """Refuse dimension numbers that are out of range or repeated or, with `ascending`, not in ascending order."""
     for dim in dims:
         if not 0 <= dim < shape.rank:
             refuse(
@@ -137,7 +137,7 @@ def length(attribute: str, values: Sequence[object], expected: int, what: str) -
 
 
 def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> None:
-    """Extents of an array that can exist: none negative, the element count within 63 bits."""
+    """Refuse extents that are negative, or whose element count exceeds 2^63-1."""
     for dim, size in enumerate(values):
         if size < 0:
             refuse("negative_size", f"{attribute} {list(values)} has size {size} for dimension {dim}")
@@ -146,13 +146,13 @@ def sizes(attribute: str, values: Dims, dtype: PrimitiveType | None = None) -> N
 
 
 def dynamic_of(dims: int, flags: Iterable[bool]) -> tuple[bool, ...]:
-    """The flags of dynamic dimensions, or () where none is dynamic."""
+    """The flags of dynamic dimensions as a tuple, which is () where no dimension is dynamic."""
     kept = tuple(flags)
     return kept if any(kept) else ()
 
 
 def called_with(role: str, region: ProgramShape, operands: Sequence[AnyShape], what: str = "operand") -> None:
-    """Refuse a called computation whose parameters have other shapes."""
+    """Refuse a called computation whose parameter shapes differ from the shapes of the operands."""
     arity(role, region, len(operands), f"({', '.join(map(repr, operands))})")
     for number, (parameter, operand) in enumerate(zip(region.parameters, operands, strict=True)):
         if not compatible(parameter, operand):
@@ -173,7 +173,7 @@ def arity(role: str, region: ProgramShape, expected: int, wanted: str) -> None:
 
 
 def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None:
-    """Refuse a called computation whose result has another shape."""
+    """Refuse a called computation whose result shape differs from the expected shape."""
     if not compatible(region.result, expected):
         refuse(
             "signature_mismatch",
@@ -182,7 +182,7 @@ def gives(role: str, region: ProgramShape, expected: AnyShape, why: str) -> None
 
 
 def differing(a: AnyShape, b: AnyShape) -> str:
-    """The first difference of two tuple shapes, in words; empty for other shapes."""
+    """The first difference of two tuple shapes as text; the empty text where one of the shapes is no tuple."""
     if isinstance(a, Shape | TokenShape) or isinstance(b, Shape | TokenShape):
         return ""
     for index, (left, right) in enumerate(zip_longest(a.elements, b.elements)):

@@ -1,4 +1,4 @@
-"""The elements of a constant that HLO text leaves out as `{...}`."""
+"""Constants whose elements HLO text leaves out, as `{...}`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HINT = "print in full: --xla_dump_large_constants, or print_large_constants=True
 
 @frozen(eq=False)
 class ElidedArray:
-    """Element type and extents of an array whose elements a text leaves out; whoever needs the elements is refused.
+    """Element type and extents of an array whose elements HLO text leaves out; access to the elements is refused.
 
-    Two of them are equal only where they are one object, since their elements are unknown.
+    Two elided arrays are equal only if they are the same object, since their elements are unknown.
     """
 
     element_type: PrimitiveType
@@ -43,7 +43,7 @@ class ElidedArray:
 
 
 def refuse_elided(array: ElidedArray, name: str = "", source: object = None) -> NoReturn:
-    """Refuse to give elements that the text left out, with the constant's name and line where they are known."""
+    """Refuse access to elements that the text leaves out; the message has the constant's name and line if known."""
     of = f" of %{name}" + (f" at {source}" if source else "") if name else ""
     extents = ",".join(map(str, array.shape))
     what = f"{array.element_type}[{extents}]"

@@ -1,4 +1,4 @@
-"""Escaping of text from input for each medium: terminal, HTML, svg, JSON, graphviz, Mermaid, HLO text."""
+"""Escaping of untrusted text for each output format: terminal, HTML, SVG, JSON, Graphviz, Mermaid, HLO text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class _Table(dict[int, str]):
-    """Characters as they are written; those that print (as `str.isprintable` has it) stand for themselves."""
+    """A table for `str.translate`: printable characters (`str.isprintable`) are unchanged, others become escapes."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
@@ -25,7 +25,7 @@ class _Table(dict[int, str]):
 
 
 def _spelled(code: int) -> str:
-    """A character as an escape of Python."""
+    """The Python escape sequence of a character."""
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
@@ -33,8 +33,9 @@ _LINES, _LINE = _Table({9: "\t", 10: "\n"}), _Table({9: "\\t", 10: "\\n", 13: "\
 
 
 def printable(text: str) -> str:
-    r"""Text for a terminal: control characters, marks of direction, what has no width, half a surrogate pair and
-    whatever else does not print become escapes; lines and tabs stay. What is printable already stays as it is.
+    r"""Text for a terminal: characters that are not printable become escapes, but for line feeds and tabs.
+
+    Among the escaped characters are control characters, direction marks, characters of no width and lone surrogates.
 
     >>> print(printable("a\x1b[2J\u202eb"))
     a\x1b[2J\u202eb
@@ -43,7 +44,7 @@ def printable(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    r"""Printable text of a name within a line: line breaks and tabs are escaped, too.
+    r"""Text for one line of a terminal: as `printable`, and line breaks and tabs are escaped as well.
 
     >>> print(in_line("first\nok: no deadlock"))
     first\nok: no deadlock
@@ -52,14 +53,14 @@ def in_line(text: str) -> str:
 
 
 class Harmless(Exception):
-    """An error whose text may name what a stranger's file says: it can be shown in a terminal."""
+    """An error whose message may quote untrusted input; the message is escaped for a terminal."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 def in_html(text: str) -> str:
-    """Text of HTML or XML (svg), or an attribute of these in quotes.
+    """Text escaped for HTML or XML (such as SVG), as content or as a quoted attribute value.
 
     >>> in_html("a<b & 'c'")
     'a&lt;b &amp; &#x27;c&#x27;'
@@ -67,13 +68,13 @@ def in_html(text: str) -> str:
     return html.escape(printable(text), quote=True)
 
 
-# An escape of JSON, or a character that does not print; most texts have none, and are long.
+# An escape sequence of JSON, or a character that is not printable ASCII.
 _IN_SCRIPT = re.compile(r"\\(u[0-9a-f]{4}|.)|[^ -~]")
 _CONTROL = re.compile(r"\\[ubfr]")
 
 
 def in_json(data: object) -> str:
-    r"""JSON that may stand in a <script> of HTML; strings in it hold the printable form of their text.
+    r"""JSON that is safe in a <script> element of HTML; each string in it is the `printable` form of the given string.
 
     >>> print(in_json({"name": "</script>\x1b"}))
     {"name":"\u003c/script>\\x1b"}
@@ -97,7 +98,7 @@ _PLAIN = frozenset({"\\\\", '\\"', "\\n", "\\t"})
 
 
 def in_dot(text: str) -> str:
-    r"""A string of graphviz with its quotes; graphviz shows the text unchanged.
+    r"""A quoted string of Graphviz, which Graphviz displays as the given text.
 
     >>> print(in_dot('a "b" \\N'))
     "a \"b\" \\N"
@@ -107,7 +108,7 @@ def in_dot(text: str) -> str:
 
 
 def in_mermaid(text: str) -> str:
-    """Words in which Mermaid reads no markup: it writes a letter as its number between # and ;.
+    """Text in which Mermaid finds no markup: special characters are written as `#code;`.
 
     >>> in_mermaid("a[b]")
     'a#91;b#93;'
@@ -121,7 +122,7 @@ _UNLIKE_HLO = re.compile(r"[^ !#-\[\]-~]")
 
 
 def hlo_string(text: str) -> str:
-    r"""A string of HLO text, with its quotes; what does not print is written as XLA does it, its bytes in octal.
+    r"""A quoted string of HLO text; characters that are not printable become octal escapes of their bytes, as in XLA.
 
     >>> print(hlo_string("a\x1b\u202eé"))
     "a\033\342\200\256é"
@@ -139,7 +140,7 @@ def _octal(letter: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Text in UTF-8; half a surrogate pair that stands for a byte is that byte again."""
+    """Text encoded in UTF-8; a lone surrogate of `surrogateescape` is encoded as the byte that it represents."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -155,9 +156,9 @@ _LETTERS = dict(zip(b"ntrabfv", b"\n\t\r\a\b\f\v", strict=True))
 
 
 def hlo_text(body: str) -> str:
-    r"""What a string of HLO text says, from what stands between its quotes: the inverse of `hlo_string`.
+    r"""The value of a string of HLO text, given the text between its quotes: the inverse of `hlo_string`.
 
-    Bytes that are none of UTF-8 become halves of surrogate pairs, as names of files have them in Python.
+    Bytes that are not valid UTF-8 become lone surrogates, as Python's `surrogateescape` decodes them.
 
     >>> hlo_text(r"\303\251 \x41 \u00e9 \377")
     'é A é \udcff'
@@ -186,7 +187,7 @@ _IN_KEPT = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^\n\t -~]', re.DOTALL)
 
 
 def hlo_kept(text: str) -> str:
-    """Words of HLO text that are printed back as they were read, strings among them: what does not print, escaped."""
+    """A piece of HLO text, strings included, in which characters that are not printable are escaped."""
     return text if text.isprintable() else _IN_KEPT.sub(_in_kept, text)
 
 
@@ -198,21 +199,21 @@ def _in_kept(match: re.Match[str]) -> str:
 
 
 def _in_string(letter: str) -> str:
-    """A character of a string whose escapes are written already."""
+    """A character of a string of HLO text, escaped if it is not printable."""
     return letter if letter.isprintable() else _HLO.get(letter) or _octal(letter)
 
 
 def policy(script: str) -> str:
-    """The element of an HTML page by which a browser runs this one script in it, and asks for nothing anywhere."""
+    """The <meta> element of a content security policy that allows this script alone and no network request."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # No script of ours evaluates text, and what steers a browser, as tests do, has to.
+    # The script itself does not use eval; browser automation, as in the tests, does.
     scripts = f"script-src 'sha256-{digest}' 'unsafe-eval'"
     rules = ("default-src 'none'", scripts, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 
 def filled(template: str, parts: Mapping[str, str]) -> str:
-    """A page with each `<!--name-->` replaced by the part of that name, in one pass: parts are not looked into.
+    """A template with each `<!--name-->` replaced by the part of that name; markers inside parts are not replaced.
 
     >>> filled("<b><!--one--></b><!--two-->", {"one": "<!--two-->", "two": "2"})
     '<b><!--two--></b>2'

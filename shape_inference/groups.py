@@ -1,4 +1,4 @@
-"""Checks of replica groups, and of the pairs of source and target devices."""
+"""Checks of replica groups and of source-target pairs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def divisible(operand: Shape, attribute: str, dim: int, count: str, parts: int) 
 def check_groups(
     groups: Groups, channel_id: int | None, global_ids: bool, attribute: str | None = None, size: int | None = None
 ) -> None:
-    """Refuse groups that are empty, repeat an id, have a negative one, or have another size than the op demands.
+    """Refuse empty groups, repeated ids, negative ids, and groups of another size than the op demands.
 
-    A channel_id of 0 and less is none.
+    A channel_id of 0 or less counts as no channel.
     """
     is_across = channel_id is not None and channel_id > 0
     if global_ids and not is_across:
@@ -60,7 +60,7 @@ def check_groups(
 
 
 def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
-    """Refuse pairs with negative ids, and a source or a target that occurs twice."""
+    """Refuse pairs with negative ids, and pairs in which a source or a target is repeated."""
     shown = [tuple(pair) for pair in pairs]
     for place, role in ((0, "source"), (1, "target")):
         seen: set[int] = set()
@@ -73,7 +73,7 @@ def check_pairs(pairs: Pairs, attribute: str = "source_target_pairs") -> None:
 
 
 def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
-    """The groups that the ids of CrossReplicaSum spell, one id for each replica."""
+    """The groups of CrossReplicaSum's replica_group_ids, which give the group number of each replica."""
     if num_replicas is not None and len(ids) != num_replicas:
         refuse(
             "invalid_group",
@@ -83,7 +83,7 @@ def check_replica_group_ids(ids: Dims, num_replicas: int | None) -> Groups:
 
 
 def check_equal_groups(groups: Groups) -> None:
-    """Refuse groups of several sizes, which CrossReplicaSum does not allow."""
+    """Refuse groups of different sizes, which CrossReplicaSum does not allow."""
     for group in groups[1:]:
         if len(group) != len(groups[0]):
             refuse(

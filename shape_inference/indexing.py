@@ -1,4 +1,4 @@
-"""Checks that gather and scatter share: index vectors, and the dimensions that these index."""
+"""Checks that gather and scatter share: of index vectors and of the operand dimensions that they index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entry = TypeVar("Entry")
 
 @frozen
 class IndexNames:
-    """An op's names for the array of index vectors, and for the attributes that pair it with the indexed array."""
+    """An op's names for the array of index vectors and for the attributes that relate the array to the operand."""
 
     indices: str
     index_map: str
@@ -26,7 +26,7 @@ class IndexNames:
 
 
 def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> None:
-    """Integers; the dimension of the vectors is one of theirs, or the next, of an implied extent of 1."""
+    """Refuse index vectors that are not integers, and an index_vector_dim that is out of range."""
     dims.integer(names.indices, indices)
     if not 0 <= index_vector_dim <= indices.rank:
         refuse(
@@ -37,12 +37,12 @@ def check_vectors(names: IndexNames, indices: Shape, index_vector_dim: int) -> N
 
 
 def without(values: Sequence[Entry], index_vector_dim: int) -> tuple[Entry, ...]:
-    """Entries of the dimensions of the index array without that of the vectors."""
+    """A list with one entry for each dimension of the index array, without the entry of index_vector_dim."""
     return (*values[:index_vector_dim], *values[index_vector_dim + 1 :])
 
 
 def check_index_map(names: IndexNames, index_map: Dims, index_vector_dim: int, indices: Shape, operand: Shape) -> None:
-    """Each entry of a vector goes to another dimension of the operand."""
+    """Refuse an index map that does not map each entry of an index vector to an operand dimension of its own."""
     size = indices.dims[index_vector_dim] if index_vector_dim < indices.rank else 1
     if len(index_map) != size:
         refuse(
@@ -56,7 +56,7 @@ def check_index_map(names: IndexNames, index_map: Dims, index_vector_dim: int, i
 def check_left_out(
     names: IndexNames, left_out: Dims, batching: Dims, indices_batching: Dims, index_map: Dims, operand: Shape
 ) -> None:
-    """The dimensions that a slice lacks: in order, each once, and no batching one is chosen by an index vector."""
+    """Refuse unordered or repeated dimensions left out of slices, and batching dimensions in the index map."""
     dims.dimensions(names.left_out, left_out, "operand", operand, ascending=True)
     dims.dimensions(names.batching, batching, "operand", operand, ascending=True)
     if batching:
@@ -73,7 +73,7 @@ def check_left_out(
 def check_pairs(
     names: IndexNames, batching: Dims, indices_batching: Dims, index_vector_dim: int, operand: Shape, indices: Shape
 ) -> None:
-    """Batching dimensions of the operand and of the index array, in pairs of one extent."""
+    """Refuse batching dimensions of the operand and of the index array whose extents differ pairwise."""
     dims.dimensions(names.indices_batching, indices_batching, names.indices, indices)
     if index_vector_dim in indices_batching:
         refuse(
@@ -92,12 +92,12 @@ def check_pairs(
 
 
 def merged(placed: Dims, values: Iterable[Entry], others: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The values at these (ascending) dimensions, and the others at the rest, both in their order."""
+    """A list with `values` at the dimensions `placed` (ascending) and `others` at all other dimensions."""
     first, second = list(values), list(others)
     mine, rest = iter(first), iter(second)
     return tuple(next(mine) if dim in placed else next(rest) for dim in range(len(first) + len(second)))
 
 
 def last_dimension(name: str, indices: AnyShape) -> int:
-    """The default dimension of index vectors, the last; a scalar counts as a vector of one element."""
+    """The default index_vector_dim: the last dimension of the index array, or 0 where it is a scalar."""
     return max(dims.array(name, indices).rank - 1, 0)

@@ -1,4 +1,4 @@
-"""Every kind of refusal, in one list; a published kind is never renamed."""
+"""The kinds of all errors of xbuild; a published kind is never renamed."""
 
 from __future__ import annotations
 

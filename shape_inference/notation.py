@@ -1,4 +1,4 @@
-"""Parsing of shapes in HLO spelling."""
+"""Parser of shapes in HLO text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tuple_sizes import DEEPEST_TUPLE
 from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
 BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
-"""White space and comments, which HLO text may have between any two of its words."""
+"""White space and comments, which HLO text may have between any two tokens."""
 
 _TOKEN = re.compile(r"->|[A-Za-z_]\w*+|<=[ \t\r\n]*+-?\d++|-?\d++|[()\[\],]", re.ASCII)
 _NAMED = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
@@ -18,11 +18,11 @@ _EXTENT = re.compile(r"(<=)?[ \t\r\n]*+(-?\d++)", re.ASCII)
 _LAYOUT = re.compile(r"\{([ \t\r\n,\d]*+)(?::((?:[^{}]++|\{[^{}]*+\})*+))?\}", re.ASCII)
 
 MAX_EXTENT = 2**63 - 1
-MAX_RANK = 64  # NumPy's own
+MAX_RANK = 64  # the limit of NumPy
 
 
 class NotAShape(ValueError):
-    """The text spells no shape; `fact` says why, and `place` is where it stops being one."""
+    """The text is no shape: `fact` is the reason, `place` the position of the first wrong character."""
 
     def __init__(self, text: str, fact: str, place: int) -> None:
         shown = text if len(text) <= 80 else f"{text[:77]}..."
@@ -31,7 +31,7 @@ class NotAShape(ValueError):
 
 
 def parse_shape(text: str) -> AnyShape:
-    """The shape that HLO text spells; NotAShape (a ValueError) names the place where it stops being one.
+    """The shape that HLO text denotes; raises NotAShape (a ValueError) with the position of the error.
 
     >>> parse_shape("(f32[2,<=3]{1,0}, token[])")
     (f32[2,<=3]{1,0}, token[])
@@ -43,7 +43,7 @@ def parse_shape(text: str) -> AnyShape:
 
 
 def parse_program_shape(text: str) -> ProgramShape:
-    """The signature that HLO text spells.
+    """The signature that HLO text denotes.
 
     >>> parse_program_shape("(f32[], s32[]) -> pred[]")
     (f32[], s32[]) -> pred[]
@@ -57,7 +57,7 @@ def parse_program_shape(text: str) -> ProgramShape:
 
 
 def shape_at(text: str, place: int) -> tuple[AnyShape, int]:
-    """The shape that begins at a place of a longer text, and where it ends.
+    """The shape that begins at a position of a longer text, and the position where the shape ends.
 
     >>> shape_at("x = f32[2]{0} negate(y)", 4)
     (f32[2]{0}, 13)
@@ -72,7 +72,7 @@ class _Reader:
         self._look()
 
     def _look(self) -> None:
-        """Find the word after the last that was taken."""
+        """Set `ahead` to the token after the last one that was taken."""
         self.place = self._after_blanks()
         match = _TOKEN.match(self.text, self.place)
         self.ahead = match[0] if match else self.text[self.place : self.place + 1]
@@ -159,7 +159,7 @@ class _Reader:
         return Shape(PRIMITIVES[name], dims, dynamic if any(dynamic) else (), layout)
 
     def _layout(self, rank: int) -> Layout | None:
-        """In longer text a brace is a layout only where a number or a colon follows; `{}` is something else there."""
+        """The layout in braces; in longer text, braces without a number or a colon, such as `{}`, are no layout."""
         match = _LAYOUT.match(self.text, self.place)
         if not match or not (self.is_whole or match[1].strip() or match[2] is not None):
             return None
@@ -176,5 +176,5 @@ class _Reader:
 
 
 def _told(word: str) -> str:
-    """A word of the text for a message, or that the text ends."""
+    """A token as a message quotes it; `the end` for the empty token."""
     return repr(word) if word else "the end"

@@ -1,4 +1,4 @@
-"""Parameter shapes that each op demands of the computations it calls, with which a plain function is traced."""
+"""Parameter shapes of the computations that each op calls; a Python function is traced with these shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RuleTable`, a table from opcode to rule that is one reading of the op set, and the errors that rules raise."""
+"""`RuleTable`, a table from opcode to rule, and the errors that rules raise."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class MissingRule(LookupError):
-    """An opcode has no rule in a table."""
+    """The error for an opcode that has no rule in a table."""
 
 
 class RuleTable(dict[str, Callable[..., Any]]):
-    """A reading of the op set: opcode -> function, entered by using the table as a decorator.
+    """A table from opcode to function; used as a decorator, the table enters the function under its name.
 
     >>> cost = RuleTable("cost")
     >>> @cost
@@ -43,7 +43,7 @@ class RuleTable(dict[str, Callable[..., Any]]):
         raise MissingRule(f"{opcode} has no {self.reading} rule")
 
     def signature(self, opcode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of an op's operands and of its attributes, as its rule states them."""
+        """The names of an op's operands and of its attributes, from the parameters of its rule."""
         parameters = inspect.signature(self[opcode]).parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         return (
@@ -53,7 +53,7 @@ class RuleTable(dict[str, Callable[..., Any]]):
 
 
 class XbuildError(Harmless, ValueError):
-    """A refusal: `kind` is a stable word of `shape_inference.kinds`, the text says the rest."""
+    """An error with a `kind`, one of the stable words of `shape_inference.kinds`, a message and hints."""
 
     def __init__(self, kind: str, message: str, hints: Iterable[str] = ()) -> None:
         assert kind in KINDS, kind
@@ -64,16 +64,16 @@ class XbuildError(Harmless, ValueError):
 
 
 class ShapeError(XbuildError):
-    """An op cannot take these operands or attributes; raised at the call."""
+    """The error for operands or attributes that an op cannot take; it is raised at the call."""
 
 
 def refuse(kind: str, message: str, *hints: str) -> NoReturn:
-    """Raise ShapeError with a short fact; the builder adds the op, its operands, its attributes and the user's line."""
+    """Raise ShapeError with a short message; the builder adds the op, operands, attributes and the user's line."""
     raise ShapeError(kind, message, hints)
 
 
 def require(holds: bool, kind: str, message: str, *hints: str) -> None:
-    """`refuse`, unless the condition holds; rules that must be fast build the message behind an `if` instead."""
+    """Call `refuse` unless the condition holds. Rules that must be fast build the message only after an `if`."""
     if not holds:
         refuse(kind, message, *hints)
 

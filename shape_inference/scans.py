@@ -1,4 +1,4 @@
-"""Shapes of the slices that a scan gives its computation."""
+"""Shapes of the slices that a scan passes to its computation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .types import AnyShape, Shape
 
 
 def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
-    """The shapes of the slices of inputs along a dimension, without that dimension."""
+    """The shapes of the inputs without the scanned dimension."""
     found = []
     for number, each in enumerate(inputs):
         shape = dims.array(f"operands[{number}]", each)

@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen(repr=False)
 class TokenShape:
-    """The shape of a token: a value without content that orders side effects."""
+    """The shape of a token, a value without elements that orders side effects."""
 
     def __repr__(self) -> str:
         return "token[]"

@@ -1,4 +1,4 @@
-"""Element types, and the shapes of arrays, tuples and tokens; signatures of computations."""
+"""Element types, shapes of arrays, tuples and tokens, and signatures of computations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Dims: TypeAlias = tuple[int, ...]
 
 @frozen(eq=False, repr=False)
 class PrimitiveType:
-    """An element type of XLA; indexing it gives a shape.
+    """An element type of XLA; indexing an element type gives an array shape.
 
     >>> f32[2, 3], f32[()], f32.bits
     (f32[2,3], f32[], 32)
@@ -49,12 +49,12 @@ class PrimitiveType:
 
     @property
     def bit_width(self) -> int:
-        """The bits that an element counts for where bits are read as another type: of a pred the 8 of its byte."""
+        """The bits of an element in a bitcast to another type; 8 for pred, which is stored in a byte."""
         return 8 if self.kind == "pred" else self.bits
 
     @property
     def is_native(self) -> bool:
-        """Whether NumPy itself, without ml_dtypes, computes in this type."""
+        """Whether the type is one of NumPy itself, not of ml_dtypes."""
         return self.dtype.isbuiltin == 1
 
 
@@ -109,7 +109,7 @@ COMPLEX_OF = {f32: c64, f64: c128}
 
 
 def primitive_type(dtype: Any) -> PrimitiveType:
-    """The element type for an HLO name, a NumPy dtype, or what NumPy takes for one; TypeError where XLA has none."""
+    """The element type of an HLO name, a NumPy dtype or a dtype-like object; raises TypeError where XLA has none."""
     if isinstance(dtype, PrimitiveType):
         return dtype
     if isinstance(dtype, str) and dtype in PRIMITIVES:
@@ -122,7 +122,7 @@ def primitive_type(dtype: Any) -> PrimitiveType:
 
 @frozen(repr=False, cache_hash=True)
 class Layout:
-    """The order of the dimensions in memory, minor first, and the text of its tiling; it never changes a value."""
+    """The minor-to-major order of the dimensions in memory, and the text of the tiling; values do not depend on it."""
 
     minor_to_major: Dims
     suffix: str = ""
@@ -141,7 +141,7 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
 
 @frozen(repr=False, cache_hash=True)
 class Shape:
-    """The shape of an array: element type, extents, which of them are only bounds, layout (which no rule compares).
+    """The shape of an array: element type, extents, which extents are bounds, and the layout, which no rule compares.
 
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
@@ -165,7 +165,7 @@ class Shape:
 
     @property
     def bytes(self) -> int:
-        """The bytes that NumPy holds the elements in (one each for types of under 8 bits)."""
+        """The bytes of the elements in NumPy, where a type of less than 8 bits takes one byte."""
         return self.size * self.dtype.dtype.itemsize
 
     @property
@@ -180,7 +180,7 @@ class Shape:
         return Shape(dtype, self.dims, self.dynamic) if self.dynamic else array_shape(dtype, self.dims)
 
     def bound(self, dim: int) -> str:
-        """The extent of a dimension as HLO writes it: `4`, or `<=4` where 4 is only a bound."""
+        """The extent of a dimension in HLO text: `4`, or `<=4` where 4 is only a bound."""
         return f"{'<=' * (bool(self.dynamic) and self.dynamic[dim])}{self.dims[dim]}"
 
     def __repr__(self) -> str:
@@ -190,7 +190,7 @@ class Shape:
 
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
-    """The static shape of these extents, made once: rules give the same object for the same shape."""
+    """The static array shape of these extents; it is cached, so that equal shapes are mostly one object."""
     return Shape(dtype, dims)
 
 
@@ -198,8 +198,8 @@ def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
 class TupleShape:
     """The shape of a tuple of values.
 
-    Raises ShapeError (tuple_too_large) where it would have more than MOST_LEAVES arrays and tokens, or more than
-    DEEPEST_TUPLE tuples one inside another.
+    Raises ShapeError (tuple_too_large) where the tuple would have more than MOST_LEAVES arrays and tokens, or more
+    than DEEPEST_TUPLE levels of nested tuples.
 
     >>> TupleShape((f32[2], s32[()]))
     (f32[2], s32[])
@@ -251,7 +251,7 @@ AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 
 @frozen(repr=False, cache_hash=True)
 class ProgramShape:
-    """The signature of a computation; rules of shape inference get one for each region.
+    """The signature of a computation; shape rules take the signature of each region.
 
     >>> ProgramShape((f32[()], f32[()]), f32[()])
     (f32[], f32[]) -> f32[]
@@ -268,7 +268,7 @@ class ProgramShape:
 
 
 def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
-    """The arrays and tokens of a shape, tuples flattened, in order."""
+    """The arrays and tokens of a shape in order, with tuples flattened."""
     if isinstance(shape, TupleShape):
         for element in shape.elements:
             yield from leaves(element)
@@ -277,12 +277,12 @@ def leaves(shape: AnyShape) -> Iterator[Shape | TokenShape]:
 
 
 def compatible(a: AnyShape, b: AnyShape) -> bool:
-    """Whether two shapes are the same but for layout."""
+    """Whether two shapes are equal except for their layouts."""
     return a is b or a == b or a.plain() == b.plain()
 
 
 def of_one_width(a: AnyShape, b: AnyShape) -> bool:
-    """Whether two shapes are the same but for layout and element types, and these are equally wide."""
+    """Whether two shapes are equal except for layouts and for element types of the same number of bits."""
     if isinstance(a, TupleShape) and isinstance(b, TupleShape):
         return len(a) == len(b) and all(map(of_one_width, a.elements, b.elements))
     if not isinstance(a, Shape) or not isinstance(b, Shape):

@@ -1,4 +1,4 @@
-"""Windows that slide over arrays: their attributes, their text, and the number of their places."""
+"""Windows that slide over arrays: their attributes, their text, and the number of their positions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .types import Dims
 
 @frozen
 class WindowDimension:
-    """One dimension of a window, and of the base that it slides over.
+    """One dimension of a window, and of the base array that the window slides over.
 
-    Dilation d puts d - 1 holes between neighbours: in the window (`window_dilation`), or in the base before its
-    padding (`base_dilation`); negative padding crops. `window_reversal` mirrors the kernel of a convolution.
+    Dilation d inserts d - 1 holes between neighbouring elements: of the window (`window_dilation`), or of the base
+    before padding (`base_dilation`). Negative padding crops. `window_reversal` reverses the kernel of a convolution.
     """
 
     size: int = field(converter=index)
@@ -31,7 +31,7 @@ class WindowDimension:
 
     @property
     def span(self) -> int:
-        """The base elements from the first to the last that the window touches."""
+        """The extent of the window with its dilation."""
         return (self.size - 1) * self.window_dilation + 1
 
     def base(self, extent: int) -> int:
@@ -39,7 +39,7 @@ class WindowDimension:
         return extent and (extent - 1) * self.base_dilation + 1
 
     def places(self, extent: int) -> int:
-        """How many places the window has on an operand of this extent."""
+        """The number of positions of the window on an operand of this extent."""
         room = self.padding_low + self.base(extent) + self.padding_high - self.span
         return room // self.stride + 1 if room >= 0 and room + self.span > 0 else 0
 
@@ -72,7 +72,7 @@ def window_text(window: Window) -> str:
 
 
 def read_window(given: Any) -> Window:
-    """A window from HLO's text, or from one record, or mapping of its fields, for each dimension.
+    """A window from HLO text, or from a WindowDimension or a mapping of its fields for each dimension.
 
     >>> read_window("size=3 stride=2") == (WindowDimension(3, stride=2),)
     True
@@ -91,7 +91,7 @@ def _read_dimension(given: Any) -> WindowDimension:
 
 
 def _parsed(text: str) -> list[dict[str, int]]:
-    """The fields of each dimension."""
+    """The fields of each dimension, parsed from HLO text."""
     found: list[dict[str, int]] | None = None
     for part in text.split():
         word, _, values = part.partition("=")
@@ -125,7 +125,7 @@ def make_window(
     *,
     names: tuple[str, str, str] = ("window_dimensions", "base_dilations", "window_dilations"),
 ) -> Window:
-    """The window of these lists, each with an entry for each size, or None where all are usual."""
+    """The window of these lists, which have an entry for each size; None stands for the default values."""
     rank = len(sizes)
     columns: list[Sequence[Any]] = []
     for name, values, usual in (
@@ -148,7 +148,7 @@ def make_window(
 
 
 def same_padding(window: Window, extents: Dims) -> Window:
-    """The window padded for ceil(extent / stride) places; of an odd padding the high end has one more.
+    """The window, padded for ceil(extent / stride) positions; if the padding is odd, the high end has one more.
 
     >>> window_text(same_padding((WindowDimension(4, stride=2),), (7,)))
     'size=4 stride=2 pad=1_2'
@@ -163,7 +163,7 @@ def _same(dim: WindowDimension, extent: int) -> WindowDimension:
 
 
 def check_window(window: Window, rank: int, over: str) -> None:
-    """Each dimension has an entry, and its numbers are possible ones."""
+    """Refuse a window of another rank, and sizes, strides and dilations of less than 1."""
     if len(window) != rank:
         refuse(
             "attribute_length_mismatch",

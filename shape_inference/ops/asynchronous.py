@@ -1,4 +1,4 @@
-"""Shapes of asynchronous ops: the context that a start gives its done, and the result of the done."""
+"""Shapes of asynchronous ops: the context that a start op passes to its done op, and the result of the done op."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _of_async(start: AnyShape) -> TupleShape:
 
 
 def _halves(start: AnyShape, origin: str, what: str, count: int | None = None) -> tuple[AnyShape, ...]:
-    """The elements of the context of a start: at least two, or exactly this number."""
+    """The elements of the context of a start op, of which there must be at least two, or exactly `count`."""
     if not isinstance(start, TupleShape):
         refuse("not_tuple", f"start is {start}; the {what} that {origin} gave is wanted")
     if len(start) < 2 or (count is not None and len(start) != count):

@@ -98,7 +98,7 @@ def all_to_all(
 def _exchanged(
     arrays: Sequence[Shape], concat_dimension: int | None, split_count: int | None, groups: Groups
 ) -> AnyShape:
-    """The tuple form: one operand for each member of the group, all of one shape."""
+    """The shape of the tuple form of all-to-all, which has an operand of one shape for each member of the group."""
     if concat_dimension is not None or split_count is not None:
         refuse(
             "invalid_attribute",
@@ -167,7 +167,7 @@ def ragged_all_to_all(
 
 
 def _same_rows(operand: Shape, output: Shape) -> None:
-    """Rows of the operand are written over rows of the output, so both have them, and of one kind."""
+    """Refuse an operand and an output of ragged-all-to-all whose rows differ in element type or extents."""
     if operand.dtype is not output.dtype:
         refuse(
             "element_type_mismatch",
@@ -182,7 +182,7 @@ def _same_rows(operand: Shape, output: Shape) -> None:
 
 
 def _updates(numbers: dict[str, Shape]) -> Shape:
-    """The shape of offsets and sizes, which are integers of one shape: [members], or [members, updates of each]."""
+    """The common shape of offsets and sizes: integers of shape [members] or [members, updates of each member]."""
     first = numbers["input_offsets"]
     for name, each in numbers.items():
         integer(name, each)
@@ -209,7 +209,7 @@ def _collated(arrays: Sequence[Shape], result: Callable[[Shape], Shape]) -> AnyS
 
 
 def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
-    """The scalar type that a reducer works in: the operand's, or a wider one of its kind."""
+    """The scalar shape of a reducer's result: its type is the operand's, or a wider type of the same kind."""
     arity("to_apply", to_apply, 2, f"({operand.dtype}[], {operand.dtype}[])")
     result = to_apply.result
     for role, shape in (
@@ -229,7 +229,7 @@ def _reducer(to_apply: ProgramShape, operand: Shape) -> Shape:
 
 
 def _accumulates(operand: Shape, scalar: AnyShape) -> bool:
-    """Whether a reducer of this scalar type may take elements of the operand: its own type, or a wider one."""
+    """Whether the type of the scalar is the operand's element type, or a wider type of the same kind."""
     if not isinstance(scalar, Shape):
         return False
     narrow, wide = operand.dtype, scalar.dtype

@@ -1,4 +1,4 @@
-"""Shapes of ops that sum products over pairs of dimensions."""
+"""Shapes of dot, ragged-dot and scaled-dot, which sum products over pairs of contracting dimensions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def dot(
 def _product(
     lhs: Shape, rhs: Shape, batch: tuple[Dims, Dims], contracting: tuple[Dims, Dims], preferred: PrimitiveType | None
 ) -> Shape:
-    """The shape of the result; a program repeats few products often, so each is checked once."""
+    """The shape of a dot product; it is cached, since a program repeats few distinct products often."""
     dtype = product_type(lhs, rhs, preferred)
     lhs_paired = _numbers("lhs", lhs, contracting[0], batch[0])
     rhs_paired = _numbers("rhs", rhs, contracting[1], batch[1])
@@ -56,7 +56,7 @@ def _flags(shape: Shape, order: list[int]) -> list[bool]:
 
 
 def product_type(lhs: Shape, rhs: Shape, preferred: PrimitiveType | None) -> PrimitiveType:
-    """The common element type, or the preferred one, whose kind must be at least as rich."""
+    """The common element type, or the preferred one, whose kind must represent the products."""
     if preferred is None:
         return lhs.dtype if lhs.dtype is rhs.dtype else same_type("lhs", lhs, "rhs", rhs, mixed_floats=True)
     if not (lhs.dtype.is_integer and rhs.dtype.is_integer):
@@ -70,7 +70,7 @@ def product_type(lhs: Shape, rhs: Shape, preferred: PrimitiveType | None) -> Pri
 
 
 def _numbers(name: str, shape: Shape, contracting: Dims, batch: Dims) -> Dims:
-    """The paired dimensions of one operand: in range, each once."""
+    """The contracting and batch dimensions of one operand, which must be in range and distinct."""
     paired = contracting + batch
     for dim in paired:
         if not 0 <= dim < shape.rank:
@@ -84,7 +84,7 @@ def _numbers(name: str, shape: Shape, contracting: Dims, batch: Dims) -> Dims:
 
 
 def _pairs(role: str, lhs: Shape, rhs: Shape, pairs: tuple[Dims, Dims]) -> None:
-    """Refuse lists of different lengths, and pairs of different extents."""
+    """Refuse lists of paired dimensions of different lengths, and pairs of different extents."""
     lhs_dims, rhs_dims = pairs
     if len(lhs_dims) != len(rhs_dims):
         refuse(
@@ -146,7 +146,7 @@ def ragged_dot(
 
 
 def before(rank: int, ragged: int, batch: Dims, contracting: Dims) -> Dims:
-    """The dimensions of lhs along which group sizes may differ."""
+    """The dimensions of lhs that group_sizes may have before its last dimension."""
     if ragged in batch:
         return batch[: batch.index(ragged)]
     if ragged in contracting:
@@ -161,14 +161,14 @@ def without(shape: Shape, removed: Dims) -> Shape:
 
 
 def renumbered(paired: Dims, removed: Dims) -> Dims:
-    """Dimension numbers where the dimensions of a list are gone."""
+    """The dimension numbers after the removal of the dimensions in `removed`."""
     return tuple(dim - sum(gone < dim for gone in removed) for dim in paired)
 
 
 def _renumbered(
     batch: tuple[Dims, Dims], contracting: tuple[Dims, Dims], rhs: Shape, group: Dims
 ) -> tuple[tuple[Dims, Dims], tuple[Dims, Dims]]:
-    """The pairs by the dimensions that rhs has without its group dimension, which is none of them."""
+    """The batch and contracting pairs, numbered for rhs without its group dimension, which is in no pair."""
     dims.dimensions("rhs_group_dims", group, "rhs", rhs)
     for name, paired in (("rhs_batch_dims", batch[1]), ("rhs_contracting_dims", contracting[1])):
         dims.dimensions(name, paired, "rhs", rhs)
@@ -182,7 +182,7 @@ def _renumbered(
 
 
 def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
-    """How many groups there are: the last extent of group_sizes, which may have lhs's dimensions before it."""
+    """The number of groups: the last extent of group_sizes, which the dimensions `prefix` of lhs may precede."""
     dims.integer("group_sizes", groups)
     wanted = tuple(lhs.dims[dim] for dim in prefix)
     if groups.rank not in (1, len(prefix) + 1):
@@ -200,7 +200,7 @@ def _group_count(groups: Shape, lhs: Shape, prefix: Dims) -> int:
 
 
 def _check_group(rhs: Shape, group: Dims, count: int, is_free: bool) -> None:
-    """One group dimension of as many entries as there are groups, where the ragged one is free; else none."""
+    """Refuse rhs_group_dims other than one dimension of extent `count` (ragged dimension free) or none (not free)."""
     if len(group) != int(is_free):
         role = "free" if is_free else "a batch or contracting one"
         refuse(
@@ -240,7 +240,7 @@ def scaled_dot(
 
 
 def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
-    """A scale for each block of an operand: floats, of a rank and extents that fit."""
+    """Refuse a scale that is no float, or whose rank or extents do not divide the operand into blocks."""
     for label, shape in ((name, operand), (f"{name}_scale", scale)):
         if not shape.dtype.is_float:
             refuse("element_type_unsupported", f"{label} is {shape}: element type {shape.dtype} is not floating point")
@@ -261,7 +261,7 @@ def _check_scale(name: str, operand: Shape, scale: Shape) -> None:
 
 
 def check_dot_ranks(lhs: AnyShape, rhs: AnyShape) -> tuple[Shape, Shape]:
-    """What XlaBuilder's Dot demands beyond `dot`: operands of rank 1 and more."""
+    """Refuse operands of rank 0, which XlaBuilder's Dot does not take and `dot` does."""
     shapes = array("lhs", lhs), array("rhs", rhs)
     for name, shape in zip(("lhs", "rhs"), shapes, strict=True):
         if not shape.dims:

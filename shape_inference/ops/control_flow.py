@@ -1,4 +1,4 @@
-"""Shapes of ops that call computations."""
+"""Shapes of call, while, conditional, map, fusion and scan, which call computations."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def scan(
 
 
 def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> tuple[int, bool]:
-    """The number of slices, and whether it is only a bound."""
+    """The number of slices of a scan, and whether the number is only a bound."""
     arrays = [each for each in inputs if isinstance(each, Shape)]
     if not arrays and (length is None or length < 0):
         refuse("invalid_attribute", f"length={length}, and no input tells how many slices there are; give a length")
@@ -127,7 +127,7 @@ def _scanned(inputs: Sequence[AnyShape], dimension: int, length: int | None) -> 
 
 
 def _carried(to_apply: ProgramShape, results: Sequence[AnyShape], carries: Sequence[AnyShape]) -> None:
-    """The last values that the computation gives are the next carries."""
+    """Refuse a computation of a scan whose last results do not have the shapes of the carries."""
     if len(results) < len(carries):
         refuse(
             "signature_mismatch",
@@ -139,7 +139,7 @@ def _carried(to_apply: ProgramShape, results: Sequence[AnyShape], carries: Seque
 
 
 def _stacked(number: int, each: AnyShape, dimension: int, extent: int, is_dynamic: bool) -> Shape:
-    """An output with all slices: a new dimension at the scanned one's place."""
+    """The shape of a stacked output of a scan: the slice with a dimension inserted at `dimension`."""
     shape = dims.array(f"output {number} of to_apply", each)
     if not 0 <= dimension <= shape.rank:
         refuse(

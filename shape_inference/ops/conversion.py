@@ -37,7 +37,7 @@ def bitcast_convert(operand: AnyShape, *, new_element_type: PrimitiveType) -> Sh
 
 
 def _joined(shape: Shape, new: PrimitiveType) -> Shape:
-    """The minor dimension holds exactly the elements that make one wider element."""
+    """The shape of a bitcast to a wider type: the minor dimension must hold the elements of one wider element."""
     ratio = new.bit_width // shape.dtype.bit_width
     if not shape.dims:
         refuse(

@@ -1,4 +1,4 @@
-"""Shapes of elementwise ops: tables of the element types that each takes, and the rules."""
+"""Shapes of elementwise ops, and tables of the element types that each op takes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _binary(allowed: Types) -> Callable[[AnyShape, AnyShape], Shape]:
 
 
 def _common(lhs: AnyShape, rhs: AnyShape) -> Shape:
-    """The shape of two operands that must agree; floats of two precisions give the wider."""
+    """The shape of a result of two operands of the same extents; of two float types the wider one is the result's."""
     if lhs is rhs and type(lhs) is Shape and lhs.layout is None:
         return lhs
     left, right = array("lhs", lhs), array("rhs", rhs)
@@ -96,7 +96,7 @@ def _common(lhs: AnyShape, rhs: AnyShape) -> Shape:
 
 
 def same_dims(first: str, a: Shape, second: str, b: Shape) -> Shape:
-    """Either shape, once their extents agree; a dimension is dynamic where it is in one of them."""
+    """The shape of two operands of equal extents; a dimension is dynamic if it is dynamic in either operand."""
     if a.rank != b.rank:
         refuse("rank_mismatch", f"{first} is {a}, {second} is {b}: ranks {a.rank} and {b.rank} differ")
     for dim, (left, right) in enumerate(zip(a.dims, b.dims, strict=True)):

@@ -49,7 +49,7 @@ def gather(
 
 
 def _offsets(offset_dims: Dims, rank: int) -> None:
-    """Dimensions of the result, in order, each once."""
+    """Refuse offset_dims that are out of range, repeated or not ascending."""
     for dim in offset_dims:
         if not 0 <= dim < rank:
             refuse(
@@ -70,7 +70,7 @@ def _offset_count(offset_dims: Dims, kept: list[int], shape: Shape) -> None:
 
 
 def _sizes(slice_sizes: Dims, shape: Shape, collapsed: Dims, batching: Dims) -> None:
-    """A size for each dimension, within its extent; 1 (or 0) where the dimension is left out."""
+    """Refuse slice sizes greater than the extent, or greater than 1 in a collapsed or batching dimension."""
     dims.length("slice_sizes", slice_sizes, shape.rank, f"and operand {shape} has rank")
     for dim, (size, extent) in enumerate(zip(slice_sizes, shape.dims, strict=True)):
         if not 0 <= size <= extent:

@@ -40,7 +40,7 @@ def triangular_solve(
 
 
 def _square(name: str, shape: AnyShape) -> Shape:
-    """A batch of square matrices of floats or complex numbers."""
+    """The shape of an operand that must be a batch of square matrices of floats or complex numbers."""
     found = array(name, shape)
     if found.rank < 2:
         refuse("rank_too_small", f"{name} is {found} of rank {found.rank}; matrices, of rank 2 and more, are wanted")
@@ -74,12 +74,12 @@ def fft(operand: AnyShape, *, fft_type: str, fft_length: Dims) -> Shape:
 
 
 def half(length: int) -> int:
-    """The number of complex numbers in the transform of a real row of this length."""
+    """The number of complex elements in the Fourier transform of `length` real elements."""
     return length // 2 + 1 if length else 0
 
 
 def _lengths(shape: Shape, fft_type: str, fft_length: Dims) -> None:
-    """The transformed dimensions have the lengths; of the complex side of a real transform the last has half."""
+    """Refuse extents other than fft_length in the transformed dimensions; IRFFT's last one must be `half` of it."""
     first = shape.rank - len(fft_length)
     for dim, (size, length) in enumerate(zip(shape.dims[first:], fft_length, strict=True), first):
         halved = fft_type == "IRFFT" and dim == shape.rank - 1

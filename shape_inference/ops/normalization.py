@@ -1,4 +1,4 @@
-"""Shapes of batch normalization: an array, and a vector for each statistic with one element for each feature."""
+"""Shapes of batch normalization: of the normalized array, and of vectors with one element for each feature."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def batch_norm_grad(
 
 
 def _normalized(operand: AnyShape, feature_index: int, epsilon: float, **vectors: AnyShape) -> Shape:
-    """The operand, once each vector has its element type and one element for each feature."""
+    """The shape of the operand; refuses vectors of another element type or without one element for each feature."""
     shape = array("operand", operand)
     dims.dimension("feature_index", feature_index, "operand", shape)
     element_type("operand", shape, *FLOAT)
@@ -76,6 +76,6 @@ def _normalized(operand: AnyShape, feature_index: int, epsilon: float, **vectors
 
 
 def _vector(shape: Shape, feature_index: int) -> Shape:
-    """One element for each feature."""
+    """The shape of a vector with one element for each feature."""
     flags = shape.dynamic[feature_index : feature_index + 1]
     return Shape(shape.dtype, (shape.dims[feature_index],), flags if any(flags) else ())

@@ -1,4 +1,4 @@
-"""Shapes of ops that put elements in order."""
+"""Shapes of sort and topk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of ops that draw random numbers."""
+"""Shapes of the ops that generate random numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rng_bit_generator(state: AnyShape, *, algorithm: str, shape: Shape) -> Tuple
 
 
 def _state_sizes(state: Shape, algorithm: str) -> tuple[int, ...]:
-    """How many words a state may have: a key, and a counter of 64 bits, or of 128 too for Philox."""
+    """The legal numbers of words of a state: a key and a counter of 64 bits or, for Philox, also of 128 bits."""
     words = (2,) if algorithm == "rng_three_fry" else (2, 3)
     return tuple(size * (64 // state.dtype.bits) for size in words)
 

@@ -31,7 +31,7 @@ def _kept(operand: Shape, dtype: PrimitiveType, dimensions: Dims) -> Shape:
 
 
 def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) -> list[Shape]:
-    """The operands of a reduction: one and more arrays of the same extents, an init value for each."""
+    """The operand shapes of a reduction: one or more arrays of the same extents, with one init value each."""
     if len(operands) != len(init_values):
         refuse("arity_mismatch", f"{len(operands)} operands and {len(init_values)} init_values; as many are wanted")
     return dims.alike(operands)
@@ -40,7 +40,7 @@ def same_extents(operands: Sequence[AnyShape], init_values: Sequence[AnyShape]) 
 def accumulators(
     to_apply: ProgramShape, arrays: Sequence[Shape], init_values: Sequence[AnyShape], role: str = "to_apply"
 ) -> list[PrimitiveType]:
-    """The types that a reduction works in: for each operand its own, or a wider float; the reducer's signature fits."""
+    """The accumulator type for each operand: its own or a wider float. Refuses a reducer of another signature."""
     if len(arrays) == 1 and init_values[0] is array_shape(arrays[0].dtype, ()):
         scalar = init_values[0]
         if to_apply.result is scalar and to_apply.parameters == (scalar, scalar):
@@ -74,18 +74,18 @@ def _fitting(
 
 
 def signature(scalars: Sequence[AnyShape]) -> ProgramShape:
-    """The signature of a reducer of these scalars."""
+    """The signature of a reducer of scalars of these shapes."""
     return ProgramShape((*scalars, *scalars), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
 
 
 def _is_type(operand: Shape, shape: AnyShape, result: AnyShape) -> bool:
-    """Whether a parameter is the scalar that the reducer gives, of the operand's type or a wider float."""
+    """Whether a parameter has the reducer's result type, which is the operand's type or a wider float."""
     same = isinstance(shape, Shape) and isinstance(result, Shape) and shape.dtype is result.dtype
     return same and _between(operand, shape, result)
 
 
 def _between(operand: Shape, shape: AnyShape, result: AnyShape) -> bool:
-    """Whether this is a scalar from the operand's type up to the reducer's."""
+    """Whether a shape is a scalar of a type from the operand's element type up to the reducer's result type."""
     if not isinstance(shape, Shape) or shape.dims or not isinstance(result, Shape):
         return False
     return _widens(operand.dtype, shape.dtype) and _widens(shape.dtype, result.dtype)

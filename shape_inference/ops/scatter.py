@@ -53,7 +53,7 @@ def scatter(
 
 
 def _arrays(operands: Sequence[AnyShape], updates: Sequence[AnyShape]) -> tuple[list[Shape], list[Shape]]:
-    """One and more operands of the same extents, and as many updates of the same extents, in types that fit."""
+    """The shapes of operands and updates: as many updates as operands, of equal extents and compatible types."""
     if not operands or len(operands) != len(updates):
         refuse(
             "arity_mismatch",
@@ -78,7 +78,7 @@ def _alike(name: str, shapes: Sequence[AnyShape]) -> list[Shape]:
 def _ranks(
     shape: Shape, indices: Shape, update: Shape, window: Dims, inserted: Dims, batching: Dims, vectors: int
 ) -> None:
-    """The window's dimensions and those left out are the operand's; the window's and the index array's the update's."""
+    """Refuse an operand or updates whose rank is not the number of the dimensions that the attributes describe."""
     places = len(without(indices.dims, vectors))
     if update.rank != len(window) + places:
         refuse(
@@ -96,7 +96,7 @@ def _ranks(
 
 
 def _extents(shape: Shape, indices: Shape, update: Shape, window: Dims, kept: list[int], places: Dims) -> None:
-    """A window no larger than the operand, and an update for each index vector."""
+    """Refuse a window that is larger than the operand, and updates that are not one for each index vector."""
     for dim, target in zip(window, kept, strict=True):
         if update.dims[dim] > shape.dims[target]:
             refuse(

@@ -42,7 +42,7 @@ def broadcast(operand: AnyShape, *, sizes: Dims, dimensions: Dims) -> Shape:
 
 
 def _injective(attribute: str, dimensions: Dims, target: str, sizes: Dims) -> None:
-    """Each dimension of the operand becomes a dimension of the result, and no two the same."""
+    """Refuse dimension numbers of the result that are out of range or repeated."""
     for dim in dimensions:
         if not 0 <= dim < len(sizes):
             legal = dims.legal(len(sizes))
@@ -66,7 +66,7 @@ def _no_fit(attribute: str, dimensions: Dims, dim: int, sizes: Dims, shape: Shap
 
 
 def check_broadcast_in_dim(operand: AnyShape, sizes: Dims, broadcast_dimensions: Dims) -> Shape:
-    """What XlaBuilder's BroadcastInDim demands: as `broadcast`, and extents of 1 stretch."""
+    """The checks of XlaBuilder's BroadcastInDim: those of `broadcast`, except that extents of 1 are broadcast."""
     shape = array("operand", operand)
     dims.sizes("shape", sizes)
     dims.length("broadcast_dimensions", broadcast_dimensions, shape.rank, f"and operand {shape} has rank")
@@ -98,7 +98,7 @@ def reshape(operand: AnyShape, *, new_sizes: Dims) -> Shape:
 
 
 def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
-    """Of the dimensions that a dynamic dimension is split into, the first whose size is not 1 is dynamic."""
+    """The dynamic flags after a reshape: where a dynamic dimension is split, its first part of extent other than 1."""
     found = [False] * len(new_sizes)
     for before, after in _factors(shape.dims, new_sizes):
         if not any(shape.dynamic[dim] for dim in before):
@@ -114,7 +114,7 @@ def _reshaped_flags(shape: Shape, new_sizes: Dims) -> tuple[bool, ...]:
 
 
 def _factors(old: Dims, new: Dims) -> Iterator[tuple[range, range]]:
-    """The smallest runs of dimensions of equal products, in order: which dimensions become which."""
+    """The smallest runs of old and new dimensions whose extents have equal products, in order, as pairs."""
     a = b = 0
     while a < len(old) or b < len(new):
         start_a, start_b = a, b
@@ -129,7 +129,7 @@ def _factors(old: Dims, new: Dims) -> Iterator[tuple[range, range]]:
 
 
 def check_collapse(operand: AnyShape, dimensions: Dims) -> Dims:
-    """The sizes after XlaBuilder's Collapse of these dimensions, which must follow each other."""
+    """The sizes after XlaBuilder's Collapse of these dimensions, which must be consecutive."""
     shape = array("operand", operand)
     for dim in dimensions:
         if not 0 <= dim < shape.rank:
@@ -199,7 +199,7 @@ def _joins(first: Shape, number: int, shape: Shape, dimension: int) -> None:
 
 
 def _common_type(shapes: Sequence[Shape]) -> PrimitiveType:
-    """The element type of all, the widest where they are floats."""
+    """The common element type of the operands; of several float types the widest."""
 
     def join(first: tuple[int, Shape], second: tuple[int, Shape]) -> tuple[int, Shape]:
         names = f"operands[{first[0]}]", f"operands[{second[0]}]"
@@ -271,7 +271,7 @@ def dynamic_reshape(
 
 
 def _counted(name: str, operand: AnyShape, dim: int) -> Shape:
-    """An array with this dimension, whose extent an s32 holds."""
+    """The shape of an array that must have the dimension `dim`, of an extent that an s32 can represent."""
     shape = array(name, operand)
     dims.dimension(f"dimension={dim}", dim, name, shape)
     if shape.dims[dim] > (most := dims.limits(s32)[1]):

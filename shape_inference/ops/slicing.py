@@ -1,4 +1,4 @@
-"""Shapes of ops that cut a window out of an array, or put one in."""
+"""Shapes of slice, dynamic-slice and dynamic-update-slice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def slice(operand: AnyShape, *, start_indices: Dims, limit_indices: Dims, stride
 
 
 def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> None:
-    """Refuse the bounds of one dimension: the stride, the limit, or the start."""
+    """Refuse the stride, the limit or the start of one dimension of a slice."""
     if stride < 1:
         refuse(
             "non_positive",
@@ -48,7 +48,7 @@ def _outside(shape: Shape, dim: int, start: int, limit: int, stride: int) -> Non
 
 
 def _flagged(shape: Shape, extents: Dims, kept: Sequence[bool]) -> Shape:
-    """These extents, dynamic where the operand is and the flag is kept."""
+    """An array shape of these extents; a dimension is dynamic if it is so in the operand and in `kept`."""
     flags = tuple(was and keep for was, keep in zip(shape.dynamic, kept, strict=True))
     return Shape(shape.dtype, extents, flags) if any(flags) else array_shape(shape.dtype, extents)
 
@@ -87,7 +87,7 @@ def dynamic_update_slice(operand: AnyShape, update: AnyShape, start_indices: Seq
 
 
 def _starts(operand: Shape, start_indices: Sequence[AnyShape]) -> None:
-    """One integer scalar for each dimension, all of one type, or the one vector of the old form."""
+    """Refuse start indices other than an integer scalar of one type for each dimension, or a single vector."""
     arrays = [array(f"start_indices[{number}]", each) for number, each in enumerate(start_indices)]
     if len(arrays) == 1 and arrays[0].dims:
         _vector(operand, arrays[0])
@@ -117,7 +117,7 @@ def _vector(operand: Shape, starts: Shape) -> None:
 
 
 def check_index(operand: Shape, dim: int, index: int) -> int:
-    """A Python index of a dimension, counted from the front."""
+    """A Python index of a dimension as a non-negative index."""
     size = operand.dims[dim]
     if not -size <= index < size:
         legal = f"legal are {-size}..{size - 1}" if size else "it has no element"
@@ -136,7 +136,7 @@ def _is_int(bound: Any) -> bool:
 
 
 def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int, int]:
-    """A Python slice of a dimension as start, limit and stride; bounds outside are cut off, as Python does."""
+    """A Python slice of a dimension as start, limit and stride; bounds out of range are clamped, as in Python."""
     given = f"slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
     for bound in (span.start, span.stop, span.step):
         if bound is not None and not _is_int(bound):

@@ -1,4 +1,4 @@
-"""Shapes of ops that pass values between devices or to the host."""
+"""Shapes of send, recv, infeed, outfeed and custom-call."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def custom_call(
 
 
 def _constrained(operands: Sequence[AnyShape], constraints: Sequence[AnyShape]) -> None:
-    """A shape with its layout for each operand."""
+    """Refuse layout constraints that are not a shape compatible with each operand."""
     dims.length("operand_layout_constraints", constraints, len(operands), "and the operands are")
     for number, (operand, wanted) in enumerate(zip(operands, constraints, strict=True)):
         if not compatible(operand, wanted):

@@ -1,4 +1,4 @@
-"""Shapes of tuples and tokens."""
+"""Shapes of the ops on tuples and tokens."""
 
 from __future__ import annotations
 

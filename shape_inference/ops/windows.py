@@ -1,4 +1,4 @@
-"""Shapes of ops that slide a window over an array."""
+"""Shapes of reduce-window, select-and-scatter and convolution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reduce_window(
 
 
 def places(window: Window, extents: Dims) -> Dims:
-    """How many places the window has in each dimension."""
+    """The number of window positions in each dimension."""
     return tuple([dim.places(extent) for dim, extent in zip(window, extents, strict=True)])
 
 
@@ -86,7 +86,7 @@ def convolution(
 
 
 def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None:
-    """Operands of one rank, each dimension of which has one role."""
+    """Refuse operands of different ranks, and dimension numbers that do not give each dimension one role."""
     if lhs.rank != rhs.rank:
         refuse("rank_mismatch", f"lhs is {lhs}, rhs is {rhs}: ranks {lhs.rank} and {rhs.rank} differ")
     if lhs.rank < 2:
@@ -105,7 +105,7 @@ def _roles(numbers: ConvolutionDimensionNumbers, lhs: Shape, rhs: Shape) -> None
 
 
 def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) -> None:
-    """The window of a convolution, with the kernel's extents."""
+    """Refuse a window whose sizes are not the spatial extents of the kernel."""
     check_window(window, rhs.rank - 2, f"kernel {rhs}")
     for dim, (each, place) in enumerate(zip(window, numbers.kernel_spatial_dimensions, strict=True)):
         if each.size != rhs.dims[place]:
@@ -117,7 +117,7 @@ def _kernel(window: Window, numbers: ConvolutionDimensionNumbers, rhs: Shape) ->
 
 
 def _groups(lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, features: int, batches: int) -> None:
-    """Counts of groups that divide what they split, and features that meet."""
+    """Refuse group counts that do not divide features or batch, and input features unequal to those of the kernel."""
     for name, count in (("feature_group_count", features), ("batch_group_count", batches)):
         if count < 1:
             refuse("non_positive", f"{name}={count}; at least 1 is wanted")
@@ -179,5 +179,5 @@ def _is_dynamic(shape: Shape, dim: int) -> bool:
 
 
 def _placed(values: Sequence[Any], dimensions: Dims) -> tuple[Any, ...]:
-    """The values, each at the dimension that has its role."""
+    """The values in the order of their dimension numbers."""
     return tuple(value for _, value in sorted(zip(dimensions, values, strict=True)))

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, composed of ops: small named computations with loops in them."""
+"""Matrix decompositions, built from ops: each is a call of a named computation with loops."""
 
 from .eigen import eigh
 from .lu import lu

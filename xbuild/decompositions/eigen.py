@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by Jacobi's rotations."""
+"""Eigenvalues and eigenvectors of symmetric and Hermitian matrices, by the Jacobi method."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def eigh(
 ) -> Value:
     """The tuple (v, w) of symmetric or Hermitian matrices: a v = v diag(w), the columns of v orthonormal.
 
-    Only the named triangle is read. Sweeps of rotations go on until all off the diagonal, as one vector, is within
-    `epsilon` of the whole (the element type's own, where none is given), `max_iter` of them at most.
+    Only the triangle that `lower` selects is read. At most `max_iter` sweeps of rotations are done, until the Frobenius
+    norm of the off-diagonal part is at most `epsilon` (default: that of the element type) times the norm of the matrix.
     Shapes: floats or complex [..., n, n]; the same, and real [..., n], ascending with `sort_eigenvalues`. Narrower
     floats than f32 are computed in f32 and rounded once.
     Accuracy: a v - v diag(w) within 16 n eps of a's largest element, v's columns orthonormal within as much.
@@ -86,7 +86,7 @@ def _eigh(a: Value, *, lower: bool, max_iter: int, limit: float | None, sort_eig
     matrix = pad(divided(a, scale), 0, ((0, 0), (0, odd), (0, odd)))
     matrix, vectors = _diagonal(matrix, max_iter, epsilon(a) if limit is None else limit)
     values = total(select(_on_diagonal(matrix), ops.real(matrix), 0), 1)
-    # A column that was added meets none, and stays the last.
+    # The column that pads an odd n is never rotated (its products are zero), and stays the last.
     values, vectors = sliced(values, (0, 0), (batch, n)), sliced(vectors, (0, 0, 0), (batch, n, n))
     values = values * along(scale, dims_of(values), 0)
     if sort_eigenvalues and n:
@@ -96,7 +96,7 @@ def _eigh(a: Value, *, lower: bool, max_iter: int, limit: float | None, sort_eig
 
 
 def _whole(a: Value, lower: bool) -> Value:
-    """The matrix that the named triangle stands for; its diagonal is real."""
+    """The Hermitian matrix of the selected triangle; the imaginary part of the diagonal is dropped."""
     i, j = places(a, 1), places(a, 2)
     real = like(ops.real(a), a)
     return select(eq(i, j), real, select(i > j if lower else i < j, a, adjoint(a)))
@@ -107,7 +107,7 @@ def _on_diagonal(a: Value) -> Value:
 
 
 def _diagonal(a: Value, max_iter: int, limit: float) -> tuple[Value, Value]:
-    """The matrix made diagonal, and the rotations that did it."""
+    """The diagonalized matrix, and the product of the rotations."""
     _, n, _ = dims_of(a)
 
     def going(values: Value) -> Value:
@@ -129,7 +129,7 @@ def _diagonal(a: Value, max_iter: int, limit: float) -> tuple[Value, Value]:
 
 
 def _round(j: Value, a: Value, vectors: Value) -> list[Value]:
-    """Each pair of this round made diagonal, and all moved on to the next."""
+    """One round: rotate each pair to zero its off-diagonal element, then permute to the order of the next round."""
     top, bottom = halves(a, 1)
     (first, between), (_, last) = halves(top, 2), halves(bottom, 2)
     here = _on_diagonal(between)
@@ -140,7 +140,7 @@ def _round(j: Value, a: Value, vectors: Value) -> list[Value]:
 
 
 def _exact(a: Value, low: Value, high: Value) -> Value:
-    """The matrix with what the rotation is to make of each pair in place of what rounding made."""
+    """The rotated matrix with the exact diagonal values and zeros of each pair in place of the rounded results."""
     half = dims_of(low)[1]
     i, j = places(a, 1), places(a, 2)
     values = ops.concatenate((like(low, a), like(high, a)), dimension=1)

@@ -1,4 +1,4 @@
-"""Makes a comfortable form of a decomposition of one batch of matrices: checks, batch dimensions, narrow types."""
+"""Wraps a decomposition of one batch of matrices: checks operands, flattens batch dimensions, converts narrow types."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ALLOWED = frozenset(each for each in PRIMITIVES.values() if each.kind in ("floa
 
 
 def recorded(formula: Formula, operands: dict[str, tuple[Value, int]], name: str | None, **options: Any) -> Value:
-    """A call of a formula, traced once for each shape and these options.
+    """Record a call of a formula, which is traced once for each shape and each set of options.
 
-    For each operand it is said how many of its last dimensions are its own; those before them, alike in all, are the
-    batch, which the formula sees as one dimension.
+    Each operand comes with the number of its matrix or vector dimensions, its last ones. The dimensions before them are
+    the batch, which is the same for all operands; the formula takes the batch as one dimension.
     """
     shapes = [_checked(role, shape_of(value), own) for role, (value, own) in operands.items()]
     roles, batch = list(operands), _batch(shapes[0], next(iter(operands.values()))[1])
@@ -37,7 +37,7 @@ def recorded(formula: Formula, operands: dict[str, tuple[Value, int]], name: str
 
 
 def matrix(role: str, operand: Value) -> Shape:
-    """The shape of an operand that is checked to be a matrix or a batch of them."""
+    """The shape of an operand, which must be a matrix or a batch of matrices."""
     return _checked(role, shape_of(operand), 2)
 
 
@@ -66,7 +66,7 @@ def _batch(shape: Shape, own: int) -> Dims:
 
 @functools.cache
 def _region(formula: Formula, rank: int, options: tuple[tuple[str, Any], ...]) -> Formula:
-    """The same function for the same options, so that a builder traces it once."""
+    """The computation of a formula; it is cached by the options, so that a builder traces each one once."""
 
     @functools.wraps(formula)
     def region(*operands: Value) -> Value:
@@ -81,12 +81,12 @@ def _region(formula: Formula, rank: int, options: tuple[tuple[str, Any], ...]) -
         whole = [_unfolded(result, batch, dtype) for result in results]
         return tuple_(whole) if isinstance(found, tuple) else whole[0]
 
-    del region.__wrapped__  # whose signature has the options
+    del region.__wrapped__  # the signature of the formula has the options
     return region
 
 
 def _unfolded(result: Value, batch: Dims, dtype: PrimitiveType) -> Value:
-    """A result with the batch dimensions of the operands, in their type, or the real one of that."""
+    """A result with the batch dimensions restored, converted to the operands' type or its real component type."""
     shape = array("result", result.shape)
     wanted = dtype if shape.dtype.kind == dtype.kind else COMPONENT.get(dtype, shape.dtype)
     value = result if shape.dtype.is_integer else _in_type(result, wanted)

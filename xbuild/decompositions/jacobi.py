@@ -1,7 +1,7 @@
 """Shared parts of the two Jacobi methods: the rotations, and the round-robin order of pairs of columns.
 
-The columns stand in two rows, which give disjoint pairs; then all but the first move on by one
-place. After n - 1 such rounds each has met each, and all are where they were.
+The columns are arranged in two rows, and the two columns above each other form a pair. After a round all columns but
+the first move on by one place. In n - 1 rounds each two columns are paired once, and the first order is restored.
 
 Source: Brent and Luk, The solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays (1985).
 """
@@ -20,7 +20,7 @@ from .matrices import along, conj, dims_of, like
 
 @frozen
 class Rotation:
-    """For each pair: the cosine, the sine with the phase of the pair's product, and what the diagonal gains."""
+    """Rotations of pairs: the cosines, the sines (with the phase of `between`), and the changes of the diagonal."""
 
     cosine: Value
     sine: Value
@@ -28,7 +28,7 @@ class Rotation:
 
 
 def rotation(first: Value, last: Value, between: Value) -> Rotation:
-    """What makes [[first, between], [conj(between), last]] diagonal; first and last are real.
+    """The rotations that make [[first, between], [conj(between), last]] diagonal; first and last are real.
 
     Source: Golub and Van Loan, Matrix Computations, 8.5.
     """
@@ -55,14 +55,14 @@ def rotated_columns(x: Value, by: Rotation) -> Value:
 
 
 def rotated_rows(x: Value, by: Rotation) -> Value:
-    """The rows by the adjoint of the rotation."""
+    """The product of the adjoint of the rotations and the rows."""
     top, bottom = halves(x, 1)
     cosine, sine = along(by.cosine, dims_of(top), 0, 1), along(by.sine, dims_of(top), 0, 1)
     return concatenate([top * cosine - bottom * sine, top * conj(sine) + bottom * cosine], 1)
 
 
 def moved_on(x: Value, dimension: int) -> Value:
-    """The next round's order along a dimension."""
+    """The array with a dimension permuted to the column order of the next round."""
     count = dims_of(x)[dimension]
     half = count // 2
     if half < 2:

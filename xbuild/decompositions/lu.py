@@ -1,4 +1,4 @@
-"""LU with partial pivoting."""
+"""LU decomposition with partial pivoting."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .matrices import along, column, dims_of, entry, is_complex, loop, places, r
 
 @dressed
 def lu(a: Value, *, name: str | None = None) -> Value:
-    """The tuple (lu, pivots, permutation) with a[permutation] = l u, by Gauss's elimination with partial pivoting.
+    """The tuple (lu, pivots, permutation) with a[permutation] = l u, by Gaussian elimination with partial pivoting.
 
-    l has ones on its diagonal, which are not kept, and stands below u's. Step j exchanges rows j and pivots[j]. A
-    column without a pivot is left as it is.
+    l is stored below the diagonal of `lu`, without its unit diagonal, and u on and above it. Step j exchanges rows j
+    and pivots[j]. A column without a non-zero pivot is unchanged.
     Shapes: floats or complex [..., m, n]; the same, s32[..., min(m, n)] and s32[..., m], counted from 0. Narrower
-    floats than f32 are computed in f32 and rounded once. A complex pivot is that of largest |re| + |im|, as in LAPACK.
-    Accuracy: l u - a[permutation] within 8 (m + n) eps of a's largest element where u does not grow beyond that.
+    floats than f32 are computed in f32 and rounded once. Complex pivots have the largest |re| + |im|, as in LAPACK.
+    Accuracy: l u - a[permutation] within 8 (m + n) eps of a's largest element if u has no larger element.
     Raises: not_array; rank_too_small; element_type_unsupported; dimension_mismatch for dynamic dimensions.
 
     >>> import xbuild as xb
@@ -53,7 +53,7 @@ def _eliminate(j: Value, a: Value, pivots: Value, order: Value) -> list[Value]:
 
 
 def _largest(x: Value, at: Value, j: Value) -> Value:
-    """The first row from j on where the column is largest, and j where it is nowhere a number."""
+    """The first row from j on with the largest element of the column; j if all of these elements are NaN."""
     sizes = abs(ops.real(x)) + abs(ops.imag(x)) if is_complex(x) else abs(x)
     open_ = select(at >= j, sizes, -1.0)
     top = along(reduce(open_, -1.0, ops.maximum, (1,)), dims_of(x), 0)
@@ -70,7 +70,7 @@ def _exchanged(a: Value, j: Value, best: Value) -> Value:
 
 
 def _reduced(a: Value, j: Value) -> Value:
-    """The rows below j without their column j, whose multiples are kept there."""
+    """The matrix after elimination of column j below row j, with the multipliers stored in column j."""
     x, top = column(a, j), row(a, j)
     pivot = along(entry(x, j), dims_of(x), 0)
     factor = select(eq(pivot, 0), x, x / pivot)

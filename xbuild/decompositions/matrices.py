@@ -1,4 +1,4 @@
-"""Steps of matrix algorithms on one batch of matrices: products, masks, columns, loops."""
+"""Building blocks of algorithms on a batch of matrices: products, masks, columns, loops."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_complex(x: Value) -> bool:
 
 
 def epsilon(x: Value) -> float:
-    """The distance from 1 to the next number of the type of the value, or of its parts."""
+    """The machine epsilon of the value's element type; for a complex type, of its component type."""
     return 2.0**-52 if dtype_of(x).bits // (2 if is_complex(x) else 1) == f64.bits else 2.0**-23
 
 
@@ -50,18 +50,18 @@ def product(a: Value, b: Value) -> Value:
 
 
 def like(x: Value, model: Value) -> Value:
-    """A real value in the type of the model."""
+    """A real value converted to the element type of `model`."""
     dtype = dtype_of(model)
     return x if dtype_of(x) is dtype else ops.convert(x, new_element_type=dtype)
 
 
 def along(x: Value, dims: Dims, *places: int) -> Value:
-    """A value of lower rank in these extents, its dimensions at these places."""
+    """A value broadcast to the extents `dims`, its dimensions mapped to `places`."""
     return broadcast_in_dim(x, dims, places)
 
 
 def places(x: Value, dimension: int) -> Value:
-    """For each element its place along a dimension, as s32."""
+    """For each element its index along a dimension, as s32."""
     return ops.iota(x.builder, shape=s32[dims_of(x)], iota_dimension=dimension)
 
 
@@ -87,25 +87,25 @@ def total(x: Value, *dimensions: int) -> Value:
 
 
 def squares(x: Value) -> Value:
-    """The square of each element's size, real."""
+    """The squared absolute value of each element, which is real."""
     return ops.real(x) * ops.real(x) + ops.imag(x) * ops.imag(x) if is_complex(x) else x * x
 
 
 def identity(model: Value, rows: int, columns: int) -> Value:
-    """Ones on the diagonal, in the batch and the type of the model."""
+    """Identity matrices (rows x columns) of the batch size and the element type of `model`."""
     shape = dtype_of(model)[dims_of(model)[0], rows, columns]
     ones = broadcast_in_dim(as_value(model.builder, 1, shape.dtype), shape.dims, ())
     return select(ops.compare(places(ones, 1), places(ones, 2), direction="EQ"), ones, 0)
 
 
 def no_rotation(a: Value, columns: int) -> Value:
-    """The identity, for each matrix that is of numbers; NaN for another."""
+    """Identity matrices; NaN for each matrix that has an infinite or NaN element."""
     start = identity(a, columns, columns)
     return start + along(total(a * 0, 1, 2), dims_of(start), 0)
 
 
 def scale_of(x: Value) -> Value:
-    """For each matrix a power of two near half of its largest element; 1 where that is zero, NaN where it is none."""
+    """For each matrix a power of two near half of its largest element; 1 if the element is zero, NaN if it is NaN."""
     half = reduce(abs(x), 0, ops.maximum, (1, 2)) * 0.5
     bits = 11 if epsilon(x) < 1e-10 else 8
     power = ops.reduce_precision(half, exponent_bits=bits, mantissa_bits=0)

@@ -1,4 +1,4 @@
-"""QR by Householder reflections, packed and in full."""
+"""QR decomposition by Householder reflections: as q and r, and in LAPACK's packed form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .matrices import (
 def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Value:
     """The tuple (q, r) with a = q r, the columns of q orthonormal and r upper triangular.
 
-    Formula: min(m, n) reflections of Householder, as LAPACK's geqrf makes them: r's diagonal may be negative.
+    Formula: min(m, n) Householder reflections, as in LAPACK's geqrf; elements of r's diagonal may be negative.
     Shapes: floats or complex [..., m, n]; [..., m, m] and [..., m, n], or without `full_matrices` [..., m, k] and
     [..., k, n] with k = min(m, n). Narrower floats than f32 are computed in f32 and rounded once.
     Accuracy: q r - a within 8 (m + n) eps of a's largest element, q's columns orthonormal within as much.
@@ -55,7 +55,7 @@ def qr(a: Value, full_matrices: bool = True, *, name: str | None = None) -> Valu
 
 @dressed
 def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
-    """The tuple (packed, taus): r in the upper triangle, the reflections below it and in taus, as LAPACK's geqrf.
+    """The tuple (packed, taus): r in the upper triangle, reflections below it and in taus, as in LAPACK's geqrf.
 
     Reflection j is I - taus[j] v v^H, with v zero above j, 1 there, and column j of `packed` below.
     Shapes: floats or complex [..., m, n]; the same, and [..., min(m, n)].
@@ -74,7 +74,7 @@ def qr_decomposition(a: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def product_of_elementary_householder_reflectors(a: Value, taus: Value, *, name: str | None = None) -> Value:
-    """The first columns of the product of the reflections that are packed in `a` and `taus`, as LAPACK's orgqr.
+    """The first n columns of the product of the reflections that `a` and `taus` pack, as in LAPACK's orgqr.
 
     Shapes: floats or complex [..., m, n] with m >= n, and [..., k] with k <= n; [..., m, n].
     Accuracy: as xb.qr.
@@ -124,7 +124,7 @@ def packed_qr(a: Value) -> tuple[Value, Value]:
 
 
 def _reflect(j: Value, a: Value, taus: Value) -> tuple[Value, Value]:
-    """Zero column j below its diagonal, and keep the reflection that does it there."""
+    """Apply the reflection that zeros column j below the diagonal, and store the reflection there."""
     x = column(a, j)
     at = places(x, 1)
     tau, beta, v = _reflection(x, at, j)
@@ -136,7 +136,7 @@ def _reflect(j: Value, a: Value, taus: Value) -> tuple[Value, Value]:
 
 
 def _reflection(x: Value, at: Value, j: Value) -> tuple[Value, Value, Value]:
-    """tau, beta and v with (I - conj(tau) v v^H) x = beta in row j, zero below."""
+    """The tau, beta and v for which (I - conj(tau) v v^H) x is beta in row j and zero below."""
     alpha, below = entry(x, j), select(at > j, x, 0)
     rest = total(squares(below), 1)
     length = ops.sqrt(squares(alpha) + rest)
@@ -149,7 +149,7 @@ def _reflection(x: Value, at: Value, j: Value) -> tuple[Value, Value, Value]:
 
 
 def _change(a: Value, tau: Value, v: Value) -> Value:
-    """tau v v^H a."""
+    """The product tau v v^H a."""
     batch, rows, columns = dims_of(a)
     rest = ops.reshape(product(along(conj(v), (batch, 1, rows), 0, 2), a), new_sizes=(batch, columns))
     return along(tau, dims_of(a), 0) * along(v, dims_of(a), 0, 1) * along(rest, dims_of(a), 0, 2)

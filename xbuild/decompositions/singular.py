@@ -1,4 +1,4 @@
-"""Singular values and vectors, by one-sided rotations of Jacobi."""
+"""Singular value decomposition by the one-sided Jacobi method."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def svd(
 ) -> Value:
     """The tuple (u, d, v) with a = u diag(d) v^H: d descending and not negative, the columns of u and v orthonormal.
 
-    Columns are rotated until the cosine between each two is within `epsilon` (the element type's own times the root of
-    the extent, where none is given), in `max_iter` sweeps at most; then u is the q of their qr.
+    At most `max_iter` sweeps rotate the columns, until the cosine of the angle between each two is at most `epsilon`
+    (default: that of the element type times the square root of the rows); u is the q of the rotated matrix's QR.
     Shapes: floats or complex [..., m, n]; [..., m, m], real [..., k] with k = min(m, n), and [..., n, n]; without
     `full_matrices` u is [..., m, k] and v [..., n, k]. Narrower floats than f32 are computed in f32 and rounded once.
     Accuracy: u diag(d) v^H - a within 16 (m + n) eps of a's largest element, the columns orthonormal within as much.
@@ -80,7 +80,7 @@ def _svd(a: Value, *, max_iter: int, limit: float | None, full_matrices: bool) -
 
 
 def _orthogonal(a: Value, max_iter: int, limit: float) -> tuple[Value, Value]:
-    """The columns made orthogonal to each other, and the rotations that did it."""
+    """The matrix with orthogonal columns, and the product of the rotations."""
     columns = dims_of(a)[2]
 
     def sweep(values: Value) -> list[Value]:
@@ -95,7 +95,7 @@ def _orthogonal(a: Value, max_iter: int, limit: float) -> tuple[Value, Value]:
 
 
 def _round(j: Value, worst: Value, a: Value, vectors: Value) -> list[Value]:
-    """Each pair of this round made orthogonal; the largest cosine that was met; all moved on to the next."""
+    """One round: update the largest cosine, make each pair of columns orthogonal, permute to the next round."""
     left, right = halves(a, 2)
     first, last = total(squares(left), 1), total(squares(right), 1)
     between = total(conj(left) * right, 1)
@@ -107,7 +107,7 @@ def _round(j: Value, worst: Value, a: Value, vectors: Value) -> list[Value]:
 
 
 def _sorted(a: Value, v: Value, columns: int) -> tuple[Value, Value, Value]:
-    """Columns in the order of their lengths, longest first; one that was added goes last, and away."""
+    """The columns sorted by norm, largest first; a column that pads an odd number of columns is removed."""
     batch, rows, _ = dims_of(a)
     lengths = ops.sqrt(total(squares(a), 1))
     keys = select(places(lengths, 1) < columns, -lengths, 1.0)
@@ -120,7 +120,7 @@ def _sorted(a: Value, v: Value, columns: int) -> tuple[Value, Value, Value]:
 
 
 def _phases(r: Value, width: int) -> Value:
-    """For each column of q the direction of r's diagonal, 1 where that is zero or not there."""
+    """For each column of q the phase of r's diagonal element; 1 where the element is zero or missing."""
     columns = dims_of(r)[2]
     diagonal = total(select(eq(places(r, 1), places(r, 2)), r, 0), 1)
     phases = ops.sign(diagonal)

@@ -1,4 +1,4 @@
-"""Edits of programs: each gives a new program, checked by the rules of the ops; extraction, differences, repair."""
+"""Edits of programs, which return new programs checked by the shape rules; extraction, differences, repair."""
 
 from ..properties.structure import fingerprint as fingerprint
 from ..properties.structure import same_structure as same_structure

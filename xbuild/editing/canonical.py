@@ -1,4 +1,4 @@
-"""Canonical names and order, which follow from structure: programs of equal structure get equal text."""
+"""Canonical names and order of instructions: programs of equal structure get equal text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rebuild import Unchanged, called_by, callees_first, renewed
 
 
 class _Named(Unchanged):
-    """A computation in another order, its instructions under other names."""
+    """A computation with its instructions reordered and renamed."""
 
     def __init__(self, computation: Computation, order: tuple[Instruction, ...], count: Iterator[int]) -> None:
         super().__init__(computation)
@@ -26,9 +26,9 @@ class _Named(Unchanged):
 
 
 def canonical(program: Program) -> Program:
-    """The program with the names and the order that follow from its structure alone.
+    """The program with names and an order that depend on its structure alone.
 
-    Instructions are called `opcode.N`, the entry `main`, what it calls `computation.N`; a schedule keeps its order.
+    Instructions are named `opcode.N`, the entry `main`, other computations `computation.N`. A schedule keeps its order.
     Programs of one structure (see `same_structure`) get the same names in the same order.
 
     >>> import xbuild as xb
@@ -57,7 +57,7 @@ def _named(module: Module) -> Module:
 
 
 def _callers_first(module: Module, structure: Structure) -> list[Computation]:
-    """The entry and what it calls, callers first; then computations that nothing calls."""
+    """The entry and the computations that it calls, callers first; then the computations that it does not call."""
     uncalled = sorted({*module.computations} - {*module.entry.reachable()}, key=structure.of)
     found = list(callees_first((module.entry, *uncalled), lambda each: called_by(structure.order(each))))
     split = found.index(module.entry) + 1

@@ -1,4 +1,4 @@
-"""Dead code elimination: removes the instructions that neither a result nor an effect needs."""
+"""Dead code elimination: removes instructions on which neither a root nor a side effect depends."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class _Kept(Unchanged):
 
 
 def eliminate_dead_code(program: Program) -> Program:
-    """The program without the instructions that neither the root of their computation nor an effect needs.
+    """The program without the instructions on which neither the root of their computation nor a side effect depends.
 
-    Effects (what talks to devices or to the host, custom calls with side effects, what moves a random state, calls of
-    these) stay, and so do control predecessors of what stays, and all parameters: no signature changes. Computations
-    that the entry does not call are left out. Without dead code it is the same object.
+    Kept are instructions with side effects (communication with devices or the host, custom calls with side effects,
+    updates of a random state, calls of such instructions), control predecessors of kept instructions, and all
+    parameters, so that no signature changes. Computations that the entry does not call are removed. A program without
+    dead code is returned as the same object.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = tanh(x) ROOT z = negate(x) }")
@@ -51,7 +52,7 @@ def _lean(module: Module) -> Module:
 
 
 def live(computation: Computation) -> set[Instruction]:
-    """What the root, an effect or the signature needs."""
+    """The parameters and the instructions on which the root or a side effect depends."""
     stack = [computation.root]
     stack += [each for each in computation.instructions if each.opcode == "parameter" or has_effect(each)]
     found: set[Instruction] = set()

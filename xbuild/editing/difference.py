@@ -1,4 +1,4 @@
-"""Difference of two programs: matched instructions with what changed in them, added and removed instructions."""
+"""Difference of two programs: matched instructions with their changes, added and removed instructions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..text.spelling.literals import literal_text
 from .matching import Pairs, match
 from .programs import module_of
 
-_SHOWN = 16  # elements of a literal
+_SHOWN = 16  # elements of a literal that are printed
 
 
 @frozen
 class Change:
-    """One fact of an instruction that changed: its name, and its text before and after."""
+    """One change of an instruction, a computation or a module: what changed, and its text before and after."""
 
     what: str
     before: str
@@ -37,7 +37,7 @@ class Change:
 
 @frozen
 class Changed:
-    """An instruction that is in both programs and not the same, with what changed."""
+    """An instruction that is in both programs, with its changes."""
 
     before: Instruction
     after: Instruction
@@ -46,7 +46,7 @@ class Changed:
 
 @frozen
 class ComputationDiff:
-    """Two computations; a side is None where the computation came or went as a whole."""
+    """The difference of two computations; `before` or `after` is None for an added or removed computation."""
 
     before: Computation | None
     after: Computation | None
@@ -68,7 +68,7 @@ class ComputationDiff:
 
 @frozen
 class Diff:
-    """The difference of two programs; `same` where there is none, and `str()` of it is the report."""
+    """The difference of two programs; `same` is whether the programs are equal, and `str(diff)` is the report."""
 
     changes: tuple[Change, ...]
     computations: tuple[ComputationDiff, ...]
@@ -78,7 +78,7 @@ class Diff:
         return not self.changes and all(each.same for each in self.computations)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """The difference as plain data, for JSON."""
         from .difference_text import as_dict
 
         return as_dict(self)
@@ -92,8 +92,8 @@ class Diff:
 def diff(before: Module | Computation, after: Module | Computation) -> Diff:
     """The difference of two programs: for each computation the changed, added and removed instructions.
 
-    Computations and instructions are matched by name, and by structure where names do not tell. Layouts, metadata, the
-    spelling of literals and groups do not count.
+    Computations and instructions are matched by name, or by structure where names do not match. Layouts, metadata and
+    the spelling of literals and groups are not compared.
 
     >>> import xbuild as xb
     >>> before = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = tanh(x) ROOT z = add(y, x) }")
@@ -126,7 +126,7 @@ def _change(what: str, before: str, after: str) -> Iterator[Change]:
 
 
 class _Comparison:
-    """Pairs of computations, found from the entries on."""
+    """The pairs of matched computations of two modules."""
 
     def __init__(self, old: Module, new: Module) -> None:
         self.old, self.new = old, new
@@ -136,7 +136,7 @@ class _Comparison:
         self.pairs: dict[Computation, Pairs] = {}
 
     def rows(self) -> Iterator[ComputationDiff]:
-        """Computations in the order of the new program, then those that went."""
+        """The differences of the computations in the order of the new program, then the removed computations."""
         self._pair_all()
         of_new = {new: old for old, new in self.partner.items()}
         for new in self.new.computations:
@@ -147,7 +147,7 @@ class _Comparison:
                 yield ComputationDiff(old, None, removed=old.instructions)
 
     def _pair(self, a: Computation, b: Computation) -> None:
-        """Pair two computations, and those that their paired instructions call for the same."""
+        """Pair two computations, and the computations that their paired instructions call as the same region."""
         stack = [(a, b)]
         while stack:
             a, b = stack.pop()
@@ -169,7 +169,7 @@ class _Comparison:
         self._pair_alike(lambda n, each: each.name)
 
     def _pair_alike(self, key: Any) -> None:
-        """Pair computations of one key, in their order; an entry only with an entry."""
+        """Pair computations of equal keys in order; an entry is paired only with an entry."""
         waiting: dict[Any, list[Computation]] = {}
         for each in self.new.computations:
             if each not in self.taken:
@@ -235,7 +235,7 @@ class _Comparison:
 
 
 def _of_values(key: str, first: Any, second: Any) -> Change:
-    """The two values; of long literals of one shape the first elements that differ, and how many do."""
+    """The change of an attribute; for long literals, the first elements that differ and their number."""
     if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
         return Change(key, _text(first), _text(second))
     is_long = first.size > _SHOWN and (first.dtype, first.shape) == (second.dtype, second.shape)
@@ -279,7 +279,7 @@ def _place(instruction: Instruction, computation: Computation) -> str:
 
 
 def _moved(pairs: Pairs) -> set[Instruction]:
-    """The fewest instructions that stand elsewhere among those of both: all but a longest ascending row of places."""
+    """The fewest moved instructions: the matched ones that are not in a longest common subsequence of both orders."""
     place = {each: n for n, each in enumerate(pairs.after.instructions)}
     both = [pairs.new[each] for each in pairs.before.instructions if each in pairs.new]
     ends: list[int] = []

@@ -17,7 +17,7 @@ def _plain(text: str, kind: str) -> str:
 
 
 def as_lines(diff: Diff, paint: Paint = _plain) -> Iterator[str]:
-    """The report, each piece of it painted: of a kind (changed, added, removed), or of none."""
+    """The lines of the report; `paint` gets each piece of text and its kind: changed, added, removed or empty."""
     if diff.same:
         yield "the programs are the same"
     for change in diff.changes:

@@ -1,4 +1,4 @@
-"""One computation under edit: the current version of each instruction, their order, and the users of each."""
+"""One computation under edit: the current version, the order and the users of its instructions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .refusals import inferred, listed, refusal, shown
 
 @define(eq=False)
 class Draft:
-    """An instruction is identified by its original object (its key); its current form is its version.
+    """A computation under edit. The key of an instruction is its original object, its version the current one.
 
-    `loose` are recorded instructions that were given no place: at the end, until a use wants them earlier.
+    `loose` has the recorded instructions without a fixed place: they are at the end until an earlier use moves them.
     """
 
     computation: Computation
@@ -48,14 +48,14 @@ class Draft:
         return self.versions.get(key, key)
 
     def operands(self, key: Instruction) -> tuple[Instruction, ...]:
-        """The keys of its operands."""
+        """The keys of the operands of an instruction."""
         return tuple([self._keys.get(each, each) for each in self.now(key).operands])
 
     def control(self, key: Instruction) -> tuple[Instruction, ...]:
         return tuple([self._keys.get(each, each) for each in self.now(key).control])
 
     def value(self, key: Instruction) -> Value:
-        """A value for the instruction, which is updated with each new version."""
+        """The value of an instruction; the value is updated with each new version."""
         if key not in self._values:
             self._values[key] = Value(self.now(key), self.builder)
         return self._values[key]
@@ -78,7 +78,7 @@ class Draft:
             for before in (*self.operands(key), *self.control(key)):
                 self._users.get(before, {}).pop(key, None)
 
-    # what was recorded
+    # insertion of recorded instructions
 
     def collect(self) -> None:
         """Add the instructions that were recorded since the last call, at the end and without a fixed place (loose)."""
@@ -97,7 +97,7 @@ class Draft:
                 self._enter(each)
 
     def pin(self, begin: int, anchor: Instruction, word: str) -> None:
-        """Place what was recorded since, and has no place of its own yet, before or after an instruction."""
+        """Place the loose instructions that were recorded since `begin` before or after an instruction."""
         recorded = [each for each in self.builder.recorded_since(begin) if each in self.loose]
         follows = self.order.after(anchor) if word == "after" else anchor
         own = set(recorded)
@@ -113,7 +113,7 @@ class Draft:
                 self.settle(each, user, edit)
 
     def settle(self, key: Instruction, before: Instruction, edit: str) -> None:
-        """Have an instruction stand before another: loose ones move there, and others are refused if they do not."""
+        """Make an instruction precede another: loose instructions are moved, those with a fixed place are refused."""
         late: dict[Instruction, None] = {}
         stack = [key]
         while stack:
@@ -129,7 +129,7 @@ class Draft:
         self.place(late, before)
 
     def place(self, moved: Iterable[Instruction], before: Instruction | None) -> None:
-        """Move instructions, as they stand among themselves, before another."""
+        """Move instructions before another; their relative order is kept."""
         ordered = sorted(moved, key=self.order.label)
         if ordered:
             self.changed = True
@@ -137,7 +137,7 @@ class Draft:
             self.order.insert(ordered, before)
 
     def too_early(self, user: Instruction, operand: Instruction, edit: str) -> Exception:
-        """The refusal of a use of what stands later."""
+        """The refusal of a use that precedes the definition."""
         early, late = self.now(user), self.now(operand)
         if early is late:
             return refusal("cycle", f"{edit}: {shown(early)} would need itself")
@@ -147,10 +147,10 @@ class Draft:
             f"move %{late.name} before %{early.name}, or record the value anew in `editor.before({early.name!r})`",
         )
 
-    # what changes
+    # changes of instructions
 
     def revise(self, changes: Mapping[Instruction, Instruction], edit: str) -> None:
-        """Replace the versions of these keys and infer their users' shapes again; a refusal leaves all as it was."""
+        """Replace the versions of keys and infer the shapes of users again; a refusal leaves the draft unchanged."""
         pending = dict(changes)
         queue = [(self.order.label(key), key) for key in changes]
         heapify(queue)
@@ -167,7 +167,7 @@ class Draft:
         self._commit(pending)
 
     def _inferred(self, key: Instruction, pending: Mapping[Instruction, Instruction], edit: str) -> Instruction:
-        """The new version with its inferred shape; an old shape that is equal stays, with its layout."""
+        """The new version with its inferred shape; an equal old shape is kept with its layout."""
         version = pending.get(key) or self.now(key)
         operands = (self._keys.get(each, each) for each in version.operands)
         shape = inferred(version, [pending.get(each) or self.now(each) for each in operands], edit)
@@ -183,7 +183,7 @@ class Draft:
                 if self._users is not None:
                     self._enter(key)
                 if key in self._values:
-                    object.__setattr__(self._values[key], "instruction", version)  # which a value refuses to others
+                    object.__setattr__(self._values[key], "instruction", version)  # a Value is immutable to its users
 
     def rename(self, key: Instruction, name: str) -> None:
         self.names.pop(self.now(key).name, None)
@@ -206,7 +206,7 @@ class Draft:
         self.order.remove(gone)
 
     def makes(self, value: Instruction, since: Instruction) -> set[Instruction]:
-        """The value and the instructions that it is computed from, if they stand after this one, or are loose."""
+        """The value and the instructions that it depends on, of those that are loose or follow `since`."""
         found: set[Instruction] = set()
         stack = [value]
         while stack:

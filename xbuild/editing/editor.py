@@ -1,4 +1,4 @@
-"""The editor: edits a module by the functions of the ops and by methods of its own, and gives the new module."""
+"""The editor of a module: ops are recorded by their functions, instructions are changed by methods of the editor."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Target: TypeAlias = str | Instruction | Value
 
 
 class Editor(Generic[Program]):
-    """A program under edit; `edit` gives one.
+    """A program under edit; `edit` opens an editor.
 
-    A place is named by an instruction's name, by the instruction, or by a value that `editor[...]` or an op gave. A
-    name is looked up in the entry first, then in the other computations.
+    A place is an instruction, its name, or a value that `editor[...]` or an op returned. A name is looked up in the
+    entry first, then in the other computations.
     """
 
     def __init__(self, program: Program) -> None:
@@ -47,23 +47,23 @@ class Editor(Generic[Program]):
 
     @property
     def result(self) -> Program:
-        """The program as edited, once the `with` block has ended without an error."""
+        """The edited program, which exists once the `with` block has ended without an error."""
         if self._result is None:
             raise refusal("builder_finished", "editor.result: there is none before the `with` block has ended")
         return self._result
 
     @property
     def builder(self) -> Builder:
-        """The builder of the entry, for ops that have no operand to tell it."""
+        """The builder of the entry, for ops without operands."""
         return self._rooms.entry.builder
 
     def __getitem__(self, place: Target) -> Value:
-        """The value of an instruction, which ops take as an operand."""
+        """The value of an instruction, which can be an operand of ops."""
         draft, key = self._rooms.find(place)
         return draft.value(key)
 
     def root(self, computation: str | None = None) -> Value:
-        """The root of the entry, or of another computation."""
+        """The value of the root of the entry, or of another computation."""
         draft = self._rooms.named(computation)
         return draft.value(draft.root)
 
@@ -91,9 +91,10 @@ class Editor(Generic[Program]):
         draft.pin(begin, key, word)
 
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
-        """Replace the operand of this number or this name of an instruction by another value.
+        """Replace an operand of an instruction, given by its number or its name, by another value.
 
-        Raises what the op, or one that its new shape reaches, says of it; used_too_early where the value stands later.
+        Raises the errors of the op and of its users, whose shapes are inferred again; used_too_early where the value
+        follows the instruction.
         """
         draft, key = self._rooms.find(place)
         index = _index(draft.now(key), operand)
@@ -107,7 +108,7 @@ class Editor(Generic[Program]):
     def replace_uses(self, place: Target, by: Target) -> None:
         """Replace a value by another in all its users, and as the root.
 
-        What the other value is itself made from keeps the old one.
+        Instructions from which the new value is computed keep the old value.
         """
         draft, key = self._rooms.find(place)
         new = self._of(draft, by, "replace_uses")
@@ -128,7 +129,7 @@ class Editor(Generic[Program]):
         draft.revise({user: evolve(draft.now(user), operands=now) for user, now in changes.items()}, edit)
 
     def set_attributes(self, place: Target, **attributes: Any) -> None:
-        """Give an instruction other attributes; those that are not named stay."""
+        """Change the given attributes of an instruction; other attributes are kept."""
         draft, key = self._rooms.find(place)
         version = with_attributes(draft.now(key), attributes)
         draft.revise({key: version}, f"{', '.join(attributes)} would be other than it was")
@@ -139,7 +140,7 @@ class Editor(Generic[Program]):
         draft.root, draft.changed = key, True
 
     def rename(self, place: Target, name: str) -> None:
-        """Give an instruction another name, which no other of its computation has."""
+        """Rename an instruction; the name must be unique in its computation."""
         draft, key = self._rooms.find(place)
         check_name(name)
         if draft.names.get(name, key) is not key:
@@ -147,13 +148,13 @@ class Editor(Generic[Program]):
         draft.rename(key, name)
 
     def remove(self, *places: Target) -> None:
-        """Remove instructions; refused where others use them."""
+        """Remove instructions; refused where other instructions use them."""
         found = [self._rooms.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)
 
     def move(self, place: Target, *, before: Target | None = None, after: Target | None = None) -> None:
-        """Move an instruction; refused where it would stand before what it needs, or after what needs it."""
+        """Move an instruction; refused where it would precede an operand or follow a user."""
         if (before is None) == (after is None):
             raise TypeError("move: one of before= and after= is wanted")
         draft, key = self._rooms.find(place)
@@ -168,12 +169,12 @@ class Editor(Generic[Program]):
             draft.place([key], follows)
 
     def inline(self, place: Target) -> None:
-        """Put the instructions of a called computation in the place of the call."""
+        """Replace a call by the instructions of the called computation."""
         draft, key = self._rooms.find(place)
         inline(draft, key)
 
     def _of(self, draft: Draft, place: Target, edit: str) -> Instruction:
-        """An instruction of this computation."""
+        """The key of an instruction that must belong to this computation."""
         home, key = self._rooms.find(place, draft)
         if home is not draft:
             raise refusal(
@@ -195,7 +196,7 @@ def _check_move(draft: Draft, key: Instruction, follows: Instruction | None, wor
 
 
 def _index(instruction: Instruction, operand: int | str) -> int:
-    """The place of an operand among all of an instruction."""
+    """The index of an operand, given by its index or its name."""
     count = len(instruction.operands)
     labels = operand_labels(OPS[instruction.opcode], count, instruction.segments)
     if isinstance(operand, str) and operand in labels:
@@ -209,14 +210,15 @@ def _index(instruction: Instruction, operand: int | str) -> int:
 
 
 def edit(program: Program) -> Editor[Program]:
-    """Open a module, or a computation, for editing: at the end of the `with` block the new one is `editor.result`.
+    """Open a module or a computation for editing; after the `with` block, `editor.result` is the new program.
 
-    The program itself stays as it is. Ops are recorded with their usual functions on `editor[name]`; they stand before
-    their first use, or where `editor.before` and `editor.after` put them. Names, order, annotations and control edges
-    of all else stay; what an edit reaches is inferred again. A computation that nothing calls any more is left out.
+    The given program is unchanged. Ops are recorded with their usual functions on `editor[name]`; they are placed
+    before their first use, or where `editor.before` and `editor.after` place them. Other instructions keep their names,
+    order, annotations and control edges; shapes that depend on an edit are inferred again. A computation that is no
+    longer called is removed.
 
-    Raises: ShapeError where an op refuses what an edit gives it, BuildError where the edit is none (each names both
-    instructions); the program under edit then stays as it was before that edit.
+    Raises: ShapeError where an op refuses an edited operand or attribute, BuildError where an edit is invalid (both
+    name the two instructions); the program under edit is then as before that edit.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY main { x = f32[2] parameter(0) y = negate(x) ROOT z = add(y, x) }")

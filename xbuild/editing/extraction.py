@@ -1,4 +1,4 @@
-"""Extraction of a part of a program into a module of its own: a computation, or the neighbours of an instruction."""
+"""Extraction of a computation, or of the neighbourhood of an instruction, into a module of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .module_drafts import ModuleDrafts
 from .programs import module_of
 from .rebuild import Unchanged, revised
 
-_ALONE = frozenset({"constant", "iota"})  # these come along wherever they are used
-_ENDS = _ALONE | {"parameter"}  # what else uses one of these is no neighbour
+_ALONE = frozenset({"constant", "iota"})  # extracted with every user
+_ENDS = _ALONE | {"parameter"}  # other users of these are no neighbours
 _KEPT = ("frontend_attributes", "stack_tables")
 
 
@@ -26,10 +26,10 @@ def extract(
 ) -> Module:
     """A computation (the entry where none is named), or the neighbourhood of an instruction in it, as a module.
 
-    Neighbours are operands, users and control predecessors, `radius` steps far; from a constant or a parameter no step
-    goes on. Operands that are cut off become parameters under their names, tokens an after-all; constants come along,
-    and so do the other halves of transfers and asynchronous ops that stand in the same computation. The root is what
-    is used outside: one value, or a tuple of them. Raises BuildError where there is no such instruction.
+    Neighbours are operands, users and control predecessors at a distance of at most `radius`; paths do not pass through
+    constants and parameters. Operands outside of the neighbourhood become parameters of the same names, tokens become
+    after-all. Constants are extracted too, and so are the matching starts, dones and transfers in the same computation.
+    The root is the value, or the tuple of the values, with users outside. Raises BuildError for an unknown instruction.
 
     >>> import xbuild as xb
     >>> module = xb.parse_hlo("ENTRY e { x = f32[2] parameter(0) a = tanh(x) b = negate(a) c = add(b, a) d = abs(c) }")
@@ -84,7 +84,7 @@ def _neighbours(draft: Draft, centre: Instruction, radius: int) -> set[Instructi
 
 
 def _with_halves(draft: Draft, members: set[Instruction]) -> set[Instruction]:
-    """With the start of each done, the done of each start, and all transfers of one channel."""
+    """The members, the starts and dones that belong to them, and all transfers of their channels."""
     transfers: dict[int, list[Instruction]] = {}
     for each in draft.computation.instructions:
         if each.opcode.startswith(("send", "recv")):
@@ -114,7 +114,7 @@ def _is_end(instruction: Instruction) -> bool:
 
 
 def _without_elements(draft: Draft, centre: Instruction, members: set[Instruction]) -> set[Instruction]:
-    """An element of a tuple that is cut off is cut off itself, so that a parameter has no more than is used."""
+    """The members without elements of tuples that are no members, so that parameters are elements instead of tuples."""
     kept = set(members)
     for each in draft.computation.instructions:
         if each in kept and each.opcode == "get_tuple_element" and each is not centre and each.operands[0] not in kept:
@@ -123,7 +123,7 @@ def _without_elements(draft: Draft, centre: Instruction, members: set[Instructio
 
 
 class _Part(Unchanged):
-    """The members, what stands for the operands that are cut off, and the root."""
+    """The extracted computation: the members, the instructions that replace operands outside, and the root."""
 
     def __init__(self, draft: Draft, centre: Instruction, members: set[Instruction]) -> None:
         super().__init__(draft.computation)
@@ -140,7 +140,7 @@ class _Part(Unchanged):
         self.instructions = tuple(dict.fromkeys((*whole, self.root)))
 
     def _results(self, draft: Draft, members: set[Instruction]) -> list[Instruction]:
-        """The members whose values are used outside."""
+        """The members with users outside, or that are the root."""
         return [
             each
             for each in draft.computation.instructions
@@ -161,7 +161,7 @@ class _Part(Unchanged):
 
 
 def _stand_in(cut: Instruction, number: int) -> Instruction:
-    """A parameter of the name and shape of an operand that is cut off; a token is made anew."""
+    """A parameter with the name and shape of an operand outside; for a token, an after-all."""
     if isinstance(cut.shape, TokenShape) and cut.opcode != "parameter":
         return Instruction(opcode="after_all", name=cut.name, shape=cut.shape, segments=(0,), where=cut.where)
     notes = {"sharding": cut.annotations["sharding"]} if "sharding" in cut.annotations else NOTHING

@@ -1,4 +1,4 @@
-"""Annotations of a module's header that speak of the entry: those that still hold after an edit are kept."""
+"""Header annotations of a module that describe the entry; after an edit, those that still hold are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARAMETERS, _OUTPUT = (f"allow_spmd_sharding_propagation_to_{word}" for word in
 
 
 def kept_annotations(annotations: Mapping[str, Any], before: Computation, after: Computation) -> Mapping[str, Any]:
-    """The annotations that are true of the new entry: of its parameters and its result, those that are as they were."""
+    """The annotations that hold for the new entry: those about parameters and results whose shapes are unchanged."""
     if before is after or not annotations:
         return annotations
     shapes = [parameter.shape for parameter in after.parameters]
@@ -47,7 +47,7 @@ def kept_annotations(annotations: Mapping[str, Any], before: Computation, after:
 
 
 def _filter(kept: dict[str, Any], key: str, entry: re.Pattern[str], holds: Callable[..., bool]) -> None:
-    """Remove from an annotation the entries that no longer hold, and the annotation where no entry is left."""
+    """Remove the entries of an annotation that no longer hold, and the annotation if no entry is left."""
     if key not in kept:
         return
     found = list(entry.finditer(kept[key]))

@@ -10,7 +10,7 @@ from .refusals import refusal, shown
 
 
 def inline(draft: Draft, key: Instruction) -> None:
-    """Replace a call, or a fusion, by what it calls, names kept where they are free; others stay as they are."""
+    """Replace a call or fusion by the callee's instructions, whose names are kept where they are unused."""
     call = draft.now(key)
     if call.opcode not in ("call", "fusion"):
         raise refusal("not_a_call", f"inline: {shown(call)} is a {call.opcode.replace('_', '-')}, and no call")
@@ -33,7 +33,7 @@ def _copy(
     stand_ins: dict[Instruction, Instruction],
     added: set[Instruction],
 ) -> Instruction:
-    """An instruction of the callee with operands of the caller; the first ones run after what the call ran after."""
+    """A callee instruction with caller operands; the first ones get the control predecessors of the call."""
     operands = tuple(stand_ins[each] for each in instruction.operands)
     control = tuple(stand_ins[each] for each in instruction.control)
     if added.isdisjoint((*operands, *control)):
@@ -45,7 +45,7 @@ def _copy(
 
 
 def _hand_over(draft: Draft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
-    """Users of the call use the callee's result; its control successors follow the callee's last instructions."""
+    """Users of the call get the callee's result; its control successors follow the callee's last instructions."""
     used = {before for each in added for before in (*each.operands, *each.control)}
     last = [each for each in added if each not in used] or [*draft.control(key)]
     changes = {}

@@ -15,7 +15,7 @@ _COUNTED = re.compile(r".*\.\d+")
 
 @define(eq=False)
 class Pairs:
-    """Instructions of two computations in pairs, each in one at most."""
+    """Pairs of instructions of two computations; each instruction is in at most one pair."""
 
     before: Computation
     after: Computation
@@ -29,14 +29,14 @@ class Pairs:
         return True
 
     def rest(self) -> tuple[list[Instruction], list[Instruction]]:
-        """Those that are in no pair yet."""
+        """The instructions of either computation that are in no pair."""
         return (
             [each for each in self.before.instructions if each not in self.new],
             [each for each in self.after.instructions if each not in self.old],
         )
 
     def alike(self, key: Callable[[Instruction], Hashable]) -> None:
-        """Pair those of one key, in their order; None is no key."""
+        """Pair unpaired instructions of equal keys in order; a key of None excludes an instruction."""
         rest = self.rest()
         if not all(rest):
             return
@@ -46,7 +46,7 @@ class Pairs:
                 self.add(a, b)
 
     def spread(self, *, to_users: bool) -> None:
-        """From each pair on: operands in one place, and users that nothing else could be, of one opcode."""
+        """Pair neighbours of pairs with equal opcodes: operands at the same index, and users that are unambiguous."""
         if not all(self.rest()):
             return
         users = [_users(side) for side in (self.before, self.after)] if to_users else [{}, {}]
@@ -84,10 +84,10 @@ def _users(computation: Computation) -> dict[Instruction, dict[Instruction, None
 
 
 def match(before: Computation, after: Computation, structures: tuple[Structure, Structure]) -> Pairs:
-    """The pairs of two computations, which are plain where these have one structure.
+    """The pairs of two computations, in canonical order where their structures are equal.
 
-    Else a name tells who is who. Where structure shows that names were counted anew (`add.3` is now what `add.2` was,
-    and another is `add.3`), structure goes first, and of the names those that no counter made.
+    Otherwise instructions are paired by name. Where the structure shows that names were renumbered (`add.2` is now
+    `add.3`, and another instruction was `add.3`), they are paired by structure, then by names without a number.
     """
     pairs = Pairs(before, after)
     if structures[0].of(before) == structures[1].of(after):
@@ -116,7 +116,7 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
 
 
 def _made(computation: Computation, structure: Structure, numbers: dict[Hashable, int]) -> dict[Instruction, int]:
-    """For each instruction a number that it shares with those that are made in the same way of the same."""
+    """A number for each instruction; instructions of equal ops on operands of equal numbers have the same number."""
     labels = structure.labels(computation)
     found: dict[Instruction, int] = {}
     for each in computation.instructions:
@@ -127,7 +127,7 @@ def _made(computation: Computation, structure: Structure, numbers: dict[Hashable
 
 
 def _unique(computation: Computation, made: dict[Instruction, int]) -> dict[int, Instruction]:
-    """The instructions that no other of the computation is like."""
+    """The instructions whose number no other instruction of the computation has."""
     groups: dict[int, list[Instruction]] = {}
     for each in computation.instructions:
         groups.setdefault(made[each], []).append(each)
@@ -137,9 +137,9 @@ def _unique(computation: Computation, made: dict[Instruction, int]) -> dict[int,
 def _counted_anew(
     before: Computation, after: Computation, unique: tuple[dict[int, Instruction], dict[int, Instruction]]
 ) -> bool:
-    """Whether counted names moved on: an instruction that nothing else is like has the name that another had.
+    """Whether names were renumbered: a structurally unique instruction has a name that another one had before.
 
-    Where names were counted anew they are from there on, so one that agrees further down tells that they were not.
+    Renumbering changes all later names too, so a later unique instruction with an unchanged name disproves it.
     """
     olds, news = ({each.name for each in side.instructions} for side in (before, after))
     found = False

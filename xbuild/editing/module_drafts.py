@@ -1,4 +1,4 @@
-"""Drafts of a module's computations under edit: to which one an instruction belongs, and the module that results."""
+"""Drafts of a module's computations under edit: lookup of the draft of an instruction, and the resulting module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .refusals import refusal
 
 
 class ModuleDrafts:
-    """A draft for each computation that is looked into; their builders share the names of the module."""
+    """A draft for each computation that is accessed; the builders of the drafts share the names of the module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -27,7 +27,7 @@ class ModuleDrafts:
         return self._drafts[computation]
 
     def _builder(self, computation: Computation) -> Builder:
-        """A builder that knows the names and the parameters that are taken."""
+        """A builder in which the names and parameter numbers of the module are reserved."""
         builder = Builder(computation.name, self.entry.builder if self._drafts else None)
         if not self._drafts:
             every = self.module.computations
@@ -51,7 +51,7 @@ class ModuleDrafts:
         raise refusal("undefined_name", f"module {self.module.name} has no computation {name!r}", *self._close(name))
 
     def find(self, place: Any, home: Draft | None = None) -> tuple[Draft, Instruction]:
-        """The draft that an instruction is in, and its key there; a name is looked up at home first."""
+        """The draft of an instruction, and its key in the draft; a name is looked up in `home` first."""
         self.collect()
         if isinstance(place, str):
             found = self._by_name(place, home or self.entry)
@@ -107,7 +107,7 @@ class ModuleDrafts:
         raise refusal("foreign_value", f"%{instruction.name} is no instruction of module {self.module.name}")
 
     def finished(self) -> Module:
-        """The module as edited; nothing can be recorded into it any more."""
+        """The edited module; the builders of its drafts record no more instructions."""
         self.collect()
         for draft in self._drafts.values():
             settle_all(draft)
@@ -119,7 +119,7 @@ class ModuleDrafts:
 
 
 def settle_all(draft: Draft) -> None:
-    """Refuse gaps in the parameter numbers and instructions that stand before their operands; place loose ones."""
+    """Refuse gaps in the parameter numbers and instructions that precede their operands; place loose instructions."""
     numbers = sorted(draft.now(key).attributes.number for key in draft if key.opcode == "parameter")
     if numbers != list(range(len(numbers))):
         raise refusal(

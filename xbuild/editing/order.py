@@ -1,4 +1,4 @@
-"""Order maintenance: insertion at any place of a sequence, and comparison of two places in constant time."""
+"""Order maintenance: insertion at any position of a sequence, and comparison of two positions in constant time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GAP = 1 << 256
 
 
 class Order:
-    """Instructions with a label each, which ascend; an insertion labels what it brings between its neighbours."""
+    """A sequence of instructions with ascending labels; an inserted one gets a label between its neighbours'."""
 
     def __init__(self, instructions: Iterable[Instruction]) -> None:
         self._items = list(instructions)
@@ -25,19 +25,19 @@ class Order:
         return instruction in self._labels
 
     def label(self, instruction: Instruction) -> int:
-        """A number that ascends with the order, until the next insertion."""
+        """A number that ascends with the order; an insertion may change it."""
         return self._labels[instruction]
 
     def precedes(self, first: Instruction, second: Instruction) -> bool:
         return self._labels[first] < self._labels[second]
 
     def after(self, instruction: Instruction) -> Instruction | None:
-        """The next instruction; None where this is the last."""
+        """The next instruction; None after the last instruction."""
         place = self._place(instruction) + 1
         return self._items[place] if place < len(self._items) else None
 
     def insert(self, instructions: Sequence[Instruction], before: Instruction | None = None) -> None:
-        """Put new instructions, in their order, before this one, or at the end."""
+        """Insert instructions, in their order, before the instruction `before`, or at the end."""
         place = len(self._items) if before is None else self._place(before)
         low = self._labels[self._items[place - 1]] if place else -_GAP
         high = low + _GAP * (len(instructions) + 1) if before is None else self._labels[before]

@@ -1,4 +1,4 @@
-"""Edits of modules applied to a computation, too, which is edited as the module of one device."""
+"""Application of an edit of modules to a computation, which is edited as the entry of a module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def module_of(program: Module | Computation) -> Module:
 
 
 def applied(edit: Callable[[Module], Module], program: Program) -> Program:
-    """The edit of a module, on either; what it gives is of the same kind."""
+    """Apply an edit to a module, or to the module of a computation; the result is of the same type as the program."""
     given: Any = program
     edited: Any = edit(module_of(given))
     return edited if isinstance(given, Module) else edited.entry  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Rebuilds a module from changed computations: shapes in their callers are inferred again, the rest is shared."""
+"""Rebuilds a module from changed computations: shapes in their callers are inferred again, other parts are shared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .refusals import inferred
 
 
 class Revision(Protocol):
-    """A computation as it is to be: keys in order, what stands for each, and the keys of its operands."""
+    """A revised computation: the keys of its instructions in order, and the version and operands of each key."""
 
     root: Instruction
 
@@ -28,7 +28,7 @@ class Revision(Protocol):
 
 
 class Unchanged:
-    """A computation as it is; what it calls may have changed."""
+    """A computation whose own instructions are unchanged; the computations that it calls may have changed."""
 
     def __init__(self, computation: Computation) -> None:
         self.instructions, self.root = ordered(computation), computation.root
@@ -55,7 +55,7 @@ def renewed(
 ) -> Module:
     """The module with these computations revised and renamed.
 
-    What the entry called, and now calls no more, is left out; with `only_called` all that it does not call.
+    Computations that the entry no longer calls are removed; with `only_called`, also those that it never called.
     """
     done: dict[Computation, Computation] = {}
     for computation in callees_first(module.computations):
@@ -80,12 +80,12 @@ def renewed(
 
 
 def _uncalled(module: Module) -> set[Computation]:
-    """The computations that the entry never called."""
+    """The computations that the entry does not call, directly or indirectly."""
     return {*module.computations} - {*module.entry.reachable()}
 
 
 def called_by(instructions: Iterable[Instruction]) -> Iterator[Computation]:
-    """The computations that they call, in order."""
+    """The computations that the instructions call, in order."""
     for instruction in instructions:
         if OPS[instruction.opcode].regions:
             yield from instruction.called
@@ -95,7 +95,7 @@ def callees_first(
     computations: Iterable[Computation],
     calls: Callable[[Computation], Iterable[Computation]] = lambda each: called_by(each.instructions),
 ) -> Iterator[Computation]:
-    """These and what they call, in the order that they have, but callees that would come too late."""
+    """The computations and their callees in the given order, except that each callee precedes its callers."""
     seen: set[Computation] = set()
     for computation in computations:
         stack = [(computation, False)]
@@ -110,9 +110,9 @@ def callees_first(
 
 
 def revised(name: str, revision: Revision, done: Mapping[Computation, Computation]) -> Computation:
-    """The computation of a revision, what it calls replaced by what that has become."""
+    """The computation of a revision, with the revised computations of `done` in place of those that it called."""
     made: dict[Instruction, Instruction] = {}
-    moved: set[Instruction] = set()  # those whose shape is another than was thought
+    moved: set[Instruction] = set()  # instructions whose shape changed
     for key in revision:
         version = revision.now(key)
         operands = tuple([made.get(each, each) for each in revision.operands(key)])
@@ -130,7 +130,7 @@ def revised(name: str, revision: Revision, done: Mapping[Computation, Computatio
 
 
 def _with_callees(instruction: Instruction, done: Mapping[Computation, Computation]) -> Any:
-    """The attributes with the computations that stand for those that it called."""
+    """The attributes of an instruction with revised computations in place of those that it called."""
     changes: dict[str, Any] = {}
     for key, value in instruction.attribute_values().items():
         if isinstance(value, Computation) and value in done:

@@ -1,4 +1,4 @@
-"""Refusals of edits: the op's own refusal with the edit as a hint, or a sentence that names both instructions."""
+"""Refusals of edits: the op's own refusal with the edit as a hint, or a message that names both instructions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 4
 
 
 def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: str) -> AnyShape:
-    """The shape of an instruction with these operands; a refusal is that of the op, with the edit as a hint."""
+    """The inferred shape of an instruction with these operands; refusals of the op get the edit as a hint."""
     schema = OPS[instruction.opcode]
     shapes = tuple(operand.shape.plain() for operand in operands)
     try:
@@ -31,7 +31,7 @@ def inferred(instruction: Instruction, operands: Sequence[Instruction], edit: st
 
 
 def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruction:
-    """The instruction with some attributes other than they were."""
+    """The instruction with the given attributes changed."""
     schema = OPS[instruction.opcode]
     try:
         record = schema.read({**instruction.attribute_values(), **given})
@@ -41,17 +41,17 @@ def with_attributes(instruction: Instruction, given: dict[str, Any]) -> Instruct
 
 
 def listed(instructions: Iterable[Instruction]) -> str:
-    """`%a, %b and 3 more`"""
+    """The names of instructions as text, such as `%a, %b and 3 more`."""
     names = [f"%{instruction.name}" for instruction in instructions]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 def label_of(instruction: Instruction, index: int) -> str:
-    """An operand as the op calls it."""
+    """The name of an operand in the op's signature."""
     return operand_labels(OPS[instruction.opcode], len(instruction.operands), instruction.segments)[index]
 
 
 def shown(value: Any) -> str:
-    """An instruction as a message names it: `%x: f32[4]`."""
+    """The name and shape of an instruction for a message: `%x: f32[4]`."""
     return f"%{value.name}: {value.shape}"

@@ -1,4 +1,4 @@
-"""Applies the repair of a verdict: the program in the order that the repair gives."""
+"""Applies the repair of a verdict: reorders the instructions of the program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _InOrder(Unchanged):
 
 
 def repaired(verdict: Verdict) -> Module | ModuleGroup:
-    """The program of a verdict in the order of its repair, which binds; no instruction and no dependency is another.
+    """The program of a verdict, scheduled in the order of its repair; instructions and dependencies are unchanged.
 
-    Raises ValueError where the verdict offers none.
+    Raises ValueError where the verdict has no repair.
 
     >>> import xbuild as xb
     >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"

@@ -1,1 +1,1 @@
-"""Programs and arrays from files and from functions of JAX, and back into files: targets, npz files, lowering."""
+"""Files and JAX functions: programs from targets, arrays from and into npz files, lowering of JAX functions."""

@@ -1,4 +1,4 @@
-"""Arguments and infeed items out of npz files: `d<device>_arg<i>` or `arg<i>`, `d<device>_infeed<i>` or `infeed<i>`."""
+"""Reader of arguments (`[d<device>_]arg<i>`) and infeed items (`[d<device>_]infeed<i>`) from npz files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .results import check_size, count_leaves, from_bits
 def read_arguments(
     path: str | os.PathLike[str], parameters: Sequence[Sequence[AnyShape]], most: int | None = None
 ) -> list[list[Any]]:
-    """The arguments of each device, shaped as its parameters are; ArchiveError names what is missing or odd.
+    """The arguments of each device, in the structure of its parameters; ArchiveError names a missing or wrong array.
 
-    An array whose extents are not the parameter's is not loaded: in its place stands one of its type and extents that
-    takes no memory, for the run to refuse. `most` is how many bytes they may take in all.
+    An array whose extents differ from the parameter's is not loaded: an array of its type and extents that takes no
+    memory replaces it, which the run refuses. `most` limits the total number of bytes.
     """
     with members(path) as found:
         stored = Stored(_named(found, parameters, os.fspath(path)), most)
@@ -35,7 +35,7 @@ _NAME = re.compile(r"(?:d(?P<device>\d{1,9})_)?(?:(?P<out>out)|arg)(?P<number>\d
 
 
 def _named(found: Mapping[str, Member], parameters: Sequence[Sequence[AnyShape]], path: str) -> dict[str, Member]:
-    """The arrays without the types in their names; results, d<device>_out<i>, may stand beside arguments."""
+    """The arrays by name without element type; results, d<device>_out<i>, are permitted beside arguments."""
     counts = [count_leaves(shapes) for shapes in parameters]
     named: dict[str, Member] = {}
     for name, member in found.items():
@@ -62,7 +62,7 @@ _KEYS = "arg0, arg1 and so on"
 
 
 class Stored:
-    """Arrays of a file, each loaded once, when it is asked for."""
+    """Arrays of a file, each loaded once, on first access."""
 
     def __init__(self, found: Mapping[str, Member], most: int | None) -> None:
         self.found, self.most, self.taken = found, most, 0
@@ -88,7 +88,7 @@ def _fits(dims: Dims, shape: Shape) -> bool:
 
 
 def unloaded(member: Member) -> Array:
-    """An array of a member's type and extents that takes no memory."""
+    """An array of zeros with the type and extents of a member, which takes no memory."""
     try:
         return np.broadcast_to(np.zeros((), member.dtype), member.dims)
     except ValueError:
@@ -129,7 +129,7 @@ LeafPath: TypeAlias = tuple[int, ...]
 
 @frozen
 class Item:
-    """An array of an infeed that is not loaded, and the type that its name states."""
+    """An array of an infeed item that is not loaded, and the element type in its name, if any."""
 
     member: Member
     dtype: PrimitiveType | None
@@ -145,8 +145,8 @@ Parts: TypeAlias = Mapping[LeafPath, Item]
 def read_infeed(path: str | os.PathLike[str], devices: int, most: int | None = None) -> list[list[Any]]:
     """The infeed items of each device: `d<device>_infeed<i>`, or `infeed<i>` where a device has none of its own.
 
-    Element k of an item that is a tuple is `infeed<i>_<k>`, and so on inside it. Items are counted from 0. `most` is
-    how many bytes they may take in all. Nothing is loaded before all names are known to be right.
+    Element k of an item that is a tuple is `infeed<i>_<k>`; nested elements have further numbers. Items are numbered
+    from 0. `most` limits the total number of bytes. All names are checked before an array is loaded.
     """
     with members(path) as stored:
         check_size(sum(each.bytes for each in stored.values()), most, "the items of the infeed")
@@ -162,7 +162,7 @@ def _loaded(item: Any, load: Callable[[Item], Array]) -> Any:
 
 
 def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[int, dict[LeafPath, Item]]]:
-    """By device and item, what stands where in it."""
+    """The parts of each infeed item, by device, item number and tuple index."""
     found: dict[int | None, dict[int, dict[LeafPath, Item]]] = {}
     for key, member in stored.items():
         device, item, place, dtype = _item_of(key)
@@ -176,7 +176,7 @@ def _items(stored: Mapping[str, Member], devices: int) -> dict[int | None, dict[
 
 
 def _item_of(key: str) -> tuple[int | None, int, LeafPath, PrimitiveType | None]:
-    """The device that a name is for (None: every one), the item, the place in its tuple, the type that is named."""
+    """The device of a name (None for all devices), the item number, the tuple index and the element type."""
     match = _ITEM.fullmatch(key)
     if match is None or (match["type"] and match["type"] not in PRIMITIVES):
         raise ArchiveError(f"{key[:60]!r} is no item of an infeed: d<device>_infeed<i> or infeed<i> is wanted")
@@ -195,7 +195,7 @@ def _counted(items: Mapping[int, Parts], device: int) -> list[Any]:
 
 
 def _joined(parts: Parts, name: str) -> Any:
-    """An array, or the tuple of what stands at 0, 1, ... of it."""
+    """An infeed item: an array, or the tuple of its elements 0, 1, ..."""
     if () in parts:
         if len(parts) > 1:
             raise ArchiveError(f"{name} is an array, and is a tuple, too")

@@ -1,4 +1,4 @@
-"""Functions of JAX as modules: JAX lowers them, XLA partitions them into the program of one device, text is read."""
+"""Modules from JAX functions: JAX lowers a function, XLA partitions it for one device, and the HLO text is parsed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..text.reading.reader import parse_hlo
 from ..text.spelling.faults import HloParseError
 from . import temporary
 
-# The compiled program is thrown away: the less XLA does for it, the better.
+# The compiled program is not used, so these options disable most of its optimization.
 _DUMPED = {
     "xla_dump_hlo_pass_re": "spmd-partitioning",
     "xla_dump_large_constants": True,
@@ -28,19 +28,19 @@ _FRAME = re.compile(r"\bstack_frame_id=(\d+)")
 
 
 def from_jax(function: Callable[..., Any], *arguments: Any, num_replicas: int = 1, **named: Any) -> Module:
-    """The module that JAX makes of a function, for arguments like these.
+    """The module that JAX lowers a function to, for arguments of these shapes.
 
-    The function is any that JAX can trace, or what `jax.jit` or `jax.pmap` made of one (static arguments are theirs),
-    or already lowered by `.trace(...)` or `.lower(...)`, and then without arguments. Of an argument only shape and
-    element type count: a `xb.f32[2,3]` stands for an array. The parameters of the module are the leaves of the
-    arguments in JAX's order.
+    The function is one that JAX can trace, or a result of `jax.jit` or `jax.pmap` (which define static arguments), or
+    a result of `.trace(...)` or `.lower(...)`, which takes no arguments here. Only the shape and element type of an
+    argument are used: a shape such as `xb.f32[2,3]` can replace an array. The parameters of the module are the leaves
+    of the arguments in JAX's order.
 
-    A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) gives the program of one of them, as
-    XLA partitions it: its parameters and results are the shards, `num_partitions` the devices of the mesh.
-    `num_replicas` runs all of it so many times side by side. Reports name the user's Python lines.
+    A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) gives the program of one device, as
+    XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the mesh.
+    `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
 
-    Raises XbuildError (missing_extra) where JAX is not installed, HloParseError with the line of Python where the
-    lowered text holds what xbuild does not have, TypeError where `function` is none of these, and what JAX raises.
+    Raises XbuildError (missing_extra) where JAX is not installed, HloParseError with the Python line where xbuild does
+    not support the lowered text, TypeError where `function` is none of the above, and the errors of JAX.
 
     >>> import jax
     >>> from xbuild import f32
@@ -77,7 +77,7 @@ def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -
         raise TypeError(f"a function is wanted, jitted or lowered or as it is, and {type(function).__name__} is given")
     if not hasattr(function, "lower"):
         function = jax.jit(function, keep_unused=True)
-    source_info_util.register_exclusion(__file__)  # a line of the user's is what metadata are to name
+    source_info_util.register_exclusion(__file__)  # metadata name the user's line instead
     arguments, named = jax.tree.map(_like, (arguments, named), is_leaf=_is_shape)
     return function.lower(*arguments, **named)
 
@@ -87,7 +87,7 @@ def _is_shape(argument: Any) -> bool:
 
 
 def _like(argument: Any) -> Any:
-    """What JAX takes for a shape of ours; anything else is its own."""
+    """The ShapeDtypeStruct of JAX for a shape of xbuild; another argument is returned unchanged."""
     import jax
 
     if isinstance(argument, TupleShape):
@@ -110,12 +110,12 @@ def _partitions(lowered: Any) -> int:
 
 
 def _partitioned_text(lowered: Any) -> str:
-    """The program of one device: what XLA has right after its partitioner, which only its dumps tell."""
+    """The program of one device, which is the dump of XLA after its SPMD partitioner."""
     with temporary.folder() as folder, _uncached():
         failure = None
         try:
             lowered.compile(compiler_options={**_DUMPED, "xla_dump_to": str(folder)})
-        except Exception as error:  # of a later pass, it may be
+        except Exception as error:  # it may be an error of a later pass
             failure = error
         found = sorted(folder.glob("*.after_spmd-partitioning.*.txt"))
         if found:
@@ -129,7 +129,7 @@ def _partitioned_text(lowered: Any) -> str:
 
 @contextmanager
 def _uncached() -> Iterator[None]:
-    """Nothing is written to JAX's cache of compiled programs; and nothing with these options is found there."""
+    """Disable JAX's persistent compilation cache inside the block, so that XLA compiles and dumps the program."""
     import jax
 
     name = "jax_persistent_cache_min_compile_time_secs"

@@ -1,4 +1,4 @@
-"""Safe reading of npz files from strangers: the headers are compared with the bytes before an array is loaded."""
+"""Safe reader of untrusted npz files: headers are compared with the stored sizes before an array is loaded."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LONGEST_HEADER = 1 << 16
 
 
 class ArchiveError(Harmless):
-    """A file does not hold what the program wants."""
+    """The error for a file that does not have the arrays that the program needs."""
 
 
 @frozen
 class Member:
-    """An array of a file, as its header has it; `load` reads its elements."""
+    """An array of a file, described by its header; `load` reads its elements."""
 
     name: str
     dtype: np.dtype[Any]
@@ -50,7 +50,7 @@ class Member:
 
 @contextmanager
 def regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A regular file, open for reading; ArchiveError for a folder, a device or a pipe, on which reading might wait."""
+    """A regular file, open for reading; raises ArchiveError for a folder, a device or a pipe, which may block."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
@@ -59,7 +59,7 @@ def regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a NUL in the name
+    except ValueError as error:  # the name has a NUL character
         raise ArchiveError(f"{os.fspath(path)!r} cannot be read: {error}") from None
 
 
@@ -70,14 +70,14 @@ _MODES = (
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a path that is no regular file is, in words: a folder, a device, a pipe."""
+    """The kind of a path that is no regular file, for a message: a folder, a device, a pipe."""
     mode = os.stat(path).st_mode
     return next((words for test, words in _MODES if test(mode)), "no file")
 
 
 @contextmanager
 def members(path: str | os.PathLike[str]) -> Iterator[Mapping[str, Member]]:
-    """The arrays of an npz file by name, none of them loaded; ArchiveError where it is no such file."""
+    """The arrays of an npz file by name, not loaded; raises ArchiveError for a file of another format."""
     with regular(path) as raw, _zip(raw, os.fspath(path)) as file:
         yield dict(_members(file, os.fspath(path)))
 
@@ -85,7 +85,7 @@ def members(path: str | os.PathLike[str]) -> Iterator[Mapping[str, Member]]:
 def _zip(raw: IO[bytes], path: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(raw)
-    except Exception:  # of a stranger's bytes zipfile raises whatever it comes to
+    except Exception:  # zipfile raises exceptions of any type on malformed bytes
         raise ArchiveError(f"{path!r} is no npz file of arrays, as numpy.savez writes them") from None
 
 
@@ -103,7 +103,7 @@ def _members(file: zipfile.ZipFile, path: str) -> Iterator[tuple[str, Member]]:
 
 
 def _guarded(path: str, name: str, reads: Callable[[], Any]) -> Any:
-    """Read one array, with every exception as ArchiveError: on malformed bytes NumPy and zipfile raise of any type."""
+    """Read one array, with every exception as ArchiveError: NumPy and zipfile raise any type on malformed bytes."""
     try:
         return reads()
     except ArchiveError as error:
@@ -145,7 +145,7 @@ def _header(stream: IO[bytes]) -> tuple[Dims, np.dtype[Any]]:
 
 
 def read_text(path: Path, most: int) -> bytes:
-    """The bytes of a file of text, of so many at most."""
+    """The bytes of a text file; raises ArchiveError for a file of more than `most` bytes."""
     with regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:

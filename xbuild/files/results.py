@@ -1,4 +1,4 @@
-"""Writer of results as npz files, `d<device>_out<i>`, with types that NumPy lacks as bits; random arguments."""
+"""Writer of results into npz files, `d<device>_out<i>`, with bits for types that NumPy lacks; random arguments."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from .temporary import file_beside
 
 
 def check_size(wanted: int, most: int | None, what: str) -> None:
-    """ArchiveError where arrays would take more bytes than there may be."""
+    """Raise ArchiveError if `wanted`, a number of bytes, exceeds the limit `most`."""
     if most is not None and wanted > most:
         raise ArchiveError(f"{what} would take {wanted:,} bytes, and {most:,} may be taken")
 
 
 _UNREADABLE = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
-"""What NumPy raises of a file that is no npz file, is cut off, or holds objects of Python."""
+"""The exceptions of NumPy for a file that is no npz file, is truncated, or holds Python objects."""
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """An npz file to read from; ArchiveError in plain words where it is none."""
+    """An npz file, open for reading; raises ArchiveError for a file of another format."""
     try:
         with regular(path) as raw, np.load(raw, allow_pickle=False) as file:
             yield file
@@ -47,9 +47,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]], most: int | None = None) -> list[list[Any]]:
-    """Arguments for each device from a seed: normal floats, integers of 0..9 (or as many as the type holds), coins.
+    """Arguments for each device from a seed: normal floats, integers of 0..9 or the range of the type, booleans.
 
-    `most` is how many bytes they may take in all; ArchiveError where they take more.
+    `most` limits the total number of bytes; raises ArchiveError for more.
     """
     drawn = max((_DRAWN.get(leaf.dtype.kind, 8) * math.prod(leaf.dims) for leaf in _arrays(parameters)), default=0)
     wanted = drawn + sum(math.prod(leaf.dims) * leaf.dtype.dtype.itemsize for leaf in _arrays(parameters))
@@ -59,7 +59,7 @@ def random_arguments(seed: int, parameters: Sequence[Sequence[AnyShape]], most: 
 
 
 _DRAWN = {"complex": 48, "float": 16}
-"""Bytes that an element takes while it is drawn, where they are more than 8."""
+"""Bytes of an element while it is generated, for the kinds that need more than 8."""
 
 
 def _arrays(parameters: Sequence[Sequence[AnyShape]]) -> Iterator[Shape]:
@@ -83,17 +83,17 @@ def _random(generator: np.random.Generator, shape: AnyShape) -> Any:
 
 
 def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: Sequence[AnyShape]) -> None:
-    """Write the results of each device; the file is there whole, or as it was before.
+    """Write the results of each device; after a failure an existing file is unchanged.
 
-    NumPy's files know no bf16, f8, s4 and the like: those are stored as their bits, with the type in the name, such as
-    `d0_out0:bf16`; integers of under a byte take one each.
+    NumPy's format lacks types such as bf16, f8 and s4. Arrays of such types are stored as bits, with the type in the
+    name, such as `d0_out0:bf16`; an integer of less than 8 bits is stored as one byte.
     """
     arrays: dict[str, Any] = {}
     for device, (result, shape) in enumerate(zip(results, shapes, strict=True)):
         for number, (leaf, leaf_shape) in enumerate(leaf_values(result, shape)):
             suffix = "" if leaf_shape.dtype.is_native else f":{leaf_shape.dtype}"
             arrays[f"d{device}_out{number}{suffix}"] = to_bits(np.asarray(leaf), leaf_shape.dtype)
-    with tempfile.TemporaryFile() as packed:  # NumPy's writer does not take it well where the target is full
+    with tempfile.TemporaryFile() as packed:  # NumPy's writer does not close files properly on a full disk
         _pack(packed, arrays)
         packed.seek(0)
         with replacing(Path(path)) as file:
@@ -101,7 +101,7 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Any], shapes: 
 
 
 def _pack(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    """Write what `numpy.savez_compressed` writes, and close every file, also where the disk is full."""
+    """Write the format of `numpy.savez_compressed`, and close every file, also if the disk is full."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -116,7 +116,7 @@ def umask() -> int:
 
 
 def _written_to(target: Path) -> int:
-    """A device or a pipe, open; OSError where nobody reads the pipe, since opening it would wait for a reader."""
+    """A device or a pipe, open for writing; raises OSError for a pipe without a reader instead of waiting for one."""
     try:
         handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -132,7 +132,7 @@ _unfinished: set[str] = set()
 
 
 def unfinished() -> list[str]:
-    """The temporary files that are being written, which are removed where the process is ended at once."""
+    """The temporary files that are being written; a process that ends at once must remove them."""
     return [*_unfinished]
 
 
@@ -140,7 +140,7 @@ def unfinished() -> list[str]:
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A temporary file to write into, which replaces the target at the end; after a failure the target is unchanged.
 
-    What is no file, such as /dev/null, keeps its place and is written to, and so is what a link points at.
+    A target that is no regular file, such as /dev/null, is written to directly; of a link, its target is replaced.
     """
     if target.exists() and not target.is_file():
         with os.fdopen(_written_to(target), "wb") as file:
@@ -171,7 +171,7 @@ def leaf_values(value: Any, shape: AnyShape) -> Iterator[tuple[Any, Shape]]:
 
 
 def to_bits(array: Array, dtype: PrimitiveType) -> Array:
-    """The array as NumPy's files can hold it."""
+    """The array in a type that NumPy's format supports."""
     if dtype.is_native:
         return array
     if dtype.is_integer:
@@ -180,7 +180,7 @@ def to_bits(array: Array, dtype: PrimitiveType) -> Array:
 
 
 def from_bits(array: Array, dtype: PrimitiveType) -> Array:
-    """The inverse of to_bits; an array that is stored as another type is left for the caller to refuse."""
+    """The inverse of `to_bits`; an array of another type is returned unchanged, and the caller refuses it."""
     if dtype.is_native or array.dtype == dtype.dtype:
         return array
     if dtype.is_integer and array.dtype.kind in "iu" and array.itemsize == 1:

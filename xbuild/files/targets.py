@@ -23,7 +23,7 @@ from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
 from .npz import ArchiveError, kind_of, read_text
 
 MOST_TEXT = 4 << 30
-"""Bytes of HLO text that are read; a sparse file may claim any size."""
+"""The limit of bytes of HLO text that is read; a sparse file may have any size."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 _OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
@@ -33,11 +33,11 @@ _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_infe
 
 
 class TargetError(Harmless):
-    """The target names no program; the message says what it could name."""
+    """The error for a target that names no program; the message lists programs that exist."""
 
 
 class UserError(Harmless):
-    """The user's file raised an exception; the message is its traceback, with the user's lines alone."""
+    """The error for an exception of the user's file; the message is the traceback with the user's lines only."""
 
 
 def load(target: str, replicas: int | None = None, partitions: int | None = None) -> Program:
@@ -92,7 +92,7 @@ def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = 
 
 
 def _read_folder(path: Path) -> ModuleGroup:
-    """device0.hlo, device1.hlo, ...: the program of each device."""
+    """The module group of a folder with the files device0.hlo, device1.hlo, ..., one for each device."""
     found = sorted((int(named[1]), each) for each in path.iterdir() if (named := _OF_DEVICE.fullmatch(each.name)))
     if not found or [device for device, _ in found] != [*range(len(found))]:
         have = ", ".join(each.name for _, each in found) or "none of these"
@@ -101,7 +101,7 @@ def _read_folder(path: Path) -> ModuleGroup:
 
 
 def _run(path: Path) -> ModuleType:
-    """The file as a module, with its folder importable, as `python FILE` has it, or in the package it imports from."""
+    """Import a file with its folder on the path, as `python FILE` does; with relative imports, in its package."""
     if (path.parent / "__init__.py").is_file() and _imports_relatively(path):
         return _run_in_package(path.resolve())
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -124,7 +124,7 @@ def _imports_relatively(path: Path) -> bool:
 
 
 def _run_in_package(path: Path) -> ModuleType:
-    """The file as `python -m` has it from the folder that its outermost package is in."""
+    """Import a file as `python -m` does from the folder of its outermost package."""
     folder, names = path.parent, [path.stem]
     while (folder / "__init__.py").is_file():
         folder, names = folder.parent, [folder.name, *names]
@@ -134,7 +134,7 @@ def _run_in_package(path: Path) -> ModuleType:
 
 
 def _guarded(runs: Callable[[], Any], what: str) -> Any:
-    """What the user's own code gives; UserError where it raises, or ends the process."""
+    """The result of user code; raises UserError if the code raises an exception or calls sys.exit."""
     try:
         return runs()
     except Exception as error:
@@ -146,7 +146,7 @@ def _guarded(runs: Callable[[], Any], what: str) -> Any:
 
 
 def own_traceback(error: BaseException) -> str:
-    """The traceback of an error without the lines of these packages and of the import system."""
+    """The traceback of an error without the frames of xbuild and of the import system."""
     told = traceback.TracebackException.from_exception(error)
     told.stack = traceback.StackSummary.from_list(frame for frame in told.stack if _is_users(frame.filename))
     told.__cause__ = told.__context__ = None

@@ -1,4 +1,4 @@
-"""Temporary files, named after the process that made them; those of processes that were killed are removed later."""
+"""Temporary files, named by the process that created them; files of killed processes are removed later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"\.xbuild-([0-9a-f]{8})-(\d{1,10})-\w+")
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder for as long as it is used, among the system's temporary ones."""
+    """A temporary folder, which is removed at the end of the block."""
     place = Path(tempfile.gettempdir())
     sweep(place)
     with tempfile.TemporaryDirectory(prefix=_prefix(), dir=place) as made:
@@ -26,14 +26,14 @@ def folder() -> Iterator[Path]:
 
 
 def file_beside(target: Path) -> tuple[int, str]:
-    """An open file, and its name, in the folder of a target, whose place it is to take."""
+    """The handle and the name of a temporary file in the folder of a target, which the file is to replace."""
     sweep(target.parent)
     return tempfile.mkstemp(prefix=_prefix(), dir=target.parent)
 
 
 def sweep(place: Path) -> None:
-    """Remove what processes of this user on this machine made in a folder and did not live to remove."""
-    if os.name != "posix":  # elsewhere to ask for a process may end it
+    """Remove temporary files in a folder that ended processes of this user on this machine left there."""
+    if os.name != "posix":  # on Windows, os.kill with signal 0 ends the process
         return
     with suppress(OSError), os.scandir(place) as entries:
         for each in entries:
@@ -48,7 +48,7 @@ def _prefix() -> str:
 
 @cache
 def _machine() -> str:
-    """The machine, or the container, within which the ids of processes are valid."""
+    """A hash of the machine and the PID namespace, in which process ids are valid."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -60,7 +60,7 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # another user's
+    except OSError:  # a process of another user
         return True
     return True
 

@@ -1,1 +1,1 @@
-"""The process that xbuild runs in: depth of calls, garbage collection, deadlines, memory."""
+"""Control of the process: recursion limit, garbage collection, deadlines, memory, locks."""

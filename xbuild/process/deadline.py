@@ -1,4 +1,4 @@
-"""Deadlines: a long pass calls `ask` now and then, which raises once the time that it was given is over."""
+"""Deadlines: a long pass calls `ask` regularly, which raises DeadlineError after the deadline."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _end: ContextVar[float | None] = ContextVar("xbuild_deadline", default=None)
 
 
 class DeadlineError(Exception):
-    """The time that was given is over."""
+    """The error for a passed deadline."""
 
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Inside the block `ask` raises DeadlineError after so many seconds; with None the caller's deadline stays."""
+    """Inside the block `ask` raises DeadlineError after this number of seconds; None keeps the outer deadline."""
     if seconds is None:
         yield
         return
@@ -29,7 +29,7 @@ def within(seconds: float | None) -> Iterator[None]:
 
 
 def ask() -> None:
-    """Raise DeadlineError where the time is over."""
+    """Raise DeadlineError if the deadline has passed."""
     end = _end.get()
     if end is not None and time.monotonic() > end:
         raise DeadlineError

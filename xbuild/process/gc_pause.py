@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collector, for passes that make many objects and no reference cycles."""
+"""Pauses of Python's garbage collector, for passes that create many objects and no reference cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """The garbage collector is off inside the block: it would visit each of many objects that are kept repeatedly."""
+    """Disable the garbage collector inside the block, where it would traverse many live objects repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Locks on files that end with the process that holds them: the system's lock, or a record of the process's name."""
+"""File locks that end with the process that holds them, and identification of processes for systems without locks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 NO_LOCKS = frozenset(
     getattr(errno, name, -1) for name in ("ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EINVAL", "EPROTONOSUPPORT")
 )
-"""How a file system says that it has no locks."""
+"""The error numbers of file systems without locks."""
 
 
 def locked(handle: int) -> Literal["ours", "taken", "unknown"]:
-    """Take the lock of a file, without waiting; unknown where the system or the file system has none."""
+    """Take the lock of a file without waiting; the result is `unknown` where locks are not supported."""
     try:
         _lock(handle)
     except (ImportError, AttributeError):
@@ -29,7 +29,7 @@ def _lock(handle: int) -> None:
     if os.name == "nt":
         import msvcrt
 
-        os.lseek(handle, 1 << 30, os.SEEK_SET)  # a place behind all that is written, since others may not read it
+        os.lseek(handle, 1 << 30, os.SEEK_SET)  # beyond the end of the file, since a locked range cannot be read
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
         finally:
@@ -41,7 +41,7 @@ def _lock(handle: int) -> None:
 
 
 def this_process() -> str:
-    """Host, number and start of this process, as one word."""
+    """The host, id and start time of this process as one word."""
     return f"{socket.gethostname() or '-'}/{os.getpid()}/{_start(os.getpid())}".replace(" ", "_")
 
 
@@ -56,7 +56,7 @@ def is_running(process: str) -> bool:
 
 
 def _is_there(number: int) -> bool:
-    if os.name == "nt":  # a signal would end it there
+    if os.name == "nt":  # os.kill would end the process
         return True
     try:
         os.kill(number, 0)
@@ -68,7 +68,7 @@ def _is_there(number: int) -> bool:
 
 
 def _start(number: int) -> str:
-    """When a process began, in ticks since the machine did; `-` where that is not told."""
+    """The start time of a process in ticks since boot; `-` where it is unknown."""
     try:
         told = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""How much memory this process may take: that of the machine, or the limit of its control group (container)."""
+"""The memory that is available to this process: that of the machine, or the limit of its control group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNKNOWN = 16 << 30
 
 @functools.cache
 def memory() -> int:
-    """Bytes: those of the machine, or fewer where a control group (a container) has a limit."""
+    """The bytes of memory of the machine, or the limit of the control group (container) if it is lower."""
     return min([_of_machine(), *filter(None, map(_of_group, _OF_GROUPS))])
 
 
@@ -24,7 +24,7 @@ def _of_machine() -> int:
 
 
 def _of_group(file: str) -> int | None:
-    """The limit that a file of the kernel states; None where there is none."""
+    """The memory limit in a file of the kernel; None without a limit."""
     try:
         return int(Path(file).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -32,7 +32,7 @@ def _of_group(file: str) -> int | None:
 
 
 def held_bytes() -> int | None:
-    """The bytes of data that this process has by now; None where the system does not tell."""
+    """The current bytes of data of this process; None where the system does not report them."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -14,11 +14,11 @@ _MARK = b"xbuild-hlo"  # stands in interpreter/__init__.py, as source and as byt
 
 
 class PackageConflict(XbuildError, ImportError):
-    """Programs cannot be run: the package `interpreter` is missing, or is the one of another project."""
+    """The error for a package `interpreter` that is missing or belongs to another project."""
 
 
 def conflict() -> str | None:
-    """The sentence that names another project's `interpreter` and a way out; None where it is xbuild's own.
+    """The message about a missing or foreign package `interpreter`; None if the package is xbuild's own.
 
     Nothing is imported: the file that an import would run is read for the name of xbuild's distribution.
     """
@@ -38,7 +38,7 @@ def conflict() -> str | None:
 
 
 def warn_of_conflict() -> None:
-    """Warn at `import xbuild`; the line that imports it is the one that the warning names."""
+    """Warn of a conflict at `import xbuild`; the warning names the line of the import."""
     if (sentence := conflict()) is not None:
         warnings.warn(sentence, RuntimeWarning, stacklevel=3)
 
@@ -57,7 +57,7 @@ def _spec() -> ModuleSpec | None:
 
 
 def _is_own(spec: ModuleSpec) -> bool:
-    """Whether the file of the package names xbuild's distribution; also from a zip file."""
+    """Whether the file of the package, which may be in a zip file, contains the name of xbuild's distribution."""
     if spec.origin is None:
         return False
     read = getattr(spec.loader, "get_data", None)

@@ -1,4 +1,4 @@
-"""How deep computations call each other, and the recursion limit of Python that walks over these calls need."""
+"""The depth of calls of computations, and the recursion limit of Python for recursive walks over these calls."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..core.graph import Computation, Instruction
 from ..core.memos import remembered
 
 DEEPEST = 500
-SHALLOW = 16  # levels for which there is always room
-_FRAMES = 40  # of the walk that takes most, for each level
+SHALLOW = 16  # levels within the default recursion limit
+_FRAMES = 40  # Python frames for each level of calls, of the deepest walk
 
 
 @remembered
 def depth(computation: Computation) -> int:
-    """How many calls lie between a computation and the innermost that it calls.
+    """The length of the longest chain of calls from a computation.
 
-    Raises BuildError where a computation calls itself, in whatever way.
+    Raises BuildError where a computation calls itself, directly or indirectly.
     """
     found: dict[Computation, int] = {}
     for each in computation.reachable():
@@ -44,7 +44,7 @@ def _refuse_recursion(computation: Computation, instruction: Instruction, called
 
 @contextmanager
 def room_for_calls(entries: Iterable[Computation]) -> Iterator[None]:
-    """Inside the block a walk may recurse into every call of these. Raises BuildError where calls nest too deep."""
+    """Raise Python's recursion limit for walks over the calls; raises BuildError where calls are nested too deep."""
     deepest = max(map(depth, entries), default=0)
     if deepest > DEEPEST:
         raise BuildError(

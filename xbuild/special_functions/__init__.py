@@ -1,4 +1,4 @@
-"""Special functions, composed of ops: small named computations that are called."""
+"""Special functions, built from ops: each is a call of a named computation."""
 
 from .angle import atan
 from .bessel import bessel_i0e, bessel_i1e

@@ -1,4 +1,4 @@
-"""The inverse tangent of one argument; HLO has that of two, atan2."""
+"""The inverse tangent of one argument, by atan2."""
 
 from __future__ import annotations
 

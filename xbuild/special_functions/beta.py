@@ -18,8 +18,8 @@ _LIMIT = 5000
 def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
     """The regularised incomplete beta function I_x(a, b).
 
-    Formula: the integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, over that to 1. By a continued fraction, of
-    I_(1 - x)(b, a) where x > (a + 1) / (a + b + 2).
+    Formula: the integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, divided by the integral from 0 to 1. It is computed
+    by a continued fraction; where x > (a + 1) / (a + b + 2), as 1 - I_(1 - x)(b, a).
     Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 32 + 8 |log I| ulp for a, b <= 1e3; where x > (a + 1) / (a + b + 2), 64 ulp of 1.
@@ -45,7 +45,7 @@ def regularized_incomplete_beta(a: Value, b: Value, x: Value) -> Value:
 
 
 def _power(a: Value, b: Value, x: Value, y: Value) -> Value:
-    """x^a y^b / B(a, b), with y = 1 - x."""
+    """The power x^a y^b / B(a, b), with y = 1 - x."""
     both = (a >= 10) & (b >= 10)
     low, high = minimum(a, b), maximum(a, b)
     plain = ops.exponential(a * ops.log(x) + b * _log(y, x) - _log_beta(low, high))
@@ -57,7 +57,7 @@ def _log(y: Value, x: Value) -> Value:
 
 
 def _balanced(a: Value, b: Value, x: Value, y: Value) -> Value:
-    """For a, b >= 10: by the distance of x from a / (a + b), as DiDonato and Morris have it."""
+    """The power for a, b >= 10, from the distance of x from a / (a + b), as in DiDonato and Morris."""
     a, b = maximum(a, 10), maximum(b, 10)
     distance = select(a > b, (a + b) * y - b, a - (a + b) * x)
     exponent = a * log1p_gap(-distance / a, x * (a + b) / a) + b * log1p_gap(distance / b, y * (a + b) / b)
@@ -66,7 +66,7 @@ def _balanced(a: Value, b: Value, x: Value, y: Value) -> Value:
 
 
 def _log_beta(low: Value, high: Value) -> Value:
-    """log B; lgamma(high) - lgamma(low + high) is taken as one where high is large."""
+    """The logarithm of B; for a large `high`, lgamma(high) - lgamma(low + high) is computed without cancellation."""
     large = maximum(high, 10)
     ratio = stirling_error(large) - stirling_error(low + large)
     ratio = ratio - (large + low - 0.5) * ops.log_plus_one(low / large) - low * (ops.log(large) - 1)
@@ -75,7 +75,7 @@ def _log_beta(low: Value, high: Value) -> Value:
 
 
 def _fraction(a: Value, b: Value, x: Value) -> Value:
-    """The continued fraction of DLMF 8.17.22, two of its steps at a time, by Lentz's evaluation."""
+    """The continued fraction of DLMF 8.17.22, two terms for each step of Lentz's algorithm."""
 
     def step(n: Value, above: Value, below: Value, total: Value, change: Value, *fixed: Value) -> list[Value]:
         a, b, x = fixed
@@ -98,5 +98,5 @@ def _fraction(a: Value, b: Value, x: Value) -> Value:
 
 
 def _apart(x: Value) -> Value:
-    """x, or a small number in place of zero."""
+    """The value x, with zeros replaced by a small number."""
     return select(eq(x, 0), tiny(x), x)

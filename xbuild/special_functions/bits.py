@@ -19,7 +19,7 @@ from .form import FLOATS, on_bits
 
 @on_bits
 def next_after(start: Value, end: Value) -> Value:
-    """The number of the type that comes next after `start` on the way to `end`; `start` itself where they are equal.
+    """The representable number next to `start` in the direction of `end`; `end` where both are equal.
 
     Shapes: bf16, f16, f32 or f64 of any shape, a scalar goes with any; the same. Exact; from 0 it leads to the
     smallest subnormal number, from the largest to infinity. NaN in either gives NaN.
@@ -36,7 +36,7 @@ def next_after(start: Value, end: Value) -> Value:
     bits = ops.bitcast_convert(start, new_element_type=integer)
     target = ops.bitcast_convert(end, new_element_type=integer)
     most, sign = np.iinfo(integer.dtype).max, np.iinfo(integer.dtype).min
-    size, end_size = bits & most, target & most  # as integers, so that a denormal number is never a zero
+    size, end_size = bits & most, target & most  # as integers, so that subnormals are not flushed to zero
     inwards = (size > end_size) | ((bits ^ target) < 0)
     moved = select(inwards, bits - 1, bits + 1)
     from_zero = (target & sign) | 1
@@ -115,7 +115,7 @@ def is_neg_inf(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def is_neg_zero(operand: Value, *, name: str | None = None) -> Value:
-    """Whether each element is -0, which equals 0 and is told by its sign.
+    """Whether each element is -0, which differs from 0 by its sign bit only.
 
     Shapes: floats of any shape; pred of the same.
     Raises: not_array; element_type_unsupported.

@@ -1,4 +1,4 @@
-"""Dual numbers: arithmetic on a value and its derivative differentiates a formula by one variable."""
+"""Dual numbers, which differentiate a formula with respect to one variable: a value and its derivative."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..derived.elementwise import select
 
 @frozen(eq=False)
 class Dual:
-    """A value and its derivative; Value and Dual take part in the same formulas."""
+    """A value and its derivative; formulas can be applied to Value and to Dual."""
 
     value: Value
     slope: Value

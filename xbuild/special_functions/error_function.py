@@ -1,4 +1,4 @@
-"""The complement and the inverse of the error function; erf itself is an op."""
+"""The complementary error function and the inverse error function; erf itself is an op."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FAR_FROM, _FAR_TO = math.sqrt(6), 6.1
 
 @special
 def erfc(x: Value) -> Value:
-    """1 - erf(x), with its full precision where that is small.
+    """The complementary error function 1 - erf(x), with full relative precision where it is small.
 
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
     Accuracy: f32 and f64 8 ulp. NaN stays; inf gives 0 and -inf 2.
@@ -57,7 +57,7 @@ def erfc(x: Value) -> Value:
 
     Source: XlaBuilder's math library, Erfc; DLMF 7.2.2.
     """
-    size = minimum(abs(x), 30)  # where it is zero already
+    size = minimum(abs(x), 30)  # erfc(30) is zero
     tail = exp_of_minus_square(size) * _scaled(size) / (1 + 2 * size)
     far = select(x < 0, 2 - tail, tail)
     return select(size < 0.5, 1 - ops.erf(x), far)
@@ -68,17 +68,17 @@ def _scaled(size: Value) -> Value:
 
 
 def exp_of_minus_square(x: Value) -> Value:
-    """exp(-x²): the square of the upper half of x's digits is exact, and the rest is small."""
+    """The exponential exp(-x²) without error of x²: the square of the upper half of x's digits is exact."""
     high = ops.reduce_precision(x, exponent_bits=11 if is_double(x) else 8, mantissa_bits=24 if is_double(x) else 10)
     return ops.exponential(-(high * high)) * ops.exponential((high - x) * (high + x))
 
 
 @special
 def erf_inv(x: Value) -> Value:
-    """The y whose erf is x.
+    """The inverse error function: the y for which erf(y) is x.
 
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
-    Accuracy: f32 and f64 8 ulp. -1 and 1 give infinities, what is beyond them NaN.
+    Accuracy: f32 and f64 8 ulp. -1 and 1 give infinities, |x| > 1 gives NaN.
     Raises: not_array; element_type_unsupported.
 
     >>> import xbuild as xb

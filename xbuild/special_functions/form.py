@@ -1,4 +1,4 @@
-"""How a formula of values becomes a comfortable form: operands aligned, checked, and the formula called by name."""
+"""Wraps a formula as a public function: operands are broadcast and checked, and the formula is called by name."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ IEEE = frozenset({bf16, f16, f32, f64})
 
 
 def special(formula: Callable[..., Value]) -> Callable[..., Value]:
-    """A formula in f32 and f64 as a form for all floats: narrower types are computed in f32 and rounded once.
+    """Wrap a formula for f32 and f64 as a function of all floats: narrower types are computed in f32 and rounded once.
 
-    Records a call of a computation with the formula's name, traced once for each shape. Operands broadcast as those
-    of xb.add. Refused with element_type_unsupported: what is no float; with element_type_mismatch: two types.
+    The function records a call of a computation with the formula's name, which is traced once for each shape. Operands
+    are broadcast as in xb.add. Raises element_type_unsupported for a type that is no float, element_type_mismatch for
+    operands of different types.
     """
 
     @functools.wraps(formula)
@@ -38,7 +39,7 @@ def special(formula: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def on_bits(formula: Callable[..., Value]) -> Callable[..., Value]:
-    """A formula of the bits of floats as a form for the types that have them in IEEE's order; else as `special`."""
+    """Wrap a formula on the bits of floats as a function of the types in IEEE 754's format; otherwise as `special`."""
     return _form(formula, formula, IEEE, "one of bf16, f16, f32, f64")
 
 
@@ -65,7 +66,7 @@ def _form(
 
 
 def _operands(given: tuple[Any, ...]) -> list[Value]:
-    """The operands as values of the same extents."""
+    """The operands as values, broadcast to the same extents."""
     values = as_values(given)
     model = values[0]
     for value in values[1:]:

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, and its derivative."""
+"""The logarithm of the gamma function, and its derivative, digamma."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _DIGAMMA = (
     -8.11148420346509e-17, 1.391707769474154e-17,
 )  # fmt: skip
 _ROOT = {True: (1.4616321449683622, 9.549995429965697e-17), False: (1.4616321325302124, 1.2438149938918909e-08)}
-"""digamma's root, as the nearest number of the type (f64 or f32) and what is left."""
+"""The root of digamma: the nearest number of the type (f64 or f32), and the remainder."""
 
 
 @special
 def lgamma(x: Value) -> Value:
     """The logarithm of the absolute value of gamma(x).
 
-    Formula: Stirling's series for x >= 8; below, the recurrence leads to 1.5..2.5; reflection where x < 0.
+    Formula: Stirling's series for x >= 8; for smaller x the recurrence to 1.5..2.5; for x < 0 the reflection.
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
     Accuracy: f32 and f64 8 ulp for x > 0, the zeros at 1 and 2 included; for x < 0 8 ulp of max(1, lgamma(-x)).
     The integers <= 0 and the infinities give inf; NaN stays.
@@ -55,7 +55,7 @@ def lgamma(x: Value) -> Value:
 
 
 def positive_lgamma(x: Value) -> Value:
-    """lgamma for x >= 0."""
+    """The logarithm of gamma(x) for x >= 0."""
     steps = ops.floor(x - 1.5)
     product = filled(x, 1)
     for k in range(1, 7):
@@ -68,7 +68,7 @@ def positive_lgamma(x: Value) -> Value:
 
 
 def near_two(t: Value) -> Value:
-    """lgamma(2 + t) for t in -1/2..1/2."""
+    """The logarithm of gamma(2 + t) for t in -1/2..1/2."""
     return t * chebyshev(t * 2, _LGAMMA, 9)
 
 
@@ -78,9 +78,9 @@ def _stirling(x: Value) -> Value:
 
 @special
 def digamma(x: Value) -> Value:
-    """The derivative of lgamma.
+    """The digamma function, the derivative of lgamma.
 
-    Formula: an asymptotic series for x >= 10; below, the recurrence leads to 1..2; reflection where x < 0.
+    Formula: an asymptotic series for x >= 10; for smaller x the recurrence to 1..2; for x < 0 the reflection.
     Shapes: floats of any shape; the same. Narrower floats than f32 are computed in f32 and rounded once.
     Accuracy: f32 and f64 8 ulp for x > 0, near its root, too; for x < 0 8 ulp of the largest term of the reflection.
     The integers <= 0, -inf and NaN give NaN.
@@ -100,7 +100,7 @@ def digamma(x: Value) -> Value:
 
 
 def positive_digamma(x: Value) -> Value:
-    """digamma for x > 0."""
+    """The digamma function for x > 0."""
     steps = ops.floor(x - 1)
     total = filled(x, 0)
     for k in range(1, 9):

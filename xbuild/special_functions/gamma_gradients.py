@@ -1,4 +1,4 @@
-"""The derivatives of the incomplete gamma function by its first argument, and of a gamma variate."""
+"""The derivatives of the incomplete gamma function and of a gamma variate with respect to the first argument."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .numerics import filled, stirling_error
 
 @special
 def igamma_grad_a(a: Value, x: Value) -> Value:
-    """The derivative of xb.igamma by a.
+    """The derivative of xb.igamma with respect to a.
 
-    Formula: each of igamma's series and its continued fraction, differentiated term by term.
+    Formula: the series and the continued fraction of igamma, differentiated term by term.
     Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 1e-5 and f64 2e-14 relative, for 1e-2 <= a <= 2e3 and P from 1e-10 to 1 - 1e-10.
@@ -36,7 +36,7 @@ def igamma_grad_a(a: Value, x: Value) -> Value:
 
 @special
 def random_gamma_grad(a: Value, x: Value) -> Value:
-    """The derivative by a of a gamma(a) variate that came out as x: -(dP/da) / (dP/dx), P the igamma of both.
+    """The derivative with respect to a of a gamma(a) variate of value x: -(dP/da) / (dP/dx) with P = igamma(a, x).
 
     Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
     rounded once.
@@ -64,7 +64,7 @@ def _where_it_is(a: Value, x: Value, found: Value) -> Value:
 
 
 def _slope(a: Value, x: Value) -> tuple[Value, Value]:
-    """dP/da as a factor and x^a exp(-x) / gamma(a + 1), or for large a near x what is almost that."""
+    """The two factors of dP/da: a slope, and x^a exp(-x) / gamma(a + 1) or, for large a near x, its approximation."""
     dual = Dual(a, filled(a, 1))
     by_power = ops.log(x) - positive_digamma(a + 1)
     lower, upper, small = series(dual, x), fraction_factor(dual, x), small_factor(dual, x) + 1
@@ -80,5 +80,5 @@ def _slope(a: Value, x: Value) -> tuple[Value, Value]:
 
 
 def _product(factor: Dual, by_power: Value) -> Value:
-    """The derivative of a product with the power, over the power."""
+    """The derivative of the product of a factor and the power, divided by the power."""
     return factor.slope + factor.value * by_power

@@ -1,6 +1,6 @@
-"""The regularised incomplete gamma functions, and what their gradients share with them.
+"""The regularised incomplete gamma functions, and the series that their gradients use.
 
-Everywhere the power x^a exp(-x) / gamma(a + 1) is taken out, and the factor that is left is summed.
+Each function is the power x^a exp(-x) / gamma(a + 1) times a factor, which is a series or a continued fraction.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LIMIT = 2000
 def igamma(a: Value, x: Value) -> Value:
     """The regularised lower incomplete gamma function P(a, x).
 
-    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, over gamma(a). By a power series for x < a, a continued
-    fraction or another series beyond, and Temme's expansion where a > 100 is near x.
+    Formula: the integral of t^(a - 1) exp(-t) from 0 to x, divided by gamma(a). It is computed by a power series for
+    x < a, otherwise by a continued fraction or a second series, and by Temme's expansion where a >= 100 is near x.
     Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 16 + 4 |log P| ulp. a <= 0, x < 0 and NaN give NaN; x = 0 gives 0, x = inf 1, a = inf 0.
@@ -68,7 +68,7 @@ def _at_the_ends(a: Value, x: Value, found: Value, at_zero: float) -> Value:
 
 
 def _both(a: Value, x: Value) -> tuple[Value, Value]:
-    """P where the series is taken, Q elsewhere; by Temme's expansion whichever of them is wanted."""
+    """P and Q: P is valid where the series is used, Q elsewhere, and both are valid where Temme's expansion is used."""
     scale = power(a, x)
     lower = scale * series(a, x)
     upper = select(is_small(a, x), _small_upper(a, x), scale * fraction_factor(a, x))
@@ -81,12 +81,12 @@ def is_series(a: Value, x: Value) -> Value:
 
 
 def is_small(a: Value, x: Value) -> Value:
-    """Where x is small, and P is not."""
+    """Whether x is small and P is not."""
     return (x <= 1.1) & ((x >= a) | ((a < 0.5) & (a * ops.log(x) > -0.4)))
 
 
 def power(a: Value, x: Value) -> Value:
-    """x^a exp(-x) / gamma(a + 1); where a is large by the distance of x from a."""
+    """The power x^a exp(-x) / gamma(a + 1); for a large a it is computed from the distance of x from a."""
     small = a < 10
     low = select(small, a, 1.0)
     direct = ops.power(x, low) * ops.exponential(-x) * ops.exponential(-positive_lgamma(low + 1))
@@ -96,7 +96,7 @@ def power(a: Value, x: Value) -> Value:
 
 
 def series(a: Any, x: Value) -> Any:
-    """1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ..., for x < a and what is not near it."""
+    """The series 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ... for x < a, x not near a."""
     first = parts(a)[0]
     used = is_series(first, x) & ~temme.is_near(first, x)
     a = chosen(used, a, ones(a))
@@ -113,9 +113,9 @@ def series(a: Any, x: Value) -> Any:
 
 
 def fraction_factor(a: Any, x: Value) -> Any:
-    """a / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...)), for x > 1.1 and x >= a.
+    """The fraction a / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...)), for x > 1.1 and x >= a.
 
-    Source: DLMF 8.9.2; Lentz's evaluation, from its first step on.
+    Source: DLMF 8.9.2; Lentz's algorithm.
     """
     first = parts(a)[0]
     used = (x > 1.1) & (x >= first) & ~temme.is_near(first, x) & (x < math.inf)
@@ -138,7 +138,7 @@ def fraction_factor(a: Any, x: Value) -> Any:
 
 
 def small_factor(a: Any, x: Value) -> Any:
-    """The f with P = x^a / gamma(a + 1) (1 + f): a times the sum of (-x)^n / (n! (a + n)), for x <= 1.1."""
+    """The f of P = x^a / gamma(a + 1) (1 + f): a times the sum of (-x)^n / (n! (a + n)), for x <= 1.1."""
     x = select(x <= 1.1, x, 0.0)
     sign, total = filled(x, 1), None
     for n in range(1, 20):
@@ -149,7 +149,7 @@ def small_factor(a: Any, x: Value) -> Any:
 
 
 def _small_upper(a: Value, x: Value) -> Value:
-    """1 - x^a / gamma(a + 1) (1 + f), without the loss that this would be for a small a."""
+    """The difference 1 - x^a / gamma(a + 1) (1 + f), without cancellation for a small a."""
     size = select(is_small(a, x), a, 1.0)
     gamma = select(size < 0.5, near_two(size) - ops.log_plus_one(size), positive_lgamma(size + 1))
     exponent = size * ops.log(x) - gamma
@@ -158,13 +158,13 @@ def _small_upper(a: Value, x: Value) -> Value:
 
 
 def ones(model: Any) -> Any:
-    """1, as a dual if the model is one."""
+    """The constant 1, as a dual number if the model is one."""
     first = parts(model)[0]
     return Dual(filled(first, 1), filled(first, 0)) if isinstance(model, Dual) else filled(first, 1)
 
 
 def _matters(term: Any, total: Any) -> Value:
-    """Whether a term still changes the sum, or its slope."""
+    """Whether a term changes the sum or the slope of the sum."""
     limit = epsilon(parts(total)[0])
     holds = None
     for small, large in zip(parts(term), parts(total), strict=True):

@@ -23,7 +23,7 @@ from ..derived.support.operands import as_value
 from .dual import Dual, chosen, parts
 
 Number: TypeAlias = Any
-"""A value, or what does arithmetic as a value does."""
+"""A Value or a Dual."""
 
 
 def is_double(x: Value) -> bool:
@@ -31,22 +31,22 @@ def is_double(x: Value) -> bool:
 
 
 def filled(x: Value, number: float) -> Value:
-    """The number in the extents and the type of x."""
+    """A number broadcast to the extents of x, in the element type of x."""
     return like(as_value(x.builder, number, dtype_of(x)), x, number)
 
 
 def epsilon(x: Value) -> float:
-    """The distance from 1 to the next number of the value's type."""
+    """The machine epsilon of the value's element type."""
     return 2.0**-52 if is_double(x) else 2.0**-23
 
 
 def tiny(x: Value) -> float:
-    """A number that is small in the value's type, and whose inverse is finite there."""
+    """A small normal number of the value's element type, whose inverse is finite."""
     return float(np.finfo(np.float64 if is_double(x) else np.float32).tiny) * 4
 
 
 def chebyshev(x: Value, coefficients: Sequence[float], single: int) -> Value:
-    """The sum of c[k] T_k(x) for x in -1..1; f32 is done with the first `single` of them.
+    """The sum of c[k] T_k(x) for x in -1..1; f32 uses the first `single` coefficients.
 
     Source: Clenshaw, A note on the summation of Chebyshev series.
     """
@@ -69,7 +69,7 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
 
 @functools.cache
 def bernoulli(n: int) -> Fraction:
-    """The number B_n, with B_1 = -1/2. Source: DLMF 24.5.3."""
+    """The Bernoulli number B_n, with B_1 = -1/2. Source: DLMF 24.5.3."""
     if n == 0:
         return Fraction(1)
     return -sum((math.comb(n + 1, k) * bernoulli(k) for k in range(n)), Fraction(0)) / (n + 1)
@@ -77,20 +77,20 @@ def bernoulli(n: int) -> Fraction:
 
 @functools.cache
 def stirling(terms: int) -> tuple[float, ...]:
-    """The coefficients of lgamma's remainder in odd powers of 1/x. Source: DLMF 5.11.1."""
+    """The coefficients of the remainder of Stirling's formula, in odd powers of 1/x. Source: DLMF 5.11.1."""
     return tuple(float(bernoulli(2 * k) / (2 * k * (2 * k - 1))) for k in range(1, terms + 1))
 
 
 def stirling_error(x: Value) -> Value:
-    """lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2), for x >= 8."""
+    """The remainder of Stirling's formula, lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2), for x >= 8."""
     inverse = 1 / x
     return inverse * polynomial(inverse * inverse, stirling(9 if is_double(x) else 3))
 
 
 def log1p_gap(x: Value, whole: Value | None = None) -> Value:
-    """x - log(1 + x), without loss near zero, or where `whole` is 1 + x with more of its digits.
+    """The difference x - log(1 + x), without cancellation near zero; `whole` is 1 + x with more precision.
 
-    With s = x / (2 + x), that is s x - 2 (s^3/3 + s^5/5 + ...).
+    With s = x / (2 + x), the difference is s x - 2 (s^3/3 + s^5/5 + ...).
     """
     s = x / (x + 2)
     square = s * s
@@ -100,7 +100,7 @@ def log1p_gap(x: Value, whole: Value | None = None) -> Value:
 
 
 def fraction(x: Value) -> Value:
-    """What x has beyond the nearest integer, in -1/2..1/2."""
+    """The difference of x and the nearest integer, in -1/2..1/2."""
     return x - ops.round_nearest_even(x)
 
 
@@ -115,9 +115,9 @@ def repeat(
     fixed: Sequence[Number],
     limit: int,
 ) -> list[Any]:
-    """Apply `step(n, *state, *fixed)` for n = 1, 2, ... to each element, as long as `going` of the same holds of it.
+    """Apply `step(n, *state, *fixed)` for n = 1, 2, ... to each element while `going`, on the same operands, holds.
 
-    The numbers are values or duals of one shape; n is a scalar; after `limit` steps it ends in any case.
+    The numbers are values or duals of one shape, and n is a scalar. The loop ends after at most `limit` steps.
     """
     numbers = [*state, *fixed]
     first = parts(numbers[0])[0]
@@ -141,7 +141,7 @@ def _flat(numbers: Sequence[Number]) -> list[Value]:
 
 
 def _read(values: Value, numbers: Sequence[Number]) -> list[Any]:
-    """The count, and numbers of the kinds that these are, from a tuple value."""
+    """The count and the numbers in a tuple value; each is a Value or a Dual, as in `numbers`."""
     count, *rest = values
     read = iter(rest)
     return [count, *(Dual(next(read), next(read)) if isinstance(each, Dual) else next(read) for each in numbers)]

@@ -1,4 +1,4 @@
-"""Temme's uniform expansion of the incomplete gamma functions, for an x that is near a large a.
+"""Temme's uniform expansion of the incomplete gamma functions, for a large a and an x near a.
 
 With m = (x - a) / a and e^2 / 2 = m - log(1 + m): Q(a, x) = erfc(e sqrt(a / 2)) / 2 + R, P = 1 - Q, and
 R = exp(-a e^2 / 2) / sqrt(2 pi a) times the sum over k of a^-k times a power series in e.
@@ -27,13 +27,13 @@ def is_near(a: Value, x: Value) -> Value:
 
 
 def tail(a: Value, x: Value, sign: int) -> Value:
-    """Q for a sign of 1, P for -1."""
+    """The function Q for a sign of 1, and P for -1."""
     a, e, weight, _ = _terms(a, x)
     return erfc(e * ops.sqrt(a * 0.5) * sign) * 0.5 + sign * weight * series(a, e)[0]
 
 
 def slope(a: Value, x: Value) -> tuple[Value, Value]:
-    """The derivative of P by a, as a factor and what it multiplies: exp(-a e^2 / 2) / sqrt(2 pi a)."""
+    """The two factors of the derivative of P with respect to a, of which one is exp(-a e^2 / 2) / sqrt(2 pi a)."""
     a, e, weight, m = _terms(a, x)
     bend = select(abs(e) < 1e-3, 1 + e * (1 / 3 + e / 36), m / e)  # m / e, which is 1 at zero
     total, by_e, by_a = series(a, e)
@@ -43,7 +43,7 @@ def slope(a: Value, x: Value) -> tuple[Value, Value]:
 
 
 def _terms(a: Value, x: Value) -> tuple[Value, Value, Value, Value]:
-    """a, e, the weight of R, and m; of a harmless a and x where they are not near."""
+    """The terms a, e, the weight of R, and m; where x is not near a, those of x = a = 100."""
     near = is_near(a, x)
     a = select(near, a, _FROM)
     m = select(near, x - a, 0.0) / a
@@ -53,7 +53,7 @@ def _terms(a: Value, x: Value) -> tuple[Value, Value, Value, Value]:
 
 
 def series(a: Value, e: Value) -> tuple[Value, Value, Value]:
-    """The sum of a^-k d[k](e), and its derivatives by e and by a."""
+    """The sum of a^-k d[k](e), and its derivatives with respect to e and to a."""
     inverse = 1 / a
     total = by_e = by_inverse = None
     for row in reversed(_coefficients(*((8, 18) if is_double(a) else (3, 9)))):
@@ -71,7 +71,7 @@ def series(a: Value, e: Value) -> tuple[Value, Value, Value]:
 
 @functools.cache
 def _coefficients(rows: int, columns: int) -> tuple[tuple[float, ...], ...]:
-    """d[k][n], from the series of m in powers of e and the coefficients of 1 / Stirling's series."""
+    """The coefficients d[k][n], from the series of m in powers of e and the coefficients of 1 / Stirling's series."""
     length = columns + 2 * rows + 2
     alpha = _inverse(length)
     gamma = _gamma(rows)

@@ -19,7 +19,7 @@ _CORRECTIONS = 12
 def zeta(x: Value, q: Value) -> Value:
     """The Hurwitz zeta function: the sum of (q + k)^(-x) over k = 0, 1, 2, ...
 
-    Formula: ten terms, and Euler and Maclaurin's formula for the rest; a q < 0 by the terms on both sides of zero.
+    Formula: ten terms and the Euler-Maclaurin formula; for q < 0, the sums of the terms on both sides of zero.
     Shapes: floats of any shape, a scalar goes with any; the same. Narrower floats than f32 are computed in f32 and
     rounded once.
     Accuracy: f32 and f64 8 ulp for q > 0; for q < 0 8 ulp of the larger of the two sides.
@@ -35,7 +35,7 @@ def zeta(x: Value, q: Value) -> Value:
     below = ops.floor(q)
     start = select(q > 0, q, q - below)
     whole = _positive(x, start)
-    # The terms left of zero are those of 1 - (q - below), as many as there are: a difference of two such sums.
+    # The finite sum of the terms left of zero is the difference of two zeta functions.
     left = _positive(x, 1 + below - q) - _positive(x, 1 - q)
     odd = eq(abs(fraction(x * 0.5)), 0.5)
     both = whole + select(odd, -left, left)
@@ -47,7 +47,7 @@ def zeta(x: Value, q: Value) -> Value:
 
 
 def _limit(one: Value, q: Value) -> Value:
-    """For x = inf: 0 beyond q = 1, 1 there, and infinity below."""
+    """The limit for x = inf: 0 for q > 1, 1 for q = 1, infinity for q < 1."""
     return select(q > 1, 0.0, select(eq(q, 1), one, math.inf))
 
 
@@ -63,7 +63,7 @@ def _positive(x: Value, q: Value) -> Value:
 
 
 def _rest(x: Value, a: Value) -> Value:
-    """The sum from a on: the integral, half a term, and corrections by the derivatives at a."""
+    """The sum of the terms from a on: the integral, half a term, and corrections by the derivatives at a."""
     last = ops.power(a, -x)
     total = last * (a / (x - 1) + 0.5)
     term = last * x / a
@@ -97,7 +97,7 @@ def polygamma(n: Value, x: Value) -> Value:
 
 
 def _factorial(n: Value) -> Value:
-    """1 2 ... n, infinity where that is too large."""
+    """The factorial of n, or infinity where it overflows."""
 
     def step(k: Value, product: Value, n: Value) -> tuple[Value]:
         return (product * select(n >= k, k * filled(n, 1), 1.0),)

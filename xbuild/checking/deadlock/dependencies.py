@@ -74,6 +74,8 @@ class Walk:
 
 def _sequences(item: Instruction) -> Iterable[Hashable]:
     """The sequences in which an item keeps its recorded order beyond dependencies; of a unit those inside it."""
-    inside = (site.instruction for called in item.called for site in sites(called))
-    found = map(in_sequence, inside if item.opcode in UNITS else (item,))
+    if item.opcode not in UNITS:
+        own = in_sequence(item)
+        return () if own is None else (own,)
+    found = (in_sequence(site.instruction) for called in item.called for site in sites(called))
     return dict.fromkeys(sequence for sequence in found if sequence is not None)

@@ -16,16 +16,16 @@ from ...core.op import OPS, opcodes
 
 
 def expansion(instruction: Instruction) -> tuple[Instruction, ...]:
-    """The instructions that stand for this one in text, the last under its name; mostly just itself."""
+    """The instructions that HLO text has for an instruction, mostly itself alone; the last one has its name."""
     expand = _EXPANSIONS.get(instruction.opcode)
     return expand(instruction) if expand else (instruction,)
 
 
 def _all_to_all(whole: Instruction) -> tuple[Instruction, ...]:
-    """HLO's all-to-all splits and concatenates one dimension; another is reached by moving what came there.
+    """Expand an all-to-all of two dimensions, since HLO's all-to-all splits and concatenates the same dimension.
 
-    With n members and the split dimension S cut in n: exchange along S, see S as (n, S/n), move n before the
-    dimension C of the concatenation, and see (n, C) as n * C.
+    With n members: exchange along the split dimension S, reshape S to (n, S/n), transpose n to the position before the
+    concatenation dimension C, and reshape (n, C) to n * C.
     """
     a = whole.attributes
     if a.split_dimension is None or a.concat_dimension in (None, a.split_dimension):
@@ -67,14 +67,14 @@ def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...]
 
 
 def _pad(whole: Instruction) -> tuple[Instruction, ...]:
-    """A scalar has no dimension to pad, and no padding that HLO text could spell: the operand itself."""
+    """Expand a pad of a scalar to a copy, since HLO text cannot express an empty padding."""
     if whole.attributes.padding:
         return _one_precision(whole)
     return (attrs.evolve(whole, opcode="copy", operands=whole.operands[:1], attributes=None),)
 
 
 def _one_precision(whole: Instruction) -> tuple[Instruction, ...]:
-    """HLO's arithmetic has floats of one precision: the narrower operands are converted first."""
+    """Convert narrower float operands to the widest float type, since ops in HLO text have one precision."""
     shapes = [operand.shape for operand in whole.operands]
     floats = [shape.dtype for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float]
     if len(set(floats)) < 2:
@@ -104,7 +104,7 @@ def _converted(whole: Instruction, operand: Instruction, shape: Shape, number: i
 ONE_PRECISION = opcodes(lambda op: op.mixes_precisions)
 """Ops that mix floats of two precisions in XlaBuilder, and so in shape inference, but not in HLO text."""
 
-_LIKE_OPERAND = ("clamp", "dynamic_update_slice")  # whatever the other operands are
+_LIKE_OPERAND = ("clamp", "dynamic_update_slice")  # the result has the type of one operand
 
 _EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {
     **dict.fromkeys(ONE_PRECISION, _one_precision),

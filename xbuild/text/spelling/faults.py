@@ -16,7 +16,7 @@ _MESSAGE = 400
 
 
 class Fault(Exception):
-    """Reading cannot go on at this place of the text; caught by the reader, which tells it to the user."""
+    """A fault at a place of HLO text; the reader catches and reports faults."""
 
     def __init__(
         self, kind: str, message: str, place: int, hints: Sequence[str] = (), rows: Sequence[str] = ()
@@ -26,12 +26,12 @@ class Fault(Exception):
 
 
 class Poisoned(Exception):
-    """The part that is read uses an instruction or computation whose own fault is reported already."""
+    """The text uses an instruction or computation whose own fault is already reported."""
 
 
 @frozen
 class TextFault:
-    """One fault of a text: its kind, what it says, and the line and column (from 1) where it stands."""
+    """One fault of a text: its kind, its message, and its line and column, counted from 1."""
 
     kind: str
     message: str
@@ -41,7 +41,7 @@ class TextFault:
 
 
 class HloParseError(XbuildError):
-    """HLO text that cannot be read, or whose shapes do not fit; `faults` has each, up to twenty, in their order."""
+    """The error for HLO text with wrong syntax or shapes; `faults` has the first twenty faults in order."""
 
     def __init__(self, faults: Sequence[TextFault], report: str) -> None:
         super().__init__(faults[0].kind, faults[0].message, faults[0].hints)
@@ -51,7 +51,7 @@ class HloParseError(XbuildError):
 
 
 def parse_error(text: str, file: str | None, faults: Sequence[Fault], count: int) -> HloParseError:
-    """The error that shows these of so many faults, each with its line of the text and a caret under the place."""
+    """The error that reports faults, of `count` in all, each with its line of the text and a caret at its column."""
     located: list[TextFault] = []
     parts: list[str] = []
     for fault in sorted(faults, key=lambda each: each.place):
@@ -73,7 +73,7 @@ def _clipped(message: str) -> str:
 
 
 def _shown(text: str, begin: int, place: int) -> tuple[str, str]:
-    """The line and the caret; of a long line the part around the place."""
+    """The line of a fault, or the part of a long line around the fault, and a line with a caret."""
     start = max(begin, place - _LINE * 2 // 3)
     end = text.find("\n", place, start + _LINE)
     line = text[start : end if end >= 0 else start + _LINE]

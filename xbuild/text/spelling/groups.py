@@ -1,4 +1,4 @@
-"""Replica groups in HLO's three spellings, which all mean a list of groups."""
+"""Reader and printer of replica groups, which HLO text spells as a list, an iota or a mesh."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _AXIS = re.compile(r"'[^'\n]*+'|\"[^\"\n]*+\"")
 
 @frozen
 class SpelledGroups:
-    """Groups as a text spelled them, for as long as they are the same."""
+    """Groups with their spelling in a text, which is printed while the groups are unchanged."""
 
     groups: ReplicaGroups
     text: str
 
 
 def groups_text(writer: Writer, instruction: Instruction) -> str:
-    """The spelling that was read, or the plain list."""
+    """The text of an instruction's groups: the spelling that was read, or a list."""
     groups = instruction.attributes.replica_groups
     spelled = instruction.annotations.get("replica_groups")
     if isinstance(spelled, SpelledGroups) and spelled.groups == groups:
@@ -42,7 +42,7 @@ def groups_text(writer: Writer, instruction: Instruction) -> str:
 
 
 def read_groups(scanner: Scanner) -> SpelledGroups:
-    """A list `{{0,1},{2,3}}`, an iota `[2,2]<=[4]`, or a mesh `mesh['a'=2,'b'=2] {'b'}`."""
+    """Read groups: a list `{{0,1},{2,3}}`, an iota `[2,2]<=[4]`, or a mesh `mesh['a'=2,'b'=2] {'b'}`."""
     begin = scanner.skip()
     if scanner.sees("{"):
         groups = tuple(scanner.listed(lambda: tuple(scanner.listed(scanner.integer))))
@@ -64,7 +64,7 @@ def _sizes(scanner: Scanner) -> Dims:
 
 
 def _iota(scanner: Scanner) -> Any:
-    """The device numbers, counted in the shape after `<=`, transposed, as the two dimensions before it."""
+    """The device ids of an iota: 0, 1, ... in the shape after `<=`, transposed, then reshaped to groups."""
     place = scanner.skip()
     result = _sizes(scanner)
     if len(result) != 2:
@@ -93,7 +93,7 @@ def _count(scanner: Scanner, sizes: Dims, place: int) -> int:
 
 
 def _order(scanner: Scanner, sizes: Dims) -> Dims:
-    """The transposition after the sizes, `T(1,0)`; there is none where there is but one dimension."""
+    """The permutation after the sizes, such as `T(1,0)`, which several dimensions may have."""
     place = scanner.skip()
     if not scanner.take("T("):
         return tuple(range(len(sizes)))
@@ -105,7 +105,7 @@ def _order(scanner: Scanner, sizes: Dims) -> Dims:
 
 
 def _mesh(scanner: Scanner) -> ReplicaGroups:
-    """One group for each setting of the axes that are not named."""
+    """The groups of a mesh: one for each combination of indices of the axes that are not named."""
     place = scanner.skip()
     axes = scanner.listed(lambda: _axis(scanner), "[", "]")
     if len({name for name, _ in axes}) != len(axes):
@@ -128,7 +128,7 @@ def _axis_name(scanner: Scanner) -> str:
 
 
 def _device_ids(scanner: Scanner, count: int) -> Any:
-    """The devices of the mesh in order; others follow `device_ids=`, as an iota in brackets."""
+    """The device ids of a mesh: 0, 1, ..., or the iota after `device_ids=`."""
     if not scanner.take(","):
         return np.arange(count)
     if not scanner.take_word("device_ids"):
@@ -147,7 +147,7 @@ def _device_ids(scanner: Scanner, count: int) -> Any:
 
 
 def _grouped(scanner: Scanner, ids: Any, names: list[str]) -> ReplicaGroups:
-    """Cut each axis that is named in part into (before, part, after), and bring what is named to the end."""
+    """The groups over the named axes: split partly named axes into (before, part, after), move named ones last."""
     place = scanner.skip()
     named = scanner.listed(lambda: _part(scanner))
     cut: list[int] = []
@@ -173,7 +173,7 @@ def _grouped(scanner: Scanner, ids: Any, names: list[str]) -> ReplicaGroups:
 
 
 def _part(scanner: Scanner) -> tuple[str, int | None, int | None]:
-    """An axis, or `'a':(2)4`: the part of size 4 after the first 2."""
+    """A named axis, or a part of one: `'a':(2)4` is the part of size 4 after a part of size 2."""
     name = _axis_name(scanner)
     if not scanner.take(":"):
         return name, None, None

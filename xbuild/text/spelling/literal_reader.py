@@ -1,4 +1,4 @@
-"""Reader of literals: first the structure of brackets, then all numbers in one operation."""
+"""Reader of literals: checks the structure of brackets, then converts all numbers in one operation."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _FLOATS = re.compile(rf"(?:(?:{_FLOAT.pattern})(?: |$))*+")
 _INTEGERS = re.compile(rf"(?:{_INTEGER.pattern}(?: |$))*+")
 
 LARGEST_FILLED = 1 << 26
-"""Elements of a constant that is written as one number."""
+"""The limit of elements of a constant that is written as one number."""
 
 _LEAST = 2.0**-127
-"""Of f8e8m0fnu, which has no 0 to round to."""
+"""The least number of f8e8m0fnu, which has no 0."""
 
 
 def read_literal(scanner: Scanner, shape: AnyShape | None) -> tuple[Array, str]:
-    """The array between the brackets of `constant(...)`, which are left standing, and its text."""
+    """The array between the brackets of `constant(...)`, and its text; the closing bracket is not taken."""
     begin = scanner.place
     match = _USUAL.match(scanner.text, begin) or _BODY.match(scanner.text, begin)
     assert match is not None  # it may be empty
@@ -55,7 +55,7 @@ def read_literal(scanner: Scanner, shape: AnyShape | None) -> tuple[Array, str]:
 
 
 def _unbalanced(scanner: Scanner, begin: int) -> NoReturn:
-    """Which bracket is wrong: the first that stands too deep or, where all would have to be closed, the outermost."""
+    """Report the wrong bracket: the first that is nested too deep or, where a bracket is not closed, the outermost."""
     depth, deepest = 1, -1
     for found in _BRACKET.finditer(scanner.text, begin):
         depth += {"(": 1, ")": -1}.get(found[0], 0)
@@ -99,14 +99,14 @@ class _Literal:
             self.fail("overflow", f"no array is as large as {self.shape}")
 
     def _words(self) -> list[str]:
-        """The numbers, their structure compared with the shape."""
+        """The numbers of the literal; a structure that differs from the shape is refused."""
         found = _TRAILING.sub("", _SPACE.sub("", _WORD.sub("0", self.text)))
         if not self._fits() or found != _structure(self.shape):
             self._misfit()
         return _WORD.findall(self.text)
 
     def _first_alone(self) -> Array:
-        """A number without braces is the first element, and the others are 0: so XLA reads it."""
+        """An array from a number without braces, which XLA reads as the first element, with the others 0."""
         size = math.prod(self.shape.dims)
         if size > LARGEST_FILLED:
             self.fail("overflow", f"one number is written for the {size:,} elements of {self.shape}")
@@ -117,7 +117,7 @@ class _Literal:
         return array.reshape(self.shape.dims)
 
     def _fits(self) -> bool:
-        """Whether so short a text can hold so many elements, which is asked before any are laid out."""
+        """Whether the text is long enough for the elements of the shape; checked before memory is allocated."""
         count, groups = 1, 0
         for size in self.shape.dims:
             groups += count
@@ -198,7 +198,7 @@ class _Literal:
         return self._floats(words, dtype) if dtype.is_float else self._integers(words, dtype)
 
     def _place(self, number: int) -> int:
-        """Where the word of this number stands."""
+        """The position of the word with this index."""
         return next(match.start() for n, match in enumerate(_WORD.finditer(self.text)) if n == number)
 
     def _wrong(
@@ -243,7 +243,7 @@ class _Literal:
         return values
 
     def _nan(self, number: int, word: str, dtype: PrimitiveType, plain: Any) -> Any:
-        """A NaN with these bits in its mantissa; of what a type has no room for, only what an f64 has by default."""
+        """A NaN with these mantissa bits; of too large payloads, only the default one of f64 is accepted."""
         bits, bound = int(word.partition("(0x")[2][:-1], 16), 1 << MANTISSA.get(dtype.name, 0)
         if bits == 1 << 51:
             return plain
@@ -264,14 +264,14 @@ class _Literal:
 
 
 def _of_64_bits(value: int, dtype: PrimitiveType) -> int:
-    """An integer as XLA reads it: -1 is the largest of u64, and the upper half of 64 bits the negative numbers."""
+    """An integer modulo 2^64, as XLA reads it: -1 is the largest u64, and 2^64-1 is -1 in a signed type."""
     if dtype.kind == "signed":
         return value - 2**64 if 2**63 <= value < 2**64 else value
     return value + 2**64 if dtype.bits == 64 and -(2**63) <= value < 0 else value
 
 
 def _structure(shape: Shape) -> str:
-    """The literal of this shape with 0 for each number and no blanks."""
+    """The text of a literal of this shape, with 0 for each number and without blanks."""
     text = "(0,0)" if shape.dtype.kind == "complex" else "0"
     laid_out = shape.dims[: shape.dims.index(0) + 1] if 0 in shape.dims else shape.dims
     for size in reversed(laid_out):

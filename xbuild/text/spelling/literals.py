@@ -1,4 +1,4 @@
-"""Printer of literals: every element, with the fewest digits from which the same value is read back."""
+"""Printer of literals: every element, with the fewest digits that give the same value when read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from shape_inference.elided import ElidedArray
 from ...core.attributes import Array
 from ...core.graph import Instruction
 
-# 1.0 is written 1, as XLA has it; -0.0 keeps its point, since -0 is read as the integer.
+# As in XLA, 1.0 is written 1; -0.0 keeps its point, since -0 is read as an integer.
 MANTISSA = {"f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4, "bf16": 7, "f16": 10, "f32": 23, "f64": 52}
-"""Bits of the payload of a NaN, of the types that have one."""
+"""The number of payload bits of a NaN, for types whose NaN has a payload."""
 
 _WHOLE = re.compile(r"(?<!-0)\.0(?=[],)]|$)")
 
-# Real XLA reads the parts of complex numbers in f64, and refuses what is past the largest f32, as its few digits are.
+# Real XLA reads the parts of complex numbers in f64, and refuses any above the largest f32, as its short text is.
 _WITHIN = {"3.4028235e+38": "3.4028234663852886e+38", "-3.4028235e+38": "-3.4028234663852886e+38"}
 
 
 def literal_text(array: Array) -> str:
-    """What stands between the brackets of `constant(...)`.
+    """The text of an array between the brackets of `constant(...)`.
 
     >>> literal_text(np.array([[1, 2], [3, 4]], np.int8)), literal_text(np.array([0.1, -0.0, 1e30], np.float32))
     ('{ { 1, 2 }, { 3, 4 } }', '{0.1, -0.0, 1e+30}')
@@ -46,7 +46,7 @@ def excerpt_text(array: Array, most: int) -> str:
 
 
 def spelled_literal(instruction: Instruction) -> str:
-    """The literal of a constant, as the text spelled it that it was read from."""
+    """The text of a constant's literal: the spelling that was read, or the printed array."""
     spelled = instruction.annotations.get("literal")
     if isinstance(spelled, SpelledLiteral) and spelled.array is instruction.attributes.literal:
         return spelled.text
@@ -55,7 +55,7 @@ def spelled_literal(instruction: Instruction) -> str:
 
 @frozen(eq=False)
 class SpelledLiteral:
-    """An array as a text spelled it, for as long as it is the same."""
+    """An array with its spelling in a text, which is printed while the array is the same object."""
 
     array: Array
     text: str
@@ -70,7 +70,7 @@ def _braced(text: str, rank: int) -> str:
 
 
 def _listed(array: Array, dtype: PrimitiveType) -> str:
-    """The elements as Python prints nested lists of them, without quotes."""
+    """The elements as Python prints nested lists, without quotes."""
     if dtype.kind == "complex":
         return _WHOLE.sub("", str(_pairs(array).tolist()).replace("'", ""))
     if dtype.kind == "float":
@@ -87,7 +87,7 @@ def _pairs(array: Array) -> Array:
 
 
 def _floats(array: Array, dtype: PrimitiveType) -> Array:
-    """Each element as text, or as a float of Python, which prints f64 as it should be."""
+    """The elements as text, or for f64 as Python floats, whose text has the fewest digits."""
     if dtype.bits < 32:
         return _small_floats(array, dtype)
     texts = array.astype(np.str_ if dtype.bits == 32 else object)
@@ -100,7 +100,7 @@ def _floats(array: Array, dtype: PrimitiveType) -> Array:
 
 
 def nan_of(dtype: PrimitiveType, payload: int, is_negative: bool) -> Any:
-    """The NaN whose mantissa is this payload."""
+    """The NaN with this payload as its mantissa."""
     mantissa = MANTISSA[dtype.name]
     exponent = ((1 << (dtype.bits - 1 - mantissa)) - 1) << mantissa
     pattern = is_negative << (dtype.bits - 1) | exponent | payload
@@ -108,7 +108,7 @@ def nan_of(dtype: PrimitiveType, payload: int, is_negative: bool) -> Any:
 
 
 def _nan_text(dtype: PrimitiveType, pattern: int) -> str:
-    """`nan`, or `nan(0x1)` of one whose mantissa is not what NaNs have by default."""
+    """The text of a NaN: `nan`, or with a payload other than the default one, such as `nan(0x1)`."""
     sign = "-" * (pattern >> (dtype.bits - 1))
     mantissa = MANTISSA.get(dtype.name, 0)
     payload = pattern & ((1 << mantissa) - 1)
@@ -116,7 +116,7 @@ def _nan_text(dtype: PrimitiveType, pattern: int) -> str:
 
 
 def _small_floats(array: Array, dtype: PrimitiveType) -> Array:
-    """Floats of up to 16 bits by their bits: each pattern is written once."""
+    """The texts of floats of up to 16 bits, computed once for each bit pattern."""
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
     patterns, places = np.unique(bits, return_inverse=True)
     texts = [_small_float(dtype, pattern) for pattern in patterns.tolist()]

@@ -40,7 +40,7 @@ class Raw(str):
     __slots__ = ()
 
 
-# Attributes of some ops that change nothing here; the others of this list are any instruction's.
+# Attributes of some ops that xbuild keeps without using them; those of COMMON_KEPT any instruction may have.
 _ACCURATE = (
     "cbrt", "cosine", "erf", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine",
     "sqrt", "tan", "tanh",
@@ -68,7 +68,7 @@ COMMON_KEPT = ("parameter_replication", "origin", "statistics")
 
 
 def notes_text(writer: Writer, instruction: Instruction) -> str:
-    """Everything after the op's own attributes."""
+    """The text after the op's own attributes: annotations and control predecessors."""
     notes = instruction.annotations
     kept = (*KEPT.get(instruction.opcode, ()), *COMMON_KEPT)
     parts = [
@@ -106,7 +106,7 @@ def _entry_text(value: Any) -> str:
 
 
 def _backend(instruction: Instruction) -> str:
-    """As it was read: in braces where it is a whole pair of them, and hides nothing."""
+    """The text of backend_config: as it is if it is balanced braces and printable, otherwise a string in quotes."""
     config = instruction.annotations.get("backend_config")
     if instruction.opcode == "custom_call" and config is None:
         config = instruction.attributes.backend_config or None
@@ -124,7 +124,7 @@ def _is_braced(config: str) -> bool:
 
 
 def raw(reader: Scanner) -> Raw:
-    """One value, whatever it is: in braces, in quotes, or a word."""
+    """Read one value as raw text: in braces, in quotes, or a word."""
     if reader.sees("{"):
         return Raw(hlo_kept(reader.braces()))
     if reader.sees('"') or reader.sees("'"):
@@ -156,7 +156,7 @@ def _entry(reader: Scanner) -> tuple[str, str]:
 
 
 def _read_metadata(reader: Reader) -> dict[str, Any]:
-    """Entries with blanks or commas between them."""
+    """Read metadata: entries that are separated by blanks or commas."""
     reader.expect("{")
     found: dict[str, Any] = {}
     while not reader.take("}"):

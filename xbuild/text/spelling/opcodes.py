@@ -1,4 +1,4 @@
-"""The opcodes of HLO text, and the refusal of a word that is none of them."""
+"""The opcodes of HLO text, and the refusal of an unknown opcode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPENS = re.compile(r"[ \t\r\n]*+\(")
 
 
 def unknown(scanner: Scanner, opcode: str, place: int) -> NoReturn:
-    """Refuse a word that stands where an opcode is wanted."""
+    """Refuse an unknown word at the position of an opcode."""
     hints = scanner.near(opcode, SPELLED)
     if opcode.lower() in PRIMITIVES:
         hints = (f"element types are written in lower case: {opcode.lower()}",)

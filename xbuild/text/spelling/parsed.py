@@ -15,7 +15,7 @@ from ...core.graph import NOTHING, Instruction
 
 @define
 class ParsedInstruction:
-    """`shape` is what is written, without layout; `inside` what the brackets hold where that is no operands."""
+    """The parsed text of an instruction: `shape` has no layout; `inside` is the content of brackets if no operands."""
 
     shape: AnyShape | None
     operands: tuple[Instruction, ...] = ()
@@ -35,21 +35,21 @@ class ParsedInstruction:
         return self.shape
 
     def array(self) -> Shape:
-        """The result, which the op says is an array."""
+        """The written shape of the result, which must be an array."""
         shape = self.result()
         if not isinstance(shape, Shape):
             refuse("shape_mismatch", f"the result is an array, and {shape} is written")
         return shape
 
     def element(self, index: int, count: int) -> AnyShape:
-        """An element of the result, which the op says is a tuple of so many."""
+        """The written shape of an element of the result, which must be a tuple of `count` elements."""
         shape = self.result()
         if not isinstance(shape, TupleShape) or len(shape) != count:
             refuse("shape_mismatch", f"the result is a tuple of {count}, and {shape} is written")
         return shape.elements[index]
 
     def sized(self, inferred: AnyShape) -> AnyShape:
-        """XLA writes a dimension that is set to a constant equal to its bound as a static size, which is accepted."""
+        """The shape of set-dimension-size, which XLA writes as static if the size is a constant equal to the bound."""
         size = self.operands[1]
         if not isinstance(inferred, Shape) or not isinstance(self.shape, Shape) or size.opcode != "constant":
             return inferred
@@ -61,7 +61,7 @@ class ParsedInstruction:
         return plain if compatible(plain, self.shape) else inferred
 
     def check_are_bits(self, opcode: str, inferred: AnyShape, bits: Container[str]) -> None:
-        """Refuse another type than is inferred, but for random bits and what is computed of them."""
+        """Refuse a written type other than the inferred one, except for random bits and ops on random bits."""
         if opcode == "outfeed" or (opcode == "all_reduce_start" and self.shape == TupleShape((inferred, inferred))):
             return  # as older texts have it; nothing but its done uses the result
         if opcode in ("send", "recv") and isinstance(inferred, TupleShape) and self._is_context(inferred):
@@ -78,12 +78,12 @@ class ParsedInstruction:
         return written == passed
 
     def operand(self) -> Shape | None:
-        """The first operand where it is an array."""
+        """The shape of the first operand, or None if it is no array."""
         shape = self.operands[0].shape if self.operands else None
         return shape if isinstance(shape, Shape) else None
 
     def members(self) -> int:
-        """How many devices meet in each group: as the first says, or all."""
+        """The number of devices in each group: that of the first group, or all devices without groups."""
         groups, channel = self.written.get("replica_groups"), self.written.get("channel_id")
         replicas, partitions = self.counts
         named = len(groups.groups[0]) if groups is not None and groups.groups else None
@@ -92,7 +92,7 @@ class ParsedInstruction:
         return (named or replicas) * (1 if channel is None else partitions)
 
     def exchanged(self) -> int:
-        """The same for all-to-all, whose ids are partitions where there is a channel."""
+        """The number of devices in each group of an all-to-all, whose ids are partitions if it has a channel."""
         groups = self.written.get("replica_groups")
         if groups is not None and groups.groups:
             return len(groups.groups[0])
@@ -100,5 +100,5 @@ class ParsedInstruction:
 
 
 def stands_for(shape: AnyShape, operand: Instruction, bits: Container[str]) -> bool:
-    """Whether the shape that is written before an operand is its own; of random bits another type may be written."""
+    """Whether the shape written before an operand is its shape; for random bits, of any type of the same width."""
     return compatible(shape, operand.shape) or (operand.name in bits and of_one_width(shape, operand.shape))

@@ -28,7 +28,7 @@ MAX_DEPTH = 40
 
 
 class Scanner:
-    """Takes the words of a text one after another; what cannot be taken is a Fault at its place."""
+    """A scanner that takes the tokens of a text in order, and raises Fault at the place of an unexpected token."""
 
     def __init__(self, text: str, place: int = 0) -> None:
         self.text, self.place, self.depth = text, place, 0
@@ -45,7 +45,7 @@ class Scanner:
         self.fail("syntax", f"{what} is wanted, and {_quoted(found)} stands here", *hints, place=place)
 
     def skip(self) -> int:
-        """The place of the next word."""
+        """Skip blanks and comments; the result is the place of the next token."""
         match = BLANK.match(self.text, self.place)
         assert match is not None  # it may be empty
         self.place = match.end()
@@ -71,7 +71,7 @@ class Scanner:
         return match
 
     def take_word(self, word: str) -> bool:
-        """Take this word if it stands here as a whole identifier."""
+        """Take a word if it is the next token as a whole identifier."""
         match = NAME.match(self.text, self.skip())
         if not match or match[0] != word:
             return False
@@ -94,7 +94,7 @@ class Scanner:
         return match[0] if match else self.expected("a word")
 
     def key(self) -> tuple[str, int]:
-        """The name of an attribute, whose `=` follows at once; and its place."""
+        """The name of an attribute, which `=` follows without blanks, and the place of the name."""
         place = self.skip()
         match = self.scan(NAME)
         if not match:
@@ -145,14 +145,14 @@ class Scanner:
         return self.text[begin:place]
 
     def _unclosed(self, begin: int) -> NoReturn:
-        """A string within the braces, or the brace itself, has no end."""
+        """Report that a string within braces, or the brace itself, is not closed."""
         quotes = _IN_BRACES.match(self.text, begin)
         place = begin if quotes is None else quotes.end()
         what = "string" if self.text.startswith('"', place) else "'{'"
         self.fail("syntax", f"this {what} is never closed", place=place if what == "string" else begin)
 
     def listed(self, item: Callable[[], Item], begin: str = "{", end: str = "}") -> list[Item]:
-        """Items between brackets, with commas."""
+        """Read items between brackets, separated by commas."""
         self.expect(begin)
         found: list[Item] = []
         if self.take(end):
@@ -171,12 +171,12 @@ class Scanner:
         return shape
 
     def near(self, word: str, words: Iterable[str]) -> tuple[str, ...]:
-        """A hint at one of the words that is spelled similarly, while faults are reported and not only counted."""
+        """A hint at a similar word among `words`; no hint while faults are only counted."""
         return () if self.is_terse else did_you_mean(word, words)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """Inside the block one level of nesting more is counted, and refused where it is too deep."""
+        """Count one more level of nesting inside the block; more than MAX_DEPTH levels are refused."""
         if self.depth >= MAX_DEPTH:
             self.fail("syntax", f"this is nested deeper than {MAX_DEPTH}")
         self.depth += 1
@@ -187,7 +187,7 @@ class Scanner:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> tuple[str, ...]:
-    """A hint, where one of the words is near; a word of unusual length is near none."""
+    """A hint at the most similar of the words, if any; a word of 60 or more characters gets no hint."""
     close = difflib.get_close_matches(word, words, 1) if len(word) < 60 else []
     return tuple(f"did you mean {guess!r}?" for guess in close)
 

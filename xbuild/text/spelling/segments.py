@@ -13,7 +13,7 @@ from .expansion import ONE_PRECISION
 
 @functools.lru_cache(maxsize=4096)
 def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
-    """How many of the operands each list of them has; lists share equally what single operands leave."""
+    """The lengths of the operand lists; several lists share the operands equally."""
     lists = sum(kind is Values for kind in schema.kinds)
     rest = count - (len(schema.kinds) - lists)
     if rest < 0 or (rest % lists if lists else rest):
@@ -25,7 +25,7 @@ def segments_of(schema: Schema, count: int) -> tuple[int, ...] | None:
 
 
 def check_precision(schema: Schema, shapes: tuple[AnyShape, ...]) -> None:
-    """Elementwise ops, and those that put arrays together, have floats of one precision."""
+    """Refuse float operands of different precisions, which HLO text does not have for most ops."""
     if schema.opcode not in ONE_PRECISION or (len(shapes) == 2 and shapes[0] is shapes[1]):
         return
     floats = {shape.dtype.name for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float}

@@ -1,4 +1,4 @@
-"""Shardings in HLO text: they are checked by XLA's grammar, and kept as text."""
+"""Shardings in HLO text, which are checked by XLA's grammar and kept as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BRACED = re.compile(r"\{\s*\{")
 
 @define
 class _Tiling:
-    """What one sharding says so far; `devices` is how many it names, None where it names none."""
+    """The parsed part of a sharding; `devices` is the number of devices that it names, or None."""
 
     kind: str = ""
     devices: int | None = None
@@ -25,7 +25,7 @@ class _Tiling:
 
 
 def read_sharding(scanner: Scanner) -> None:
-    """Go past a sharding, or the shardings of a tuple, in braces; a Fault where XLA reads none."""
+    """Skip a sharding or the shardings of a tuple, in braces; raises Fault where XLA accepts none."""
     if not scanner.sees("{"):
         scanner.expected("a sharding in braces, such as {replicated} or {devices=[2,1]<=[2]},")
     if _BRACED.match(scanner.text, scanner.place):
@@ -81,7 +81,7 @@ def _kind(scanner: Scanner) -> None:
 
 
 def _devices(scanner: Scanner, parsed: _Tiling) -> None:
-    """`[2,1]<=[2]`, transposed where several dimensions follow, or `[2,1]0,1`."""
+    """Read the devices of a sharding: an iota `[2,1]<=[2]` with an optional transposition, or a list `[2,1]0,1`."""
     if parsed.has_tiles:
         scanner.fail("syntax", "devices= is given twice")
     parsed.has_tiles = True
@@ -119,7 +119,7 @@ def _transposed(scanner: Scanner, rank: int) -> None:
 
 
 def _check(scanner: Scanner, parsed: _Tiling, place: int) -> None:
-    """How many devices each kind names: XLA's rules for a single sharding."""
+    """Check the number of devices by the rules of XLA for each kind of sharding."""
     if parsed.kind == "maximal" and parsed.devices != 1:
         scanner.fail("syntax", f"a maximal sharding names one device, and {parsed.devices or 'none'} here", place=place)
     if parsed.kind in ("", "tiled") and not parsed.has_tiles:

@@ -1,4 +1,4 @@
-"""The interface of a codec of attributes: how they are written, and how they are made from parsed text."""
+"""The interface of attribute codecs, which print attributes and read them from parsed text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found: TypeAlias = dict[str, Any]
 
 @frozen
 class Attribute:
-    """An attribute as `key=value`, left out where it is None or the default; `missing` is what its lack means."""
+    """An attribute as `key=value`, not printed if it is None or the default; `missing` is its value if not written."""
 
     name: str
     key: str
@@ -54,9 +54,9 @@ class Attribute:
 
 @frozen
 class Joined:
-    """Attributes that HLO spells together, in a way of their own; `text` gives `, key=value`, or nothing.
+    """Attributes that HLO text combines or spells in a special way; `text` prints `, key=value` or the empty text.
 
-    `by_operands`: what is read depends on the operands, too, not only on the instruction's own words.
+    `by_operands`: the values depend on the operands, not only on the text of the instruction.
     """
 
     names: tuple[str, ...]
@@ -70,5 +70,5 @@ Spelling: TypeAlias = Attribute | Joined
 
 
 def told(name: str, find: Callable[[ParsedInstruction], Any], by_operands: bool = False) -> Joined:
-    """An attribute that the text has no word for: the shape of the result says it, or the operands."""
+    """An attribute that is not written in text, but follows from the shape of the result or from the operands."""
     return Joined((name,), lambda writer, instruction: "", lambda parsed: {name: find(parsed)}, by_operands=by_operands)

@@ -1,4 +1,4 @@
-"""Styles of HLO text: what is printed beside the program itself."""
+"""Styles of HLO text: which optional parts are printed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from attrs import evolve, frozen
 
 @frozen
 class Style:
-    """What is written beside the program itself.
+    """The optional parts of HLO text that are printed.
 
-    `percent`: `%` before names, and signatures of computations. `layouts`: the default one where a shape has none.
+    `percent`: `%` before names, and signatures of computations. `layouts`: the default layout for shapes without one.
     `metadata`: scopes and source lines. `entry_layout`: the entry's signature in the header of a module. `types`: types
     on a mesh behind the shapes that they belong to, as no other reader of HLO takes them; else they are attributes.
     """

@@ -25,7 +25,7 @@ Read: TypeAlias = "Callable[[Reader], Any]"
 
 @frozen
 class Word:
-    """A type in text, out and in."""
+    """The printer and the reader of a type of attribute values."""
 
     write: Write
     read: Read
@@ -112,7 +112,7 @@ REGIONS = Word(
 PADDING = Word(_plain(lambda dims: "x".join(map(_padding, dims))), _read_padding)
 WINDOW = Word(_plain(lambda window: f"{{{window_text(window)}}}"), _read_window)
 
-# None: the shape of the result (or of an operand) says it.
+# None: the value follows from the shape of the result or of an operand.
 BY_TYPE: dict[Any, Word | None] = {
     int: INTEGER,
     int | None: INTEGER,
@@ -134,7 +134,7 @@ BY_TYPE: dict[Any, Word | None] = {
 
 
 def word_for(annotation: Any) -> Word | None:
-    """How values of a type are spelled; TypeError where none is known."""
+    """The printer and reader for values of a type; raises TypeError for an unknown type."""
     if annotation in BY_TYPE:
         return BY_TYPE[annotation]
     parts = (annotation, *typing.get_args(annotation))

@@ -1,4 +1,4 @@
-"""Printer of names and shapes, which depend on the style and on the other names in the text."""
+"""Printer of names and shapes, whose text depends on the style and on other names in the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .style import STYLES, Style
 
 @define
 class Writer:
-    """Spells names and shapes, each shape once for as long as one text is made."""
+    """A printer of names and shapes, which caches the text of each shape."""
 
     style: Style = STYLES["short"]
     names: dict[Computation, str] = Factory(dict)
@@ -44,14 +44,14 @@ class Writer:
         return typed_text(instruction, self.shape)
 
     def shape(self, shape: AnyShape) -> str:
-        """Keyed by identity: an instruction of the text keeps its shape alive, and most shapes are shared."""
+        """The text of a shape, cached by identity: instructions keep their shapes alive, and most shapes are shared."""
         known = self._shapes.get(id(shape))
         if known is None:
             known = self._shapes[id(shape)] = self._spelled(shape)
         return known
 
     def source(self, instruction: Instruction) -> Source | None:
-        """Found once for each line of the user's program, since a line may record many."""
+        """The source line of an instruction, looked up once for each line of the user's program."""
         where = instruction.where
         if isinstance(where, TextSource):
             return None
@@ -72,7 +72,7 @@ class Writer:
         return repr(shape) if shape.rank else repr(shape.plain())
 
     def name_all(self, computations: Iterable[Computation]) -> None:
-        """Give computations of one name names of their own, since text calls them by it."""
+        """Give computations of equal names unique names, since calls in text refer to names."""
         taken: set[str] = set()
         for computation in computations:
             name, count = computation.name, 0
@@ -89,7 +89,7 @@ def _laid_out(shape: Shape) -> Shape:
 
 
 def numbered(items: list[str]) -> str:
-    """Items with commas, every fifth with its number before it, as XLA prints long lists."""
+    """Items separated by commas; in long lists each fifth has its index as a comment, as XLA prints them."""
     if len(items) > 5:
         items = [f"/*index={n}*/{item}" if n and n % 5 == 0 else item for n, item in enumerate(items)]
     return ", ".join(items)

@@ -20,7 +20,7 @@ _SPELLING: dict[str, str] = {}
 
 
 def instruction_text(instruction: Instruction, writer: Writer | None = None) -> str:
-    """One instruction, as it stands in the text of its computation."""
+    """The text of an instruction in its computation."""
     writer = writer or Writer()
     opcode = instruction.opcode
     spelling = _SPELLING.get(opcode) or _spelled(instruction)
@@ -35,13 +35,13 @@ def instruction_text(instruction: Instruction, writer: Writer | None = None) -> 
 
 
 def _spelled(instruction: Instruction) -> str:
-    """The opcode, which of async ops depends on what they wrap."""
+    """The opcode in text, which for async ops depends on the wrapped op."""
     spelling = spelled_opcode(instruction)
     return spelling if instruction.opcode.startswith("async_") else _SPELLING.setdefault(instruction.opcode, spelling)
 
 
 def _attributes(writer: Writer, instruction: Instruction) -> str:
-    """Everything after the operands: the op's attributes, then what any instruction may have, in XLA's order."""
+    """The text after the operands: the op's attributes, then annotations of any instruction, in XLA's order."""
     text = ""
     if instruction.attributes is not None:
         text = "".join([spelling.text(writer, instruction) for spelling in spellings(instruction.opcode)])
@@ -51,12 +51,12 @@ def _attributes(writer: Writer, instruction: Instruction) -> str:
 
 
 def computation_text(computation: Computation, style: str | Style = "short") -> str:
-    """A computation as the entry, after the computations that it calls."""
+    """The text of a computation as the entry, after the computations that it calls."""
     return "\n\n".join(_blocks(computation.reachable(), computation, Writer(chosen_style(style))))
 
 
 def module_text(module: Module, style: str | Style = "short") -> str:
-    """A module: its header, the computations (each after those that it calls), the entry last."""
+    """The text of a module: its header, then the computations, each after its callees, with the entry last."""
     writer = Writer(chosen_style(style))
     return "\n\n".join((_header(module, writer), *_blocks(_ordered(module), module.entry, writer))) + "\n"
 
@@ -83,7 +83,7 @@ def _block(computation: Computation, mark: str, writer: Writer) -> str:
 
 
 def _signature(computation: Computation) -> str:
-    """Names and shapes of the parameters, and the result; XLA writes no layouts here."""
+    """The text of a signature: names and shapes of the parameters and the result, without layouts as in XLA."""
     spell = Writer().shape
     signature = computation.signature
     pairs = zip(computation.parameters, signature.parameters, strict=True)
@@ -113,7 +113,7 @@ def _header(module: Module, writer: Writer) -> str:
 
 
 def _ordered(module: Module) -> tuple[Computation, ...]:
-    """The module's own order with the entry last; where a callee would come too late, callees first."""
+    """The computations in the module's order with the entry last; callees first if a callee would follow its caller."""
     given = (*(c for c in module.computations if c is not module.entry), module.entry)
     seen: set[Computation] = set()
     for computation in given:

@@ -1,4 +1,4 @@
-"""Text of a program's communication alone: communicating instructions are printed, those between are counted."""
+"""Text of a program's communication alone: communicating instructions are printed, others are counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .printer import instruction_text
 
 
 def skeleton_text(program: Computation | Module) -> str:
-    """The communicating instructions in their order, in the computations that hold them; `... 12 ops` for the rest."""
+    """The communicating instructions of each computation in order, with a count such as `... 12 ops` for the others."""
     entry = program.entry if isinstance(program, Module) else program
     communicating: dict[Computation, bool] = {}
     for computation in entry.reachable():
