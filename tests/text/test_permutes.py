@@ -26,7 +26,7 @@ ENTRY e {
   z = s32[] constant(0)
   i = (s32[]) tuple(z)
   p = f32[4] collective-permute(a, b, i, i), source_target_pairs={{0,1}}, slice_sizes={{1}}
-  s = (f32[2], f32[4], u32[], u32[]) collective-permute-start(a, p, i, i), source_target_pairs={{0,1}}, slice_sizes={{1}}
+  s = (f32[2], f32[4], s8[], s8[]) collective-permute-start(a, p, i, i), source_target_pairs={{0,1}}, slice_sizes={{1}}
   ROOT d = f32[4] collective-permute-done(s)
 }
 """
