@@ -81,10 +81,7 @@ def apart() -> Iterator[None]:
 @contextmanager
 def marked(**attributes: str) -> Iterator[None]:
     """Ops recorded inside carry these frontend attributes, which mean nothing to other readers of HLO."""
-    before, annotations = _current.get()
-    given = {**annotations.get("frontend_attributes", NOTHING), **attributes}
-    inside = MappingProxyType({**annotations, "frontend_attributes": MappingProxyType(given)})
-    with _entered((before, inside)):
+    with annotated(frontend_attributes=attributes):
         yield
 
 

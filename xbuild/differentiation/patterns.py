@@ -38,14 +38,6 @@ def reducer_of(computation: Computation) -> str | None:
     return None
 
 
-def is_selection(computation: Computation) -> str | None:
-    """The direction in which a computation compares its two parameters; None where it is more."""
-    root = computation.root
-    if root.opcode == "compare" and root.operands == computation.parameters:
-        return root.attributes.direction  # type: ignore[no-any-return]
-    return None
-
-
 def pairwise_reducers(computation: Computation) -> tuple[str, ...] | None:
     """The op of each pair of parameters, where a reducer folds several operands side by side; None where it is more."""
     root, parameters = computation.root, computation.parameters

@@ -80,11 +80,6 @@ def at(tree: Any, path: Path) -> Any:
     return tree
 
 
-def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
-    """The tree whose leaves are these, in order."""
-    return of_shape(shape, lambda leaf: next(leaves))
-
-
 def leaves_of(tree: Any) -> Iterator[Any]:
     """The leaves of a tree, in order."""
     if isinstance(tree, tuple | list):

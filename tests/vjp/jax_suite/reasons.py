@@ -9,7 +9,7 @@ DIFFERENT = {
 }
 
 _FROM_INFINITY = "the fold begins at -inf, where the second derivative of its computation is NaN: known, and not mended"
-_COUNTED = "zeros among the factors are counted, which has no derivative: known, and not mended"
+_COUNTED = "zeros among the factors are counted, and a count has no derivative: the second one is NaN there"
 _NOT_IN_JAX = "JAX has no second derivative of ragged_dot"
 TWICE = {
     **DIFFERENT,

@@ -180,7 +180,7 @@ def _multiplied(given: _Scatter) -> Value:
 def _by_the_others(given: _Scatter) -> Value:
     """The cotangent times all other factors of its place, which are found without a division by zero.
 
-    Zeros are counted, so that a second derivative is whole only where no place has a zero among several factors.
+    Zeros are counted, and a count has no derivative: where another factor is zero, the second derivative is NaN.
     """
     update, ct = given.of_type(given.update), given.at_updates(given.ct)
     if given.is_unique:
@@ -191,8 +191,14 @@ def _by_the_others(given: _Scatter) -> Value:
     products = given.at_updates(given.onto(given.of_type(given.operand), factor, ops.multiply))
     zeros = given.at_updates(given.onto(given.zeros(given.operand), ops.select(is_zero, one, zero), ops.add))
     own = ops.select(is_zero, one, zero)
-    others = selected(compared(zeros, own, "EQ"), ops.divide(products, factor))
+    is_known = compared(zeros, own, "EQ")
+    others = ops.select(is_known, ops.divide(products, factor), _zero_without_derivative(is_known, update, one))
     return given.kept(ops.multiply(ct, others))
+
+
+def _zero_without_derivative(is_known: Value, update: Value, one: Value) -> Value:
+    """Zeros whose derivative is NaN, where it is not known that nothing is lost; ones elsewhere."""
+    return ops.sqrt(ops.select(is_known, one, ops.subtract(update, update)))
 
 
 def _shared(given: _Scatter) -> tuple[Value, Value, Value]:

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from shape_inference import RuleTable, ShapeError, XbuildError
 
 from ...core.diagnostics import explain, operand_labels
-from ...core.graph import Computation, Instruction
+from ...core.graph import Instruction
 from ...core.op import OPS
 from ...properties.mesh import Mesh
 from ...properties.variances import Type, Variance, flat, like, spelled
@@ -119,7 +119,3 @@ def told(given: Type, mesh: Mesh) -> str:
     """A type in words: `invarying` where it is so along every axis."""
     text = spelled(given, mesh)
     return "invarying" if text == "{}" else text
-
-
-def calls_of(instruction: Instruction) -> tuple[Computation, ...]:
-    return instruction.called
