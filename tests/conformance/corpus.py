@@ -14,6 +14,7 @@ import numpy as np
 import xbuild as xb
 from interpreter import execute
 from shape_inference import AnyShape, Shape, TupleShape, leaves
+from tests.conformance.reporting import report
 
 Entry = dict[str, Any]
 
@@ -141,9 +142,7 @@ def main(arguments: list[str]) -> int:
             count += 1
             if found := failure(folder, entry):
                 lines.append(f"{entry['file']}: {found}")
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{count - len(lines)} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(lines, count - len(lines))
 
 
 if __name__ == "__main__":

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import xbuild as xb
 from tests.conformance.deadlock_data import Case, number_of
 from tests.conformance.deadlock_programs import Prepared, prepared
+from tests.conformance.reporting import cases_in, failures, report
 
 _BRACKETS = str.maketrans("[{]}", "(())")
 SECONDS = 10.0
@@ -97,19 +96,8 @@ def _line(text: Any) -> str:
     return next(iter(str(text).splitlines()), "")
 
 
-def run(cases: Iterable[Case]) -> tuple[list[str], int]:
-    """A line for each case that fails, and how many pass."""
-    found = [(case["id"], failure(case)) for case in cases]
-    lines = [f"{name}: {wrong}" for name, wrong in found if wrong]
-    return lines, len(found) - len(lines)
-
-
 def main(arguments: list[str]) -> int:
-    cases = [case for path in arguments for case in json.loads(Path(path).read_text())["cases"]]
-    lines, passed = run(cases)
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{passed} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(*failures(cases_in(arguments), failure))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.reporting import report
+
 SECONDS = 60.0
 BYTES = 2 << 30
 _PARTITIONS = re.compile(r"_(\d+)x(\d+)\Z")
@@ -80,9 +82,7 @@ def main(arguments: list[str]) -> int:
     paths = [path for folder in arguments for path in programs_in(Path(folder))]
     found = [(path.name, failure(path)) for path in paths]
     lines = [f"{name}: {wrong}" for name, wrong in found if wrong]
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{len(found) - len(lines)} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(lines, len(found) - len(lines))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import xbuild as xb
+from tests.conformance.reporting import failures, report
 from tests.support.facts import internals, own_words
 
 Case = dict[str, Any]
@@ -50,18 +50,9 @@ def _line(text: Any) -> str:
     return next(iter(str(text).splitlines()), "")
 
 
-def run(cases: Iterable[Case]) -> tuple[list[str], int]:
-    """A line for each case that fails, and how many there are."""
-    found = [(case["name"], failure(case)) for case in cases]
-    return [f"{name}: {said}" for name, said in found if said], len(found)
-
-
 def main(arguments: list[str]) -> int:
     cases = [case for path in arguments for case in json.loads(Path(path).read_text())]
-    lines, count = run(cases)
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{count - len(lines)} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(*failures(cases, failure, "name"))
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@ What is proved beyond XLA has to be so in runs on data of which only that is equ
 from __future__ import annotations
 
 import itertools
-import json
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve
 
 import xbuild as xb
+from tests.conformance.reporting import cases_in, failures, report
 from tests.replication.runs import breaches, random_inputs
 
 Case = dict[str, Any]
@@ -62,19 +61,8 @@ def _run(
     return None
 
 
-def run(cases: Iterable[Case]) -> tuple[list[str], int]:
-    """A line for each case that fails, and how many pass."""
-    found = [(case["id"], failure(case)) for case in cases]
-    lines = [f"{name}: {wrong}" for name, wrong in found if wrong]
-    return lines, len(found) - len(lines)
-
-
 def main(arguments: list[str]) -> int:
-    cases = [case for path in arguments for case in json.loads(Path(path).read_text())["cases"]]
-    lines, passed = run(cases)
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{passed} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(*failures(cases_in(arguments), failure))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@ XLA looks at scheduled modules alone: an unscheduled one that it accepts may get
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import xbuild as xb
+from tests.conformance.reporting import cases_in, failures, report
 
 Case = dict[str, Any]
 WRONG = ("error", "deadlock")
@@ -43,19 +41,8 @@ def _is_scheduled(case: Case) -> bool:
     return "is_scheduled=true" in case["text"].lstrip().partition("\n")[0]
 
 
-def run(cases: Iterable[Case]) -> tuple[list[str], int]:
-    """A line for each case that fails, and how many pass."""
-    found = [(case["id"], failure(case)) for case in cases]
-    lines = [f"{name}: {wrong}" for name, wrong in found if wrong]
-    return lines, len(found) - len(lines)
-
-
 def main(arguments: list[str]) -> int:
-    cases = [case for path in arguments for case in json.loads(Path(path).read_text())["cases"]]
-    lines, passed = run(cases)
-    print(*lines, sep="\n", end="\n" * bool(lines))
-    print(f"{passed} passed, {len(lines)} failed")
-    return 1 if lines else 0
+    return report(*failures(cases_in(arguments), failure))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ from . import test_contraction, test_indexing, test_matrices, test_ordering, tes
 
 FAMILIES = (test_contraction, test_indexing, test_matrices, test_ordering, test_windows)
 EACH = 3  # one case of so many is differentiated twice here, all in the campaign
-ONCE = {
-    "scatter multiply with a zero rows again": "where a factor of several is zero, the second derivative is NaN"
-}
+ONCE = {"scatter multiply with a zero rows again": "where a factor of several is zero, the second derivative is NaN"}
 CASES = [case for family in FAMILIES for case in family.CASES if case.name not in ONCE]
 
 
