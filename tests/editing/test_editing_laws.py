@@ -15,7 +15,7 @@ import xbuild as xb
 from interpreter import Recorder, execute
 from shape_inference import Shape, leaves
 from tests.support.random_programs import random_program
-from tests.text.test_reader import HLO, READ
+from tests.support.stored_programs import HLO, READ
 from xbuild.properties.effects import DONE_OF, has_effect
 
 from ..conformance import corpus

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import xbuild as xb
-from tests.commands.test_cli import usage
+from tests.commands.command_line import usage
 from xbuild.cli import main
 from xbuild.files import arguments, results
 from xbuild.files.npz import ArchiveError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xbuild as xb
-from tests.text.test_text import refusals
+from tests.text.real_xla import refusals
 
 ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 

@@ -1,0 +1,82 @@
+"""The commands viz, ops, explain and why, and the help: pictures, and sentences about ops, kinds and instructions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import xbuild as xb
+from shape_inference import KINDS
+from tests.commands.command_line import usage, xbuild
+from xbuild.core.op import OPS
+from xbuild.reference.explanations import EXPLANATIONS
+
+
+@pytest.mark.usefixtures("folder")
+def test_viz() -> None:
+    assert xbuild("viz", "programs.py:summed").stdout.startswith("summed\n├─ P x")
+    assert xbuild("viz", "programs.py:summed", "-o", "out.dot").stdout == "out.dot\n"
+    assert Path("out.dot").read_text().startswith("digraph")
+    assert usage(xbuild("viz", "programs.py:summed", "-o", "out.gif")).startswith("'out.gif' is no picture; a name")
+
+
+@pytest.mark.usefixtures("folder")
+def test_viz_without_an_engine_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from xbuild.pictures.formats import engine
+
+    def missing(*_: str) -> list[str]:
+        raise engine.DrawingError("no layout engine is here")
+
+    monkeypatch.setattr(engine, "_command", missing)
+    result = xbuild("viz", "programs.py:summed", "-o", "out.png")
+    assert result.exit_code == 1
+    assert result.stderr == "no layout engine is here\n"
+    assert not Path("out.png").exists()
+
+
+def test_ops_lists_every_op_with_both_readings() -> None:
+    result = xbuild("ops")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert len(lines) == len(OPS)
+    assert "shape value  get_tuple_element(operand: Value, *, index: int) -> Value  (GetTupleElement)" in lines
+    assert [line for line in lines if not line.startswith("shape value")] == []
+
+
+def test_explain_an_op() -> None:
+    text = xbuild("explain", "get-tuple-element").stdout
+    assert text.startswith(
+        "xb.ops.get_tuple_element(operand: Value, *, index: int) -> Value\nget-tuple-element in HLO text"
+    )
+    assert "Source: Operation Semantics, GetTupleElement" in text
+    assert xbuild("explain", "while_").stdout.startswith("xb.ops.while_(")
+
+
+def test_why_an_instruction_is_there(tmp_path: Path) -> None:
+    gradient = xb.grad(lambda x: xb.reduce(xb.tanh(x), 0.0, xb.add))(xb.f32[3])
+    path = tmp_path / "gradient.hlo"
+    for style in ("short", "full"):
+        path.write_text(xb.Module("m", gradient).to_hlo(style=style))
+        said = xbuild("why", str(path), "tanh.2.vjp").stdout
+        assert "takes cotangents back through tanh.2 = f32[3]" in said
+        assert "used by tanh.2.vjp.1" in said
+    assert usage(xbuild("why", str(path), "tanh.9")).endswith("has no instruction %tanh.9; `xbuild show` prints them")
+
+
+def test_explain_a_kind() -> None:
+    assert xbuild("explain", "self_send").stdout == "self_send: A device sends to itself.\n"
+    assert usage(xbuild("explain", "self_sent")).endswith(
+        "neither an op nor a kind of refusal; did you mean 'self_send'?"
+    )
+
+
+def test_each_kind_is_explained_in_a_sentence() -> None:
+    assert EXPLANATIONS.keys() == KINDS
+    for sentence in EXPLANATIONS.values():
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+
+
+def test_help_names_the_exit_codes() -> None:
+    assert "Exit codes: 0 ok, 1 the program is refused or stops, 2" in " ".join(xbuild("--help").stdout.split())

@@ -1,0 +1,62 @@
+"""Targets of commands: a file and a name in it, or a sentence that says what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.command_line import usage, xbuild
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            "programs.py:totl",
+            "programs.py has no 'totl'; did you mean 'total'?",
+        ),
+        ("programs.py:zzz", "programs.py has no 'zzz'; it has total, "),
+        ("programs.py:wants", "wants takes x; a function of no arguments is wanted"),
+        ("programs.py:number", "programs.py:number is 3, of type int; a Computation, Module or ModuleGroup is wanted"),
+        ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
+        ("programs.py", "'programs.py' is a file of programs: programs.py:NAME is wanted; it has total, summed, "),
+        ("total", "'total' is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted"),
+        ("", "'' is no target: "),
+        ("absent.hlo", "there is no file 'absent.hlo'"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_target_that_names_no_program(target: str, message: str) -> None:
+    assert usage(xbuild("show", target)).startswith(message)
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_error_in_the_file_is_shown_in_its_own_lines() -> None:
+    result = xbuild("show", "programs.py:fails")
+    assert result.exit_code == 1
+    assert "return inner / 0" in result.stderr
+    assert result.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert "targets.py" not in result.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_refused_op_is_shown_with_its_report() -> None:
+    result = xbuild("show", "programs.py:refused")
+    assert result.exit_code == 1
+    assert "dimension 0 is 2 and 3" in result.stderr
+    assert "in _infer" not in result.stderr
+    assert "return builder.build(xb.ops.add(x, y))" in result.stderr
+
+
+def test_an_error_while_the_file_is_read(folder: Path) -> None:
+    (folder / "broken.py").write_text("import xbuild\nx = 1 +\n")
+    result = xbuild("show", "broken.py:x")
+    assert result.exit_code == 1
+    assert "broken.py" in result.stderr
+    assert "SyntaxError" in result.stderr
+
+
+def test_the_folder_of_the_file_can_be_imported_from(folder: Path) -> None:
+    (folder / "using.py").write_text("from programs import total as mine\n")
+    assert xbuild("show", "using.py:mine").exit_code == 0
