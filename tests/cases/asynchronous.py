@@ -1,4 +1,4 @@
-"""Cases of ops in two halves on one device; tests/checking/test_asynchronous.py has them on several."""
+"""Cases of ops in two halves on one device; tests/checking/asynchronous/ has them on several."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import pytest
 from attrs import field, frozen
 
 import xbuild as xb
-from tests.checking.test_model import CROSSED, OWN, choice, loop, many, meet, recv, send, times
-from tests.checking.test_settlement import SENDS, TAKES
+from tests.checking.hlo_texts import SENDS, TAKES
+from tests.checking.programs_by_hand import CROSSED, OWN, choice, loop, many, meet, recv, send, times
 from tests.model.compare import checked, disagreement
 from tests.model.generator import SCANS, WIDE, random_program
 from tests.model.programs import Decision, Op, Ops, Program

@@ -10,7 +10,7 @@ import pytest
 
 import xbuild as xb
 from shape_inference import TupleShape
-from tests.checking.test_model import loop, many, meet, recv, send, times
+from tests.checking.programs_by_hand import loop, many, meet, recv, send, times
 from tests.model.compare import disagreement
 from tests.model.programs import Ops, Program
 from tests.model.writer import written

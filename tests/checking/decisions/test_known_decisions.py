@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 
 import xbuild as xb
 from interpreter import Stopped, execute
-
-ADD = """add { a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT r = s32[] add(a, b) }
-"""
-PAIRS = 'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1}}"}'
+from tests.checking.hlo_texts import ADD
 
 
 def two_branches(index: str) -> xb.Module:
@@ -193,142 +187,3 @@ ENTRY e { p = s32[] parameter(0)
   ROOT w = (s32[], s32[]) while(s), condition=condition, body=body }"""
     kinds = [xb.check(xb.parse_hlo(text.replace("MASK", mask)), infeed={0: 1}).kind for mask in ("1", "2")]
     assert kinds == ["ok", "depends"]
-
-
-def group(*entries: str, is_scheduled: bool = True) -> xb.ModuleGroup:
-    head = f"is_scheduled={str(is_scheduled).lower()}, replica_count=2"
-    return xb.ModuleGroup({n: xb.parse_hlo(f"HloModule m{n}, {head}\n{ADD}{e}") for n, e in enumerate(entries)})
-
-
-SUM = "all-reduce(p), channel_id=1, replica_groups={{0,1}}, to_apply=add"
-OUTSIDE = f"ENTRY e {{ p = s32[] parameter(0)\n  ROOT t = s32[] {SUM} }}"
-NEITHER = "ENTRY e { ROOT p = s32[] parameter(0) }"
-
-
-def inside(index: str, first: str, second: str) -> str:
-    return f"""a {{ p = s32[] parameter(0)
-  ROOT t = s32[] {first} }}
-b {{ p = s32[] parameter(0)
-  ROOT u = s32[] {second} }}
-ENTRY e {{ p = s32[] parameter(0)
-  k = s32[] {index}
-  ROOT c = s32[] conditional(k, p, p), branch_computations={{a, b}} }}"""
-
-
-@pytest.mark.parametrize("is_scheduled", [True, False])
-@pytest.mark.parametrize(
-    ("programs", "kind"),
-    [
-        ((inside("constant(0)", SUM, "copy(p)"), OUTSIDE), "ok"),
-        ((inside("constant(1)", SUM, "copy(p)"), OUTSIDE), "deadlock"),
-        ((inside("copy(p)", SUM, "copy(p)"), OUTSIDE), "depends"),
-        ((inside("copy(p)", SUM, SUM), OUTSIDE), "ok"),
-        ((inside("copy(p)", SUM, SUM), inside("copy(p)", SUM, SUM)), "ok"),
-        ((inside("copy(p)", SUM, SUM), inside("constant(0)", SUM, "copy(p)")), "ok"),
-        ((inside("constant(1)", SUM, "copy(p)"), NEITHER), "ok"),
-        ((inside("constant(0)", SUM, "copy(p)"), NEITHER), "error"),
-    ],
-)
-def test_a_collective_in_a_branch_may_meet_one_outside(
-    programs: tuple[str, str], kind: str, is_scheduled: bool
-) -> None:
-    made = group(*programs, is_scheduled=is_scheduled)
-    verdict = xb.check(made)
-    assert verdict.kind == kind
-    ends = set()
-    for first in (0, 1):
-        for second in (0, 1):
-            try:
-                execute(made, [[np.int32(first)], [np.int32(second)]], check=False)
-                ends.add(True)
-            except Stopped:
-                ends.add(False)
-    assert ends == {"ok": {True}, "depends": {True, False}}.get(kind, {False})
-
-
-def test_a_device_that_is_none_is_told_as_that() -> None:
-    pairs = '{_xla_send_recv_source_target_pairs="{{0,1}}"}'
-    send = """ENTRY e { x = s32[] parameter(0)
-  t = token[] after-all()
-  s = (s32[], u32[], token[]) send(x, t), channel_id=1, frontend_attributes=PAIRS
-  ROOT d = token[] send-done(s), channel_id=1 }"""
-    verdict = xb.check(group(send.replace("PAIRS", pairs.replace("1", "5")), NEITHER))
-    assert verdict.findings[0].kind == "device_out_of_range"
-    assert "s names device 5 as a target, out of 0..1" in verdict.findings[0].message
-    assert "add a recv" not in str(verdict)
-    assert (
-        xb.check(group(send.replace("PAIRS", pairs), NEITHER)).findings[0].message
-        == "s of device 0 on channel 1 has no recv"
-    )
-
-
-CYCLES = {
-    "operand": ("s", "operands", ("x", "sd")),
-    "control edge": ("s", "control", ("sd",)),
-    "tuple": ("s", "operands", ("x", "packed")),
-    "token of several": ("s", "operands", ("x", "both")),
-    "loop": ("s", "operands", ("x", "looped")),
-    "call": ("s", "operands", ("x", "called")),
-    "recv": ("r", "operands", ("taken",)),
-    "itself": ("s", "control", ("s",)),
-}
-
-
-@pytest.mark.parametrize("name", CYCLES)
-@pytest.mark.parametrize("is_scheduled", [True, False])
-def test_a_send_that_needs_its_own_done_is_a_cycle(name: str, is_scheduled: bool) -> None:
-    module = xb.parse_hlo(f"""HloModule m, is_scheduled={str(is_scheduled).lower()}, replica_count=2
-same {{ ROOT p = token[] parameter(0) }}
-never {{ p = token[] parameter(0)
-  ROOT f = pred[] constant(false) }}
-ENTRY e {{ x = f32[] parameter(0)
-  t = token[] after-all()
-  r = (f32[], u32[], token[]) recv(t), channel_id=1, {PAIRS}
-  s = (f32[], u32[], token[]) send(x, t), channel_id=1, {PAIRS}
-  sd = token[] send-done(s), channel_id=1
-  rd = (f32[], token[]) recv-done(r), channel_id=1
-  taken = token[] get-tuple-element(rd), index=1
-  pair = (token[], f32[]) tuple(sd, x)
-  packed = token[] get-tuple-element(pair), index=0
-  both = token[] after-all(taken, sd)
-  looped = token[] while(sd), condition=never, body=same
-  called = token[] call(sd), to_apply=same
-  ROOT g = f32[] get-tuple-element(rd), index=0 }}""")
-    assert xb.check(module).kind == "ok"
-    fresh = xb.parse_hlo(str(module))
-    changed, attribute, needs = CYCLES[name]
-    object.__setattr__(fresh.entry[changed], attribute, tuple(fresh.entry[each] for each in needs))
-    found = xb.check(fresh).findings[0]
-    assert found.kind == "cycle"
-    assert changed in {i.name for i in found.instructions}
-
-
-def test_a_computation_that_calls_itself_is_refused() -> None:
-    @xb.computation(xb.f32[2])
-    def inner(x: Any) -> Any:
-        return xb.call(x, to_apply=lambda y: xb.cross_replica_sum(y))
-
-    object.__setattr__(inner.root.attributes, "to_apply", inner)
-    with pytest.raises(xb.BuildError, match="calls itself at call") as refused:
-        xb.check(xb.Module("m", inner, num_replicas=2))
-    assert refused.value.kind == "cycle"
-
-
-def test_a_given_order_may_be_all_that_is_wrong() -> None:
-    """What the data may decide in another order is no reason to say that none runs."""
-    module = xb.parse_hlo(f"""HloModule m, is_scheduled=true, replica_count=2
-{ADD}fed {{ p = s32[] parameter(0)
-  t = token[] after-all()
-  f = (s32[], token[]) infeed(t)
-  ROOT g = s32[] get-tuple-element(f), index=0 }}
-unfed {{ ROOT p = s32[] parameter(0) }}
-ENTRY e {{ p = s32[] parameter(0)
-  t = token[] after-all()
-  s = (s32[], u32[], token[]) send(p, t), channel_id=1, {PAIRS}
-  sd = token[] send-done(s), channel_id=1
-  a = s32[] all-reduce(p), replica_groups={{}}, to_apply=add
-  r = (s32[], u32[], token[]) recv(t), channel_id=1, {PAIRS}
-  rd = (s32[], token[]) recv-done(r), channel_id=1
-  ROOT c = s32[] conditional(a, p, p), branch_computations={{fed, unfed}} }}""")
-    verdict = xb.check(module, infeed={0: 0, 1: 0})
-    assert (verdict.kind, verdict.scope) == ("deadlock", "given")

@@ -1,0 +1,1 @@
+"""Tests of ops in two halves on several devices."""

@@ -1,0 +1,1 @@
+"""Tests of the verdict against a model of every run."""
