@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import xbuild as xb
 from examples.gallery import programs as shown
 from interpreter import trace
-from tests.pictures.test_viz import _contrast, needs_engine
+from tests.pictures.support import contrast, needs_engine
 from xbuild.cli import main
 from xbuild.pictures import ViewError
 from xbuild.pictures.model.data import STEPS, Mark, Scale, by_instruction, colours, scale_of
@@ -164,9 +164,9 @@ def test_a_scale_over_many_orders_is_logarithmic() -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_words_can_be_read_on_every_colour(theme: str) -> None:
     found = [colours(step, theme) for step in range(STEPS)]
-    assert all(_contrast(*each) >= 4.5 for each in found if each)
+    assert all(contrast(*each) >= 4.5 for each in found if each)
     # By lightness alone, so that the order does not hang on seeing hues.
-    against_black = [_contrast(each[0], "#000000") for each in found if each]
+    against_black = [contrast(each[0], "#000000") for each in found if each]
     assert against_black == sorted(against_black, reverse=theme == "light")
     assert all(max(a, b) / min(a, b) > 1.05 for a, b in itertools.pairwise(against_black))
 

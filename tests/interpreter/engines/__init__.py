@@ -1,0 +1,1 @@
+"""Tests of real XLA as an engine beside the interpreter."""

@@ -1,0 +1,159 @@
+"""What real XLA cannot run is refused with the reason, and however its process ends, the end is told."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from examples import ring
+from interpreter import Limits, Refused, Stopped
+from interpreter.engines import EngineError, execute_on_xla, xla
+from interpreter.engines.process import Child, Failure, Job
+from interpreter.engines.refusal import NOT_ON_CPU
+from tests.interpreter.engines.programs import deadly, endless, one_device
+from xbuild.core.op import OPS
+
+
+def crossed() -> xb.ModuleGroup:
+    def device(first: int, second: int) -> xb.Module:
+        builder = xb.Builder("device")
+        x = xb.parameter(builder, number=0, shape=xb.f32[4])
+        sent = xb.send_done(xb.send(x, xb.after_all(builder=builder), channel_id=first), channel_id=first)
+        got, _ = xb.recv_done(xb.recv(sent, shape=xb.f32[4], channel_id=second), channel_id=second)
+        return xb.Module("device", builder.build(got))
+
+    return xb.ModuleGroup({0: device(1, 2), 1: device(2, 1)})
+
+
+@pytest.fixture
+def no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA must not be started."""
+
+    def started(*_: Any) -> None:
+        raise AssertionError("a child process was started")
+
+    monkeypatch.setattr(xla, "Child", started)
+
+
+def test_a_deadlock_is_refused_before_xla_starts(no_child: None) -> None:
+    with pytest.raises(Refused, match="deadlock"):
+        execute_on_xla(crossed(), [[np.ones(4, np.float32)]] * 2)
+
+
+def _waits(token: xb.Value) -> Any:
+    return xb.after_all(token)
+
+
+def _fed(token: xb.Value) -> Any:
+    return xb.infeed(token, shape=xb.f32[2])[0]
+
+
+def _dynamic(x: xb.Value) -> Any:
+    return xb.set_dimension_size(x, xb.constant(x.builder, np.int32(1)), dimension=0)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (xb.ModuleGroup({0: one_device(endless()), 1: one_device(deadly())}), "2 programs for 2 devices"),
+        (ring.program(), r"is a recv \(.*ring.py:\d+ in ring\): XLA:CPU has no transfers"),
+        (one_device(xb.computation(xb.TokenShape())(_waits)), "token"),
+        (one_device(xb.computation(xb.f32[2])(_dynamic)), r"f32\[<=2\] has a dynamic dimension"),
+        (one_device(xb.computation(xb.f32[2])(xb.ops.sinh)), "is a sinh .*does not implement"),
+    ],
+    ids=["group", "recv", "token", "dynamic", "sinh"],
+)
+def test_what_xla_cannot_run_is_refused_with_the_reason(program: Any, reason: str, no_child: None) -> None:
+    inputs = [[np.ones(2, np.float32)]] * program.num_devices
+    with pytest.raises(EngineError, match=reason) as refused:
+        execute_on_xla(program, inputs)
+    assert refused.value.kind == "engine_unsupported"
+
+
+def test_infeed_is_refused(no_child: None) -> None:
+    builder = xb.Builder("fed")
+    module = one_device(builder.build(_fed(xb.after_all(builder=builder))))
+    with pytest.raises(EngineError, match="wait for ever"):
+        execute_on_xla(module, [[]])
+
+
+def test_a_callback_into_python_is_refused(no_child: None) -> None:
+    text = """HloModule called
+    ENTRY e {
+      x = f32[2] parameter(0)
+      ROOT y = f32[2] custom-call(x), custom_call_target="xla_ffi_python_cpu_callback"
+    }"""
+    with pytest.raises(EngineError, match=r"%y is a custom-call .*calls back"):
+        execute_on_xla(xb.parse_hlo(text), [[np.ones(2, np.float32)]])
+
+
+def test_what_is_refused_by_name_are_ops() -> None:
+    assert sorted(set(NOT_ON_CPU) - set(OPS)) == []
+
+
+def test_without_jax_the_advice_is_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EngineError, match=r"pip install 'xbuild-hlo\[xla\]'") as refused:
+        execute_on_xla(one_device(endless()), [[np.int32(1)]])
+    assert refused.value.kind == "missing_extra"
+
+
+@pytest.mark.oracle
+def test_the_death_of_xla_is_an_error_with_its_last_words() -> None:
+    pytest.importorskip("jaxlib")
+    with pytest.raises(EngineError, match="the process died with SIG") as failed:
+        execute_on_xla(one_device(deadly()), [[]])
+    assert failed.value.kind == "engine_failed"
+
+
+@pytest.mark.parametrize("junk", [b"x", 3, {0: None}, {"device": []}, ["no", "devices"]], ids=repr)
+def test_an_answer_that_is_none_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, junk: object) -> None:
+    """The child is replaced by a program that says it is ready, and then this."""
+    said = pickle.dumps("ready") + pickle.dumps(junk)
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys, time\nsys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with Child(1) as child:
+        assert child.run(Job("")) == Failure("died", "the process sent something that is no answer")
+        assert child.is_dead
+    pytest.importorskip("jaxlib")
+    with pytest.raises(EngineError, match="real XLA failed: the process sent something that is no answer") as failed:
+        execute_on_xla(one_device(endless()), [[np.int32(1)]])
+    assert failed.value.kind == "engine_failed"
+
+
+@pytest.mark.oracle
+def test_a_child_that_cannot_start_is_told_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    (tmp_path / "jax.py").write_text("raise SystemExit('this jax is broken')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(EngineError, match=r"(?s)died with status 1.*this jax is broken"):
+        execute_on_xla(one_device(endless()), [[np.int32(-1)]])
+
+
+@pytest.mark.oracle
+def test_what_xla_says_itself_is_told() -> None:
+    pytest.importorskip("jaxlib")
+    minus = xb.computation(xb.f32[2])(lambda x: xb.ops.all_reduce(x, to_apply=xb.ops.subtract))
+    with pytest.raises(EngineError, match="Unsupported reduction computation"):
+        execute_on_xla(xb.Module("minus", minus, num_replicas=2), [[np.ones(2, np.float32)]] * 2)
+    with pytest.raises(EngineError, match="no_such_platform"):
+        execute_on_xla(one_device(endless()), [[np.int32(1)]], platform="no_such_platform")
+
+
+@pytest.mark.oracle
+def test_seconds_end_the_child() -> None:
+    pytest.importorskip("jaxlib")
+    with pytest.raises(Stopped, match="limit of 1 seconds is over, while real XLA ran") as stopped:
+        execute_on_xla(one_device(endless()), [[np.int32(1)]], limits=Limits(seconds=1))
+    assert stopped.value.report.kind == "limit_seconds"
