@@ -45,11 +45,14 @@ def named_pairs(pairs: Pairs, how: str, count: int) -> Pairs:
 
 def count_of_ids(instruction: Instruction, num_replicas: int, num_partitions: int, is_own: bool = False) -> int:
     """The number of ids that groups may name: that of replicas, of partitions, or of devices."""
-    return _count(strategy(instruction, is_own), num_replicas, num_partitions)
+    return count_named(strategy(instruction, is_own), num_replicas, num_partitions)
 
 
-def _count(how: str, replicas: int, partitions: int) -> int:
-    return {"cross_partition": partitions, "flattened_ids": replicas * partitions}.get(how, replicas)
+def count_named(how: str, replicas: int, partitions: int) -> int:
+    """The number of ids that groups read in this way may name."""
+    if how == "cross_partition":
+        return partitions
+    return replicas * partitions if how == "flattened_ids" else replicas
 
 
 @frozen(eq=False)
@@ -79,9 +82,9 @@ def grouping(instruction: Instruction, num_replicas: int, num_partitions: int = 
 @functools.lru_cache(maxsize=1024)
 def _grouping(lists: Groups, how: str, replicas: int, partitions: int) -> Grouping:
     every = (
-        named_lists(lists, how, _count(how, replicas, partitions))
+        named_lists(lists, how, count_named(how, replicas, partitions))
         if lists
-        else (tuple(range(_count(how, replicas, partitions))),)
+        else (tuple(range(count_named(how, replicas, partitions))),)
     )
     return Grouping(tuple(group for ids in every for group in _groups_of_list(ids, how, replicas, partitions)))
 
@@ -124,7 +127,7 @@ def pairs_of(instruction: Instruction, num_replicas: int, num_partitions: int = 
     how = strategy(instruction, is_own)
     halves = [
         group
-        for pair in named_pairs(pairs, how, _count(how, num_replicas, num_partitions))
+        for pair in named_pairs(pairs, how, count_named(how, num_replicas, num_partitions))
         for group in _groups_of_list(pair, how, num_replicas, num_partitions)
     ]
     return tuple((source, target) for source, target in halves)

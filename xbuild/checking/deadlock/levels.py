@@ -142,16 +142,16 @@ class LevelStage:
         if len(set(level.skeletons.values())) > 1 or len(level.skeletons) < len(self.context.program.devices):
             return False
         shared = next(iter(level.skeletons.values()))
+        kinds = ("send", "recv", "infeed") if self.context.infeed is not None else ("send", "recv")
         return not any(
-            self._waits(level, shared, number) or (item.kind == "infeed" and self.context.infeed is not None)
+            item.kind == "infeed" or self._waits(level, shared, number)
             for number, item in enumerate(shared.items)
+            if item.kind in kinds
         )
 
     def _waits(self, level: Level, shared: Skeleton, number: int) -> bool:
         """Whether a send or recv may wait for a device, or for an operand of its host function that comes later."""
         instruction = shared.items[number].instruction
-        if instruction.opcode not in ("send", "recv"):
-            return False
         name = rendezvous_of(instruction)
         if name is None or any(
             self.context.transfers.peer(instruction, device) is not None for device in level.skeletons

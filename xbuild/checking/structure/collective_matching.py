@@ -13,7 +13,7 @@ from attrs import frozen
 from shape_inference import compatible
 
 from ...core.graph import Computation, Instruction, Module
-from ...properties.device_groups import Groups, count_of_ids, named_lists, named_pairs, pairs_of, strategy
+from ...properties.device_groups import Groups, count_named, named_lists, named_pairs, pairs_of, strategy
 from ...properties.effects import COVERING, LOOPS, Path, base_of, collective_in, nest, remembered, spelling
 from ...properties.sites import Site, collectives_of
 from ..model.describe import absent_row, finding, groups_text, named, nest_finding, payload
@@ -108,27 +108,35 @@ def collective_faults(program: Program, identity: CollectiveIdentities, runs: Ru
     """Every fault of the collectives: of each alone, and between programs at sites that may run by `runs`."""
     classes = program.freed().classes
     found: list[Finding] = []
+    right = set[tuple[int, str, bool]]()
     for each in classes:
         for site in {site.instruction: site for site in collectives_of(each.module.entry)}.values():
-            found += _alone(program, each, site)
-    if not found and not program.spmd and any(_between(program, classes, identity, lambda *_: True)):
+            found += _alone(program, each, site, right)
+    if not found and not program.spmd and any(_between(program, classes, identity, None)):
         found += _between(program, classes, identity, runs)
     return found
 
 
-def _alone(program: Program, each: DeviceClass, site: Site) -> Iterator[Finding]:
+def _alone(
+    program: Program, each: DeviceClass, site: Site, right: set[tuple[int, str, bool]]
+) -> Iterator[Finding]:
+    """The faults of one collective; `right` keeps which lists of groups, read in which way, were found without."""
     collective = collective_in(site.instruction)
     assert collective is not None
-    count, how = count_of_ids(collective, *program.grid), strategy(collective, program.is_own)
+    how = strategy(collective, program.is_own)
+    count = count_named(how, program.num_replicas, program.num_partitions)
     pairs = getattr(collective.attributes, "source_target_pairs", None)
     if pairs is not None:
         what = "partition" if how == "cross_partition" else "device"
         yield from pair_faults(each.devices, site, pairs, count, what, named_pairs(pairs, how, count))
         return
     what = {"cross_partition": "partition", "flattened_ids": "device"}.get(how, "replica")
-    lists = named_lists(getattr(collective.attributes, "replica_groups", ()), how, count)
-    covers = base_of(collective) in COVERING
-    problem = _problem(lists, count, what, covers) or _wrong_size(program, collective)
+    lists, covers = getattr(collective.attributes, "replica_groups", ()), base_of(collective) in COVERING
+    key = id(lists), how, covers
+    problem = None if key in right else _problem(named_lists(lists, how, count), count, what, covers)
+    if problem is None:
+        right.add(key)
+        problem = _wrong_size(program, collective)
     if problem:
         yield finding(
             "invalid_group", f"{named(site.instruction)}, {groups_text(collective)}: {problem}", (each.devices, site)
@@ -174,13 +182,14 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
 
 
 def _between(
-    program: Program, classes: tuple[DeviceClass, ...], identity: CollectiveIdentities, runs: Runs
+    program: Program, classes: tuple[DeviceClass, ...], identity: CollectiveIdentities, runs: Runs | None
 ) -> Iterator[Finding]:
-    """Faults between programs: a collective with different attributes, and members of a group that lack it."""
+    """Faults between programs, at sites that may run by `runs`: a collective with different attributes, and members of
+    a group that lack it."""
     found: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
     for each in classes:
         for site in collectives_of(each.module.entry):
-            if any(runs(device, site) for device in each.devices):
+            if runs is None or any(runs(device, site) for device in each.devices):
                 found.setdefault(identity.of(each.module, site), []).append((each, site))
     for places in found.values():
         first = places[0]
@@ -198,7 +207,7 @@ def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[Device
     if kinds[0] != kinds[1]:
         text = f"{spelling(kinds[0])} and {spelling(kinds[1])}"
         return finding("channel_kind_mix", f"{_one(a, b)} of two kinds: {text}", *places)
-    if _loops(a[1].path) != _loops(b[1].path):
+    if a[1].path != b[1].path and _loops(a[1].path) != _loops(b[1].path):
         return nest_finding(f"{spelling(kinds[0])} {first.name}", *places)
     if not _meet_alike(program, first, second):
         told = f"{groups_text(first)} here, {groups_text(second)} there"

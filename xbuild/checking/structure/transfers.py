@@ -88,7 +88,7 @@ def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
 
 def _mixed(classes: tuple[DeviceClass, ...], channels: Mapping[int, Channel]) -> Iterator[Finding]:
     """Faults of channel ids that a transfer and a collective share."""
-    for each in classes:
+    for each in classes if channels else ():
         for site in collectives_of(each.module.entry):
             instruction = site.instruction
             collective = collective_in(instruction)
