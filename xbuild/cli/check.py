@@ -46,6 +46,7 @@ from .viz import form_of, write, write_folder
 )
 @click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Theme of the picture.")
+@click.option("--strict", is_flag=True, help="Exit status 1 for the verdict depends, too.")
 def check(
     target: str,
     as_json: bool,
@@ -56,12 +57,21 @@ def check(
     source_root: str | None,
     repair: str | None,
     seed: int | None,
+    strict: bool,
 ) -> None:
     """Say whether a program can deadlock.
 
-    The report is on stdout, and on stderr where the program is refused; names of files that are written are on stdout,
-    and with --json on stderr. With --page the program is run in the order in
-    which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
+    The report is on stdout, and on stderr where the program is refused. Names of files that are written are on stdout,
+    and with --json on stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and
+    deadlock.
+
+    "no schedule can deadlock" holds for every order that keeps the operands and control edges, so that a compiler may
+    reorder the program. "the recorded order runs to its end" and "the given schedule runs to its end" hold for that
+    order alone: another one may deadlock. `xbuild explain verdict` says more.
+
+    With --page the program is run in the order in which it stands, until it ends or is stuck. With --repair it is
+    written as a schedule that runs: in the order that the report suggests, or, where the program has no schedule, in
+    the one that the check has found.
     """
     needs("--picture", picture, "theme")
     needs("--page", page, "seed", "source_root")
@@ -85,7 +95,7 @@ def check(
         say("notice: data decides whether this program comes to an end; the run will show it", err=True)
     if repair is not None:
         _write_repaired(verdict, repair, as_json)
-    sys.exit(REFUSED if verdict.refused else 0)
+    sys.exit(REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0)
 
 
 def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
@@ -106,18 +116,35 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     """Write the repaired program: one program to a file, the programs of several devices to a folder."""
-    if verdict.repair is None:
-        why = "the report has no other order that mends it" if verdict.findings else "the program needs no repair"
-        say(f"notice: {path} is not written: {why}", err=True)
+    try:
+        found = xbuild.repaired(verdict)
+    except ValueError:
+        say(f"notice: {path} is not written: {_unmended(verdict)}", err=True)
         return
-    found = xbuild.repaired(verdict)
     if isinstance(found, xbuild.Module):
         write(found.to_hlo(), path, err=as_json)
-        return
-    names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
-    write_folder(names, Path(path))
-    for name in names:
-        say(str(Path(path) / name), err=as_json)
+    else:
+        names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
+        write_folder(names, Path(path))
+        for name in names:
+            say(str(Path(path) / name), err=as_json)
+    if verdict.repair is None:
+        say(f"notice: {_MENDED[verdict.refused]}", err=True)
+
+
+_MENDED = {
+    True: "the program had no schedule: instructions that waited for each other got tokens of their own, and the order "
+    "that now runs is written as a schedule",
+    False: "the program had no schedule; the order that runs is written as one",
+}
+
+
+def _unmended(verdict: xbuild.Verdict) -> str:
+    if verdict.kind == "ok":
+        return "the program needs no repair"
+    if verdict.kind == "depends":
+        return "no order changes what the data decide; the report says what to change in the program"
+    return "no other order mends it; the report says what to change in the program"
 
 
 def _form(picture: str | None) -> str:

@@ -14,6 +14,8 @@ from ..traces import Event, Trace, TraceError
 from ..traces.births import Birth, births, is_stated
 from ..traces.compare import Comparison, Difference, compare_traces
 from ..traces.saying import plain, said
+from .differing import differing
+from .elements import DEPTH, made_of
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
 from .paths import distinct
@@ -38,6 +40,20 @@ SHOWN = 4
     help="Compare two devices, and print the first value that differs.",
 )
 @click.option(
+    "--element", metavar="I,J", help="With --of: from which elements this one was computed, and their numbers."
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    default=DEPTH,
+    show_default=True,
+    help="With --element: ops that are followed back.",
+)
+@click.option("--differ", is_flag=True, help="Name the device whose values differ from those of the others.")
+@click.option(
+    "--apart", multiple=True, metavar="NAME", help="With --differ: an input that is meant to differ; repeatable."
+)
+@click.option(
     "--eps", type=Amount(), help="In a comparison: the difference of values that counts as equal.  [default: 0]"
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
@@ -49,6 +65,10 @@ def trace(
     device: int | None,
     turn: int | None,
     devices: tuple[int, int] | None,
+    element: str | None,
+    depth: int,
+    differ: bool,
+    apart: tuple[str, ...],
     eps: float | None,
     page: str | None,
     source_root: str | None,
@@ -56,15 +76,22 @@ def trace(
 ) -> None:
     """Ask a trace that `xbuild run --trace DIR` has kept.
 
-    Alone: what is in it, and where the first NaN and the first infinity were born, with the way to them. With a second
-    trace, of another program or another run: the first value in which they differ, and with --devices A B the first
-    that device A of the one and B of the other have differently; of one instruction with --of. Exit code 1 where they
-    do.
+    DIR alone: what is in it, and where the first NaN and the first infinity were born, with the way to them.
+
+    DIR and OTHER, traces of two runs: the first value in which they differ; with --devices A B the first that device A
+    of the one and B of the other have differently. Of one instruction with --of.
+
+    With --differ all devices of one run are compared, and the one that differs from most others is named; inputs that
+    are meant to differ are named with --apart. Exit status 1 where something differs.
     """
     if len(folders) > 2:
         raise click.UsageError("one trace is asked, or two are compared")
     compares = len(folders) == 2 or bool(devices)
-    _agree(name, compares, {"--device": device, "--turn": turn}, {"--eps": eps})
+    needs("--differ", differ, "apart")
+    needs("--element I,J", element is not None, "depth")
+    if differ and (compares or name is not None):
+        raise click.UsageError("--differ compares all devices of one run, and takes neither --of, --devices nor OTHER")
+    _agree(name, compares, differ, {"--device": device, "--turn": turn, "--element": element}, {"--eps": eps})
     distinct({f"DIR, {folder}": folder for folder in folders}, {"--page": page})
     needs("--page", page, "source_root")
     traces = [opened(folder) for folder in folders]
@@ -75,20 +102,31 @@ def trace(
     if compares:
         sides = Sides(traces[0], traces[-1], *([*folders] if len(folders) == 2 else ["", ""]))
         _compare(sides, devices or None, eps or 0.0, name, as_json)
+    elif differ:
+        _differ(traces[0], apart, eps or 0.0, as_json)
+    elif name is not None and element is not None:
+        _print([made_of(traces[0], name, element, device, turn, depth)], as_json)
     elif name is not None:
         _print(_turns(traces[0], name, device, turn), as_json)
     elif page is None or as_json:
         _print([overview(traces[0])], as_json)
 
 
-def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
+def _differ(found: Trace, names: tuple[str, ...], eps: float, as_json: bool) -> None:
+    facts = differing(found, names, eps)
+    say_json(facts) if as_json else say(facts["text"])
+    if facts["odd"] is not None:
+        raise SystemExit(REFUSED)
+
+
+def _agree(name: str | None, compares: bool, differ: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
     """A usage error where an option is given that has no effect in this use of the command."""
     for option, value in of_one.items():
         if value is not None and (name is None or compares):
             raise click.UsageError(f"{option} is for the values of one instruction, as in --of add.3 {option} {value}")
     for option, value in of_two.items():
-        if value is not None and not compares:
-            raise click.UsageError(f"{option} is for a comparison, with a second trace or --devices A B")
+        if value is not None and not (compares or differ):
+            raise click.UsageError(f"{option} is for a comparison: --differ, --devices A B, or a second trace")
 
 
 @frozen
