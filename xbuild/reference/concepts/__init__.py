@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
+
+_WIDTH = 80
 
 
 @cache
 def concepts() -> Mapping[str, str]:
     """The text of each entry, by each of its words as `plain` gives them."""
-    return {plain(word): text for words, text in _entries() for word in words}
+    return {plain(word): text for words, text in entries() for word in words}
 
 
 def plain(word: str) -> str:
@@ -20,11 +24,12 @@ def plain(word: str) -> str:
 
 def spellings() -> list[str]:
     """All words that have an entry, as the files spell them."""
-    return [word for words, _ in _entries() for word in words]
+    return [word for words, _ in entries() for word in words]
 
 
 @cache
-def _entries() -> tuple[tuple[tuple[str, ...], str], ...]:
+def entries() -> tuple[tuple[tuple[str, ...], str], ...]:
+    """The entries of all files: the words of each, and its text."""
     return tuple(entry for file in sorted(_files()) for entry in _read(file))
 
 
@@ -38,5 +43,11 @@ def _read(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """The entries of a file: a line of words, then indented lines; an empty line between two entries."""
     for block in text.strip().split("\n\n"):
         head, *lines = block.splitlines()
-        body = "\n".join(line.removeprefix("  ") for line in lines)
-        yield tuple(head.split(", ")), f"{head}\n\n{body}"
+        yield tuple(head.split(", ")), "\n".join([head, "", *_filled([line.strip() for line in lines])])
+
+
+def _filled(lines: Sequence[str]) -> Iterator[str]:
+    """The lines filled anew; an example and a pointer to a document begin a line each."""
+    begins = [0, *(n for n, line in enumerate(lines) if n and line.startswith(("Example: ", "See ")))]
+    for begin, end in pairwise([*begins, len(lines)]):
+        yield textwrap.fill(" ".join(lines[begin:end]), _WIDTH, break_long_words=False, break_on_hyphens=False)
