@@ -11,6 +11,7 @@ import xbuild
 
 from ..core.diagnostics import BuildError
 from ..core.graph import Module, ModuleGroup
+from .candidates import instructions, targets
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
 from .paths import distinct, target_of
 from .saying import painted, say_json, say_painted
@@ -21,7 +22,9 @@ _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
 
 @main.command()
 @takes_target
-@click.option("--around", metavar="NAME", help="Take the neighbourhood of this instruction.")
+@click.option(
+    "--around", metavar="NAME", shell_complete=instructions, help="Take the neighbourhood of this instruction."
+)
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
@@ -58,8 +61,8 @@ def _one(target: str) -> Module:
 
 
 @main.command()
-@click.argument("before", metavar="TARGET")
-@click.argument("after", metavar="OTHER")
+@click.argument("before", metavar="TARGET", shell_complete=targets)
+@click.argument("after", metavar="OTHER", shell_complete=targets)
 @click.option("--json", "as_json", is_flag=True, help="The difference as JSON.")
 def diff(before: str, after: str, as_json: bool) -> None:
     """Say what is other in a second program: instructions that changed, came or went.

@@ -16,8 +16,9 @@ from click.core import ParameterSource
 from shape_inference import XbuildError
 
 from ..core.graph import Computation, Module, ModuleGroup
-from ..files import targets
+from ..files import targets as programs
 from ..files.targets import Program
+from .candidates import targets
 from .saying import INTERRUPTED, ended, say
 from .watch import LIMIT, TimeIsOver, limited
 
@@ -148,7 +149,7 @@ def main(context: click.Context) -> None:
 
 def takes_target(command: Command) -> Command:
     """A decorator that adds the argument TARGET to a command."""
-    return click.argument("target")(command)
+    return click.argument("target", shell_complete=targets)(command)
 
 
 def load(target: str) -> Program:
@@ -156,10 +157,10 @@ def load(target: str) -> Program:
     meta = click.get_current_context().meta
     counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
     try:
-        found = targets.load(target, **counts)
-    except targets.TargetError as error:
+        found = programs.load(target, **counts)
+    except programs.TargetError as error:
         raise click.UsageError(str(error)) from None
-    except targets.UserError as error:
+    except programs.UserError as error:
         raise stop(str(error)) from None
     except XbuildError as error:
         raise stop(str(error)) from None

@@ -15,6 +15,7 @@ from ..core.diagnostics import BuildError
 from ..core.op import OPS, Schema
 from ..reference.op_names import NAMES
 from ..reference.words import close_to, first_sentence, signature_of, told
+from .candidates import instructions, words
 from .group import given, load, main
 from .saying import say, say_json
 
@@ -66,8 +67,14 @@ def _readings(opcode: str) -> tuple[tuple[str, bool], ...]:
 
 
 @main.command()
-@click.argument("target", metavar="WORD|TARGET")
-@click.option("--of", "name", metavar="NAME", help="An instruction of the program TARGET, as add.3 or body/add.3.")
+@click.argument("target", metavar="WORD|TARGET", shell_complete=words)
+@click.option(
+    "--of",
+    "name",
+    metavar="NAME",
+    shell_complete=instructions,
+    help="An instruction of the program TARGET, as add.3 or body/add.3.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --of: the facts as JSON.")
 def explain(target: str, name: str | None, as_json: bool) -> None:
     """Say what a word means, or what an instruction of a program is.

@@ -8,6 +8,7 @@ import click
 
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
+from .candidates import instructions
 from .group import given, load, main, needs, takes_target
 from .saying import say
 
@@ -18,7 +19,7 @@ from .saying import say
 @click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
 @click.option("--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", help="Of HLO text.")
 @click.option("--replication", "asks", is_flag=True, help="Beside each value the devices on which it is equal.")
-@click.option("--why", metavar="NAME", help="Of one value, from where it may differ.")
+@click.option("--why", metavar="NAME", shell_complete=instructions, help="Of one value, from where it may differ.")
 @click.option("--replicated", metavar="N", type=int, multiple=True, help="A parameter that comes equal on all devices.")
 def show(
     target: str, plan: bool, only: str | None, style: str, asks: bool, why: str | None, replicated: tuple[int, ...]

@@ -11,6 +11,7 @@ import click
 
 from ..traces import Trace
 from ..traces.disk import is_trace
+from .candidates import targets
 from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
@@ -19,7 +20,7 @@ from .trace import opened
 
 
 @main.command()
-@click.argument("target", metavar="TARGET|DIR")
+@click.argument("target", metavar="TARGET|DIR", shell_complete=targets)
 @click.option(
     "--inputs", type=click.Path(exists=True, dir_okay=False), help="FILE.npz of arguments: d<device>_arg<i>, or arg<i>."
 )

@@ -14,8 +14,9 @@ from ..traces import Event, Trace, TraceError
 from ..traces.births import Birth, births, is_stated
 from ..traces.compare import Comparison, Difference, compare_traces
 from ..traces.saying import plain, said
-from .differing import differing
-from .elements import DEPTH, made_of
+from .answers.differing import differing
+from .answers.elements import DEPTH, made_of
+from .candidates import instructions
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
 from .paths import distinct
@@ -28,7 +29,11 @@ SHOWN = 4
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR [OTHER]")
 @click.option(
-    "--of", "name", metavar="NAME", help="Print the values of this instruction, for each execution on each device."
+    "--of",
+    "name",
+    metavar="NAME",
+    shell_complete=instructions,
+    help="Print the values of this instruction, for each execution on each device.",
 )
 @click.option("--device", type=click.IntRange(min=0), help="With --of: on this device alone.")
 @click.option("--turn", type=click.IntRange(min=0), help="With --of: of this execution alone; the first is 0.")

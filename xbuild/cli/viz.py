@@ -15,6 +15,7 @@ import click
 from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
 from ..files.targets import Program
+from .candidates import instructions
 from .group import Amount, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 from .saying import say
@@ -34,7 +35,9 @@ _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
     default="auto",
     help="auto: light or dark as the viewer's system is set.",
 )
-@click.option("--around", metavar="NAME", help="Draw the neighbourhood of this instruction.")
+@click.option(
+    "--around", metavar="NAME", shell_complete=instructions, help="Draw the neighbourhood of this instruction."
+)
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
@@ -42,7 +45,13 @@ _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
     show_default=True,
     help="Steps from the instruction, for --around.",
 )
-@click.option("--paths", nargs=2, metavar="A B", help="Draw what is on the paths from instruction A to instruction B.")
+@click.option(
+    "--paths",
+    nargs=2,
+    metavar="A B",
+    shell_complete=instructions,
+    help="Draw what is on the paths from instruction A to instruction B.",
+)
 @click.option(
     "--only", type=click.Choice(["collectives"]), help="Draw communicating instructions, and fold the others."
 )

@@ -6,13 +6,14 @@ import click
 
 from ..core.graph import ModuleGroup
 from ..differentiation.transforms.origins import why as answer
+from .candidates import instructions
 from .group import load, main, takes_target
 from .saying import say
 
 
 @main.command()
 @takes_target
-@click.argument("name", metavar="INSTRUCTION")
+@click.argument("name", metavar="INSTRUCTION", shell_complete=instructions)
 def why(target: str, name: str) -> None:
     """Say why an instruction is in a program: of which it is the derivative, its line, and what uses it."""
     program = load(target)

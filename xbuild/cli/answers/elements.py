@@ -10,9 +10,9 @@ import numpy as np
 
 from shape_inference import Shape, TupleShape
 
-from ..properties.effects import spelling
-from ..traces import Event, Trace
-from ..traces.saying import said
+from ...properties.effects import spelling
+from ...traces import Event, Trace
+from ...traces.saying import said
 
 DEPTH = 2
 """The number of ops that are followed back where --depth does not say."""
@@ -23,7 +23,7 @@ SHOWN = 4
 
 def made_of(found: Trace, name: str, element: str, device: int | None, turn: int | None, depth: int) -> dict[str, Any]:
     """The facts and the text: an element of the first turn (or of the turn that is given), and what it was made of."""
-    from ..running import tracing
+    from ...running import tracing
 
     event = next(found.where(name, device=device, count=turn), None)
     if event is None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from ..checking.model.program import devices_text
-from ..traces import Trace
-from ..traces.questions.majority import Compared, Odd, odd_one
-from ..traces.saying import said
+from ...checking.model.program import devices_text
+from ...traces import Trace
+from ...traces.questions.majority import Compared, Odd, odd_one
+from ...traces.saying import said
 
 _MOST_GROUPS = 8
 
