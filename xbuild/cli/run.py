@@ -165,11 +165,23 @@ def run(
     compared = engines.compare(results, theirs, shapes, eps) if engine == "both" else []
     for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
         say(line)
+    for written in _written(outputs, page, folder):
+        say(written)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
         faults.append("the engines differ")
     if faults:
         raise stop("\n".join(faults))
+
+
+def _written(outputs: str | None, page: str | None, folder: str | None) -> Iterator[str]:
+    """A line for each file or folder that a run has written, with the command that reads it."""
+    if outputs:
+        yield f"wrote {outputs}: the results, by device and output"
+    if page:
+        yield f"wrote {page}: a page that replays the run, for any browser"
+    if folder:
+        yield f"wrote {folder}: the trace; `xbuild trace {folder}` asks it, `xbuild step {folder}` goes through it"
 
 
 def _write(path: str, results: list[Any], shapes: list[Any]) -> None:
