@@ -33,7 +33,8 @@ ORDER = {
         "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "explaining.shapes", "explaining", "reference", "tpu.support", "tpu", "cli.answers", "cli",
+        "pictures", "pages", "stepping", "explaining.shapes", "explaining",
+        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

@@ -42,9 +42,9 @@ QUESTIONS = (
 
 HEAD = """# Ten questions to a training step
 
-Each is answered by one command. The program is [examples/transformer_step.py](../examples/transformer_step.py): the loss of
-a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights; and three variants of it, each
-with a fault. Three runs were kept before:
+Each is answered by one command. The program is [examples/transformer_step.py](../examples/transformer_step.py): the
+loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights; and three variants of
+it, each with a fault. Three runs were kept before:
 
     xbuild run examples/transformer_step.py:step --random 0 --trace runs/step
     xbuild run examples/transformer_step.py:unstable --random 0 --trace runs/unstable

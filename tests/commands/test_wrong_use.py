@@ -14,6 +14,9 @@ from click.testing import CliRunner, Result
 from xbuild.cli import main
 
 RING = "examples/ring.py:program"
+UNPAIRED = """HloModule m, replica_count=2
+ENTRY e { x = f32[2] parameter(0)  t = token[] after-all()  ROOT s = (f32[2], u32[], token[]) send(x, t), channel_id=1 }
+"""
 STUCK = "examples/deadlocks/ring.py:program"
 HLO = "HloModule m\nENTRY main { x = f32[4] parameter(0)  ROOT y = f32[4] tanh(x) }\n"
 
@@ -175,8 +178,10 @@ def test_a_repair_goes_where_it_can_be_read_again(tmp_path: Path) -> None:
     assert "a file FILE.hlo is wanted" in wrong("check", STUCK, "--repair", tmp_path / "mended")
     assert "a folder is wanted" in wrong("check", "examples/pipeline.py:program", "--repair", file)
     assert [each.name for each in tmp_path.iterdir()] == ["a.hlo"]
-    stuck = xbuild("check", "examples/deadlocks/pipeline.py:program", "--repair", tmp_path / "mended")
-    assert "mended is not written: the report has no other order that mends it" in stuck.stderr
+    unpaired = tmp_path / "unpaired.hlo"
+    unpaired.write_text(UNPAIRED)
+    stuck = xbuild("check", unpaired, "--repair", tmp_path / "mended.hlo")
+    assert "mended.hlo is not written: no other order mends it" in stuck.stderr
     assert stuck.exit_code == 1
 
 

@@ -13,7 +13,8 @@ HloModule loop, replica_count=2
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT sum = f32[] add(a, b) }
 less { s = (s32[], f32[2]) parameter(0)  n = s32[] get-tuple-element(s), index=0  three = s32[] constant(3)
        ROOT on = pred[] compare(n, three), direction=LT }
-next { s = (s32[], f32[2]) parameter(0)  n = s32[] get-tuple-element(s), index=0  v = f32[2] get-tuple-element(s), index=1
+next { s = (s32[], f32[2]) parameter(0)  n = s32[] get-tuple-element(s), index=0
+       v = f32[2] get-tuple-element(s), index=1
        one = s32[] constant(1)  m = s32[] add(n, one)  total = f32[2] all-reduce(v), to_apply=add
        ROOT state = (s32[], f32[2]) tuple(m, total) }
 ENTRY main { x = f32[2] parameter(0)  unused = f32[2] parameter(1)  zero = s32[] constant(0)

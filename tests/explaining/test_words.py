@@ -23,12 +23,55 @@ INSIDE = {
 }  # fmt: skip
 """Terms of the code alone, which no report and no document for users has."""
 
-OF_REPORTS = """
-Module channel_id replica_groups token depends deadlock schedule async-pair donation variance psum matmul softmax
-use_global_device_ids source_target_pairs to_apply control-predecessors is_scheduled frontend_attributes metadata
-layout NaN trace repair strict exit-status TARGET shard_map PartitionSpec GSPMD vmap jit einsum relu all-reduce
-all_gather AllReduce DotGeneral f32 bf16 xb.add xb.ops.dot xb.mesh.psum xb.tpu while send-done fusion
-""".split()
+OF_REPORTS = [
+    "Module",
+    "channel_id",
+    "replica_groups",
+    "token",
+    "depends",
+    "deadlock",
+    "schedule",
+    "async-pair",
+    "donation",
+    "variance",
+    "psum",
+    "matmul",
+    "softmax",
+    "use_global_device_ids",
+    "source_target_pairs",
+    "to_apply",
+    "control-predecessors",
+    "is_scheduled",
+    "frontend_attributes",
+    "metadata",
+    "layout",
+    "NaN",
+    "trace",
+    "repair",
+    "strict",
+    "exit-status",
+    "TARGET",
+    "shard_map",
+    "PartitionSpec",
+    "GSPMD",
+    "vmap",
+    "jit",
+    "einsum",
+    "relu",
+    "all-reduce",
+    "all_gather",
+    "AllReduce",
+    "DotGeneral",
+    "f32",
+    "bf16",
+    "xb.add",
+    "xb.ops.dot",
+    "xb.mesh.psum",
+    "xb.tpu",
+    "while",
+    "send-done",
+    "fusion",
+]
 
 
 def glossary() -> list[str]:

@@ -21,31 +21,40 @@ from .viz import form_of, write, write_folder
 
 @main.command()
 @takes_target
-@click.option("--json", "as_json", is_flag=True, help="The facts of the report as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON, on stdout.")
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
-    help="Sends of a channel that may go on before their recvs are posted.",
+    show_default=True,
+    help="How many sends of a channel may go on before their recvs are posted.",
 )
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),
-    help="FILE.svg or .txt: the verdict drawn, with a lane for each device.",
+    help="File for a picture of the verdict, .svg or .txt, with a lane for each device.",
 )
 @click.option(
     "--page",
     type=click.Path(dir_okay=False),
-    help="FILE.html: the program is run, and replayed there up to where it ends or is stuck.",
+    help="File for a page, FILE.html, that replays a run up to where it ends or is stuck.",
 )
 @takes_source_root
 @click.option(
     "--repair",
     metavar="PATH",
-    help="FILE.hlo, or a folder where each device has a program: the program in the repaired order.",
+    help="File for the program in the repaired order, FILE.hlo; a folder where devices run different programs.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.")
-@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Theme of the picture.")
+@click.option(
+    "--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.  [default: 0]"
+)
+@click.option(
+    "--theme",
+    type=click.Choice(["auto", "light", "dark"]),
+    default="auto",
+    show_default=True,
+    help="Colours of the picture; auto follows the viewer's system.",
+)
 @click.option("--strict", is_flag=True, help="Exit status 1 for the verdict depends, too.")
 def check(
     target: str,
@@ -59,7 +68,7 @@ def check(
     seed: int | None,
     strict: bool,
 ) -> None:
-    """Say whether a program can deadlock.
+    """Say whether a program can deadlock, and what mends it, without running it.
 
     The report is on stdout, and on stderr where the program is refused. Names of files that are written are on stdout,
     and with --json on stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and

@@ -24,7 +24,7 @@ _NAME = 26
 
 
 @main.command()
-@click.option("--signatures", is_flag=True, help="With its operands and attributes, and its name in XlaBuilder, each.")
+@click.option("--signatures", is_flag=True, help="Print operands, attributes and the name in XlaBuilder of each op.")
 def ops(signatures: bool) -> None:
     """List the ops by family, each with a sentence.
 
@@ -75,7 +75,7 @@ def _readings(opcode: str) -> tuple[tuple[str, bool], ...]:
     shell_complete=instructions,
     help="An instruction of the program TARGET, as add.3 or body/add.3.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --of: the facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --of: print the facts as JSON.")
 def explain(target: str, name: str | None, as_json: bool) -> None:
     """Say what a word means, or what an instruction of a program is.
 

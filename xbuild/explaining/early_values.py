@@ -11,12 +11,13 @@ from shape_inference import Shape
 from shape_inference.elided import ElidedArray
 
 from ..core.graph import Instruction
+from ..core.op import opcodes
 from ..running import Evaluator, as_in_a_run
 
 _MOST_STEPS = 10_000
 """The greatest number of instructions that are evaluated for one value."""
 
-_IDS = ("replica_id", "partition_id")
+_IDS = opcodes(lambda op: op.depends_on == "device" and op.needs == "nobody")
 
 
 def early_values(instruction: Instruction, ids: Sequence[tuple[int, int]]) -> list[Any] | None:

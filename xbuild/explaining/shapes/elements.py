@@ -5,17 +5,12 @@ from __future__ import annotations
 from shape_inference import PrimitiveType, Shape
 
 from ...core.graph import Instruction
-from ...core.op import OPS, opcodes
+from ...core.op import OPS
 from ..shapes.table import Lines, as_operand, dims_of, entered, row
 
-_CONVERTING = ("convert", "stochastic_convert", "reduce_precision", "bitcast_convert", "bitcast", "map")
-_STATED = ("parameter", "constant", "iota", "replica_id", "partition_id", "rng", "rng_get_and_update_state")
-_ELEMENTWISE = opcodes(lambda op: op.elements == "same_place") - {*_CONVERTING, *_STATED}
-_ALIKE = ("reverse", "optimization_barrier", "add_dependency", "opt_barrier", "domain", "cholesky")
 
-
-@entered(sorted(opcode for opcode in _ELEMENTWISE if opcode in OPS and opcode not in _ALIKE))
 def elementwise(instruction: Instruction) -> Lines:
+    """The reason of ops that have none of their own: element by element, from the same places of the operands."""
     arrays = [each for each in instruction.operands if isinstance(each.shape, Shape) and each.shape.rank]
     if not isinstance(instruction.shape, Shape) or not arrays:
         yield "a scalar, as each operand is"
