@@ -131,6 +131,17 @@ def test_entries_point_at_documents_that_there_are() -> None:
             assert (root / path).exists(), (path, text)
 
 
+def test_entries_name_functions_and_options_that_there_are() -> None:
+    from xbuild.cli import main
+
+    for text in concepts().values():
+        for owner, name in re.findall(r"\bxb\.(mesh\.|tpu\.|ops\.)?([A-Za-z_]\w*)", text):
+            assert hasattr(getattr(xb, owner.rstrip(".")) if owner else xb, name) or name == "NAME", (name, text)
+        for name, rest in re.findall(r"\bxbuild ([a-z]+)((?: [^`\n]*)?)`", text):
+            known = {each for option in main.commands[name].params for each in option.opts}
+            assert {*re.findall(r"--[a-z-]+", rest)} <= known, text
+
+
 def test_no_word_has_two_entries() -> None:
     keys = [key for each, _ in entries() for key in {*map(plain, each)}]
     assert sorted({key for key in keys if keys.count(key) > 1}) == []
