@@ -6,20 +6,26 @@ The loss is that of examples/sharded_block.py; the step moves the weights agains
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from attrs import evolve
 
 import xbuild as xb
-from examples.sharded_block import SHAPES, SPECS, WEIGHTS, loss
+from examples.sharded_block import SHAPES, SPECS, WEIGHTS, arguments, loss
 
 MESH = xb.Mesh(batch=4, model=2)
 RATE = 0.05
 
 
+def _gradients() -> Any:
+    """The loss and its gradients, as a program on the mesh."""
+    forward = xb.shard_map(loss, MESH, tuple(SPECS.values()), xb.P()).program(*SHAPES.values())
+    return xb.value_and_grad(forward, WEIGHTS)
+
+
 def step() -> xb.Module:
     """The loss, and the new weights, of the data of each device and the weights before."""
-    forward = xb.shard_map(loss, MESH, tuple(SPECS.values()), xb.P()).program(*SHAPES.values())
-    module = xb.value_and_grad(forward, WEIGHTS).module
+    module = _gradients().module
     names = list(SPECS)
     with xb.edit(module) as editor:
         for parameter, name in zip(module.entry.parameters, names, strict=True):
@@ -73,3 +79,15 @@ def crossed() -> xb.ModuleGroup:
         editor.move("pvary.12.vjp", after="pvary.11.vjp")
     other = editor.result
     return xb.ModuleGroup({device: other if device == 5 else module for device in range(module.num_devices)})
+
+
+def main() -> None:
+    given = _gradients().arguments(*arguments())
+    for number in range(1, 4):
+        results = xb.execute(step(), given)
+        print(f"step {number}: the loss before it is {results[0][0]:.6f}")
+        given = [[*data[:2], *result[1:]] for data, result in zip(given, results, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

@@ -61,7 +61,7 @@ def _count_option(name: str) -> click.Option:
     )
 
 
-def _metavar(kind: click.ParamType) -> str | None:
+def _metavar(kind: object) -> str | None:
     """The word for the value of an option in its help: N for a whole number, X for any; else click's word."""
     return "N" if isinstance(kind, click.IntRange) else "X" if isinstance(kind, click.FloatRange) else None
 

@@ -17,6 +17,9 @@ from ...traces.saying import said
 DEPTH = 2
 """The number of ops that are followed back where --depth does not say."""
 
+_MOST_MOVES = 12
+"""The greatest number of steps that are followed on which the number is only moved."""
+
 SHOWN = 4
 """The greatest number of source elements that are printed of one element."""
 
@@ -51,16 +54,21 @@ def _number(event: Event, element: str) -> int:
     return int(np.ravel_multi_index(index, shape.dims)) if index else 0
 
 
-def _node(found: Trace, guilt: Any, place: Any, depth: int) -> dict[str, Any]:
-    """The facts of an element, with the elements that it was made of, as deep as is told."""
+def _node(found: Trace, guilt: Any, place: Any, depth: int, moves: int = _MOST_MOVES) -> dict[str, Any]:
+    """The facts of an element, with the elements that it was made of, as deep as is told.
+
+    A step on which the number is only moved, as by a transfer or a tuple, does not count for the depth.
+    """
     event = found[place.event]
     made = guilt.made(place) if depth else []
+    is_moved = moves > 0 and len(made) == 1 and said(made[0].number) == said(guilt.number(place))
+    depth, moves = (depth, moves - 1) if is_moved else (depth - 1, moves)
     shown = guilt.heaviest(place, SHOWN) if len(made) > SHOWN else made
     return {
         "instruction": event.instruction.name, "op": spelling(event.instruction.opcode), "device": event.device,
         "step": event.time, "at": found.standing(place.event), "index": _index(event, place),
         "number": said(guilt.number(place)), "sources": len(made),
-        "of": [_node(found, guilt, each.place, depth - 1) for each in shown],
+        "of": [_node(found, guilt, each.place, depth, moves) for each in shown],
     }  # fmt: skip
 
 
