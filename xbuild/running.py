@@ -121,7 +121,7 @@ class Evaluator:
             return None
         return found
 
-    def met(
+    def collective_results(
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
     ) -> Mapping[int, Any] | None:
         """What each member of a group gets of a collective."""
@@ -129,7 +129,9 @@ class Evaluator:
         if sum(np.size(value) for value in operands) > LARGEST_MET:
             return None
         ways = (False, True) if start.called else (False,)
-        found: list[Any] = [_tried(_single().met, start, group, is_named, brought, sequential=way) for way in ways]
+        found: list[Any] = [
+            _tried(_single().collective_results, start, group, is_named, brought, sequential=way) for way in ways
+        ]
         if any(each is None for each in found) or _has_denormals(operands) or not _is_safe(operands):
             return None
         alike = all(_same(found[0][member], each[member]) for each in found for member in group)
@@ -174,7 +176,7 @@ def _is_counted(instruction: Instruction) -> bool:
 
 
 def _who(replica: int, partition: int) -> Any:
-    return _single().Who(np.uint32(replica), np.uint32(partition))
+    return _single().DeviceIds(np.uint32(replica), np.uint32(partition))
 
 
 def _fits(instruction: Instruction) -> bool:

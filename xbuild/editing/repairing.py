@@ -8,7 +8,7 @@ from attrs import evolve
 
 from ..checking.model.verdict import Order, Orders, Verdict
 from ..core.graph import Computation, Module, ModuleGroup
-from .rebuild import Unchanged, renewed
+from .rebuild import Unchanged, rebuilt
 from .untying import untied
 
 
@@ -71,4 +71,4 @@ def _scheduled(verdict: Verdict, orders_of: Mapping[int, Orders]) -> Module | Mo
 
 def _ordered(module: Module, orders: Orders) -> Module:
     revisions = {computation: _InOrder(computation, order) for computation, order in orders}
-    return evolve(renewed(module, revisions), is_scheduled=True)
+    return evolve(rebuilt(module, revisions), is_scheduled=True)

@@ -12,7 +12,7 @@ from ..core.diagnostics import BuildError
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
 from ..ops import after_all
 from .editor import edit
-from .rebuild import Unchanged, renewed
+from .rebuild import Unchanged, rebuilt
 
 _ROUNDS = 8
 """The greatest number of ties that are loosened, one after another."""
@@ -103,7 +103,7 @@ def _dropping(module: Module, home: str, late: str, names: set[str]) -> Module:
         return module
     computation = next(each for each in module.computations if each.name == home)
     dropped = {computation[name] for name in names}
-    return renewed(module, {computation: _Loose(computation, computation[late], dropped)})
+    return rebuilt(module, {computation: _Loose(computation, computation[late], dropped)})
 
 
 def _followers(home: Computation, early: Instruction) -> set[Instruction]:
