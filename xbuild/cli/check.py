@@ -16,7 +16,7 @@ from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .paths import distinct, target_of
 from .run import SEED, arguments_of
 from .saying import painted, say, say_json, say_painted
-from .viz import form_of, write, write_folder
+from .viz import form_of, takes_theme, write, write_folder
 
 
 @main.command()
@@ -48,13 +48,7 @@ from .viz import form_of, write, write_folder
 @click.option(
     "--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.  [default: 0]"
 )
-@click.option(
-    "--theme",
-    type=click.Choice(["auto", "light", "dark"]),
-    default="auto",
-    show_default=True,
-    help="Colours of the picture; auto follows the viewer's system.",
-)
+@takes_theme
 @click.option("--strict", is_flag=True, help="Exit status 1 for the verdict depends, too.")
 def check(
     target: str,
@@ -100,6 +94,8 @@ def check(
         say_json(verdict.to_dict())
     else:
         say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+    if verdict.kind == "ok" and verdict.scope != "every":
+        say(f"notice: {_ONE_ORDER}", err=True)
     if verdict.kind == "depends":
         say("notice: data decides whether this program comes to an end; the run will show it", err=True)
     if repair is not None:
@@ -162,6 +158,8 @@ def _form(picture: str | None) -> str:
         raise click.UsageError(f"a verdict is drawn as svg or txt, not as {form}")
     return form
 
+
+_ONE_ORDER = "another order of the same instructions may deadlock; `xbuild explain ok` says what this verdict promises"
 
 _COLOURS = {"ok": "green", "depends": "yellow"}
 

@@ -16,12 +16,19 @@ from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
 from ..files.targets import Program
 from .candidates import instructions
-from .group import Amount, load, main, needs, stop, takes_target
+from .group import Amount, Command, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 from .saying import say
 
 _DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours."
 _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
+
+
+def takes_theme(command: Command) -> Command:
+    """A decorator that adds the option --theme to a command that draws."""
+    kind = click.Choice(["auto", "light", "dark"])
+    told = "Colours of the picture; auto follows the viewer's system."
+    return click.option("--theme", type=kind, default="auto", show_default=True, help=told)(command)
 
 
 @main.command()
@@ -32,13 +39,7 @@ _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
     type=click.Path(dir_okay=False),
     help="File for the picture: .svg, .html, .png, .pdf, .dot, .mmd or .txt.  [default: text on stdout]",
 )
-@click.option(
-    "--theme",
-    type=click.Choice(["auto", "light", "dark"]),
-    default="auto",
-    show_default=True,
-    help="Colours of the picture; auto follows the viewer's system.",
-)
+@takes_theme
 @click.option(
     "--around", metavar="NAME", shell_complete=instructions, help="Draw the neighbourhood of this instruction."
 )
