@@ -225,7 +225,8 @@ def test_a_closed_stdin_is_an_empty_script() -> None:
             "Dot",
             (
                 "Dot",
-                "XlaBuilder's Dot is xb.dot (contracts by the ranks of the operands; HLO's dot is xb.dot_general)\nxb.ops.dot(",
+                "XlaBuilder's Dot is xb.dot (contracts by the ranks of the operands; HLO's dot is xb.dot_general)\n"
+                "xb.ops.dot(",
             ),
         ),
         ("psum", "xb.mesh.psum(operand: Any, axis_name"),

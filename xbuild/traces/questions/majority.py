@@ -119,12 +119,14 @@ def _is_promised(parameter: Instruction) -> bool:
 
 
 def _turns(trace: Trace) -> list[list[int]]:
-    """For each instruction at one path and turn the events of the devices, by logical time."""
+    """For each instruction at one path and turn the events of devices of one program, by logical time."""
     rows: dict[Hashable, list[int]] = {}
     spots = [(spot.path, spot.instruction.name) for spot in trace.spots]
-    columns = zip(trace.spot.tolist(), trace.count.tolist(), strict=True)
-    for number, (spot, count) in enumerate(columns):
-        rows.setdefault((spots[spot], count), []).append(number)
+    program = trace.program
+    runs = {} if isinstance(program, Module) else {device: id(each) for device, each in program.modules.items()}
+    columns = zip(trace.spot.tolist(), trace.count.tolist(), trace.device.tolist(), strict=True)
+    for number, (spot, count, device) in enumerate(columns):
+        rows.setdefault((spots[spot], count, runs.get(device)), []).append(number)
     return sorted(rows.values(), key=lambda events: min(int(trace.time[number]) for number in events))
 
 
