@@ -8,8 +8,9 @@ value is too large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +21,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
+from .core.context import assigned
 from .core.graph import Instruction
 from .core.op import opcodes
 from .process.package_conflict import refuse_conflict
@@ -136,6 +138,21 @@ class Evaluator:
             return None
         alike = all(_same(found[0][member], each[member]) for each in found for member in group)
         return found[0] if alike and not _has_denormals(found[0].values()) else None
+
+
+_current: ContextVar[Evaluator | None] = ContextVar("xbuild_evaluator", default=None)
+
+
+def shared_evaluator() -> Evaluator:
+    """The evaluator of the check that is under way, whose analyses share it; else a new one."""
+    return _current.get() or Evaluator()
+
+
+@contextmanager
+def one_evaluator() -> Iterator[None]:
+    """Inside, all analyses use one evaluator, so that the rule of an instruction is prepared once."""
+    with assigned(_current, Evaluator()):
+        yield
 
 
 def result_shape(start: Instruction) -> AnyShape:

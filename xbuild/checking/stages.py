@@ -14,6 +14,7 @@ from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
+from ..running import one_evaluator
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
 from .deadlock.level_run import Context
@@ -74,6 +75,7 @@ def check(
             return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
 
 
+@one_evaluator()
 def _verdict(asked: CheckArguments) -> Verdict:
     whole = asked.program
     faults = structure_faults(whole)

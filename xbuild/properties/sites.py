@@ -102,7 +102,7 @@ def _sites(computation: Computation, path: Path) -> Iterator[Site]:
 
 def _communicating_steps(instruction: Instruction) -> list[Step]:
     """The calls of an instruction whose computations communicate; what an async-start calls is part of its own site."""
-    if instruction.opcode == "async_start" or not instruction.called:
+    if instruction.opcode == "async_start" or not any(map(communicates, instruction.called)):
         return []
     return [step for step in steps(instruction) if communicates(step.computation)]
 

@@ -20,7 +20,7 @@ from ...core.graph import Instruction, Module
 from ...properties.device_groups import is_member
 from ...properties.effects import collective_in, is_in_place
 from ...properties.sites import Site, collectives_of
-from ...running import Evaluator, Value, same
+from ...running import Evaluator, Value, same, shared_evaluator
 from ..model.program import Program
 from ..structure.collective_matching import CollectiveIdentities
 from .lattice import Bounds, Leaf, bounded, is_value
@@ -96,7 +96,7 @@ class Exchange:
     program: Program
     identity: CollectiveIdentities
     banned: frozenset[Hashable] | None  # None where every collective is unknown
-    evaluator: Evaluator = field(factory=Evaluator)
+    evaluator: Evaluator = field(factory=shared_evaluator)
     steps: int = 0
     _instances: dict[Hashable, CollectiveInstance] = field(factory=dict)
     _turns: Counter[Hashable] = field(factory=Counter)

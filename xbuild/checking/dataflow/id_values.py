@@ -11,7 +11,7 @@ from shape_inference import Shape
 
 from ...core.graph import Instruction
 from ...properties.structure import Structure
-from ...running import Evaluator, as_in_a_run
+from ...running import Evaluator, as_in_a_run, shared_evaluator
 from .agreement import MOST_DEEP, Agreement, Formula, Labels, Partitions
 
 MOST_EVALUATED = 50_000  # values of single instructions in one walk
@@ -25,7 +25,7 @@ class IdValues:
     partitions: Partitions
     ids: Sequence[tuple[int, int]]
     left: int = MOST_EVALUATED
-    evaluator: Evaluator = field(factory=Evaluator)
+    evaluator: Evaluator = field(factory=shared_evaluator)
     structure: Structure = field(factory=lambda: Structure({}))
     _numbers: dict[tuple[Any, ...], int] = field(factory=dict, init=False)
     _compared: dict[int, tuple[Labels, dict[int, Any]] | None] = field(factory=dict, init=False)
