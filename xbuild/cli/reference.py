@@ -49,7 +49,8 @@ def _listed(schema: Schema) -> Iterator[str]:
     lacks = "".join(f" [no {word}]" for word, has in _readings(schema.opcode) if not has)
     sentence = f"{first_sentence(schema.declaration.__doc__ or '')}{lacks}"
     head = f"  {NAMES[schema.opcode].name:<{_NAME}} "
-    yield from textwrap.wrap(sentence, 80, initial_indent=head, subsequent_indent=" " * len(head))
+    indent = " " * len(head)
+    yield from textwrap.wrap(sentence, 80, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _signature(schema: Schema) -> str:

@@ -96,7 +96,9 @@ def _lines(part: Facts) -> Iterator[str]:
     yield f"{part.instruction!r}"
     for label, texts in _sections(part):
         for number, text in enumerate(texts):
-            first, *rest = textwrap.wrap(in_line(text), _WIDTH - 14, break_long_words=False) or [""]
+            first, *rest = textwrap.wrap(
+                in_line(text), _WIDTH - 14, break_long_words=False, break_on_hyphens=False
+            ) or [""]
             yield f"  {label if not number else '':<11} {first}"
             yield from (f"  {'':<11}   {more}" for more in rest)
 
