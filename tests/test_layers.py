@@ -31,9 +31,10 @@ ORDER = {
         "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
-        "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces",
+        "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "reference", "tpu.support", "tpu", "cli",
+        "pictures", "pages", "stepping", "explaining.shapes", "explaining",
+        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

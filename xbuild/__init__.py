@@ -63,6 +63,8 @@ from .differentiation.transforms.programs import grad as grad
 from .differentiation.transforms.programs import value_and_grad as value_and_grad
 from .differentiation.transforms.programs import vjp as vjp
 from .differentiation.transforms.tangents import jvp as jvp
+from .explaining import Explanation as Explanation
+from .explaining import explain as explain
 from . import tpu as tpu
 from . import late_binding as late_binding
 from . import running as running

@@ -21,6 +21,7 @@ from ..runtime.run import checked, read_all
 from .process import Child, Failure, Job, Outcome
 from .refusal import EngineError, refuse_unsupported
 from .untaken import calls_python, lacked, reached, uncertain, with_stand_ins
+from .wording import in_words
 
 
 def execute_on_xla(
@@ -115,7 +116,7 @@ def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits
             return outcome
         more = lacked(outcome, (call for call in calls if call not in replaced))
         if not more:
-            raise _failed(outcome, limits, reached(outcome, replaced))
+            raise _failed(outcome, limits, reached(outcome, replaced), module)
         replaced += more
 
 
@@ -130,7 +131,7 @@ def _run(job: Job, devices: int, limits: Limits) -> Outcome:
 _NO_MEMORY = ("RESOURCE_EXHAUSTED", "MemoryError", "bad_alloc", "Out of memory", "Cannot allocate memory")
 
 
-def _failed(failure: Failure, limits: Limits, told: str | None) -> Exception:
+def _failed(failure: Failure, limits: Limits, told: str | None, module: Module) -> Exception:
     if failure.kind == "late":
         return Stopped(Report("limit_seconds", f"the limit of {limits.seconds} seconds is over, while real XLA ran"))
     if limits.bytes is not None and any(each in failure.message for each in _NO_MEMORY):
@@ -140,7 +141,8 @@ def _failed(failure: Failure, limits: Limits, told: str | None) -> Exception:
         return EngineError("engine_failed", f"real XLA failed: {failure.message} [engine_failed]")
     if told:
         return EngineError("engine_unsupported", f"real XLA cannot run this: {told} [engine_unsupported]")
-    return EngineError("engine_unsupported", f"real XLA refuses this: {failure.message} [engine_unsupported]")
+    sentence, _, own = in_words(failure.message, module).partition("\n")
+    return EngineError("engine_unsupported", f"real XLA refuses this: {sentence} [engine_unsupported]\n{own}")
 
 
 def _value(shape: AnyShape, leaves: Iterator[Any]) -> Any:

@@ -58,6 +58,11 @@ class Guilt:
             for parameter in region.parameters:
                 self._callers.setdefault(parameter, []).append(caller)
 
+    @staticmethod
+    def place(event: int, element: int | None, part: int | None = None) -> ElementOf:
+        """The element of this number of an event's value, or of a part of it."""
+        return ElementOf(event, part, element)
+
     def way(self, birth: Birth) -> list[ElementOf]:
         """The chain of elements that led to a birth: the earliest first, the birth last."""
         place = self._first(birth)

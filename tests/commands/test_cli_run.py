@@ -24,7 +24,11 @@ def test_run_from_and_to_files(folder: Path) -> None:
     np.savez("in.npz", d0_arg0=np.array([1, 2], np.float32), arg0=np.array([10, 20], np.float32))
     result = xbuild("run", "programs.py:summed", "--inputs", "in.npz", "--outputs", "out.npz")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == ["device 0  out0  f32[2]  [11., 22.]", "device 1  out0  f32[2]  [11., 22.]"]
+    assert result.stdout.splitlines() == [
+        "device 0  out0  f32[2]  [11., 22.]",
+        "device 1  out0  f32[2]  [11., 22.]",
+        "wrote out.npz: the results, by device and output",
+    ]
     with np.load("out.npz") as out:
         assert {key: out[key].tolist() for key in out.files} == {"d0_out0": [11, 22], "d1_out0": [11, 22]}
     assert {*os.listdir(folder)} - {"__pycache__"} == {"in.npz", "out.npz", "programs.py"}

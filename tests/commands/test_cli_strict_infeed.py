@@ -18,7 +18,10 @@ def test_strict_prints_the_findings_beside_the_results() -> None:
     assert xbuild(*arguments).exit_code == 0
     result = xbuild(*arguments, "--strict", "--outputs", "out.npz")
     assert result.exit_code == 1
-    assert result.stdout == "device 0  out0  f32[3]  [inf, 2., 4.]\n"
+    assert result.stdout.splitlines() == [
+        "device 0  out0  f32[3]  [inf, 2., 4.]",
+        "wrote out.npz: the results, by device and output",
+    ]
     assert result.stderr.startswith(
         "strict: 1 finding at 1 place [inf_born]\n\n  inf_born  add.3 on device 0    programs.py:"
     )

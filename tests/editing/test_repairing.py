@@ -117,8 +117,9 @@ def test_a_group_that_shares_one_module_stays_a_group() -> None:
 
 
 def test_where_there_is_nothing_to_repair(tmp_path: Path) -> None:
-    path = tmp_path / "none.hlo"
-    found = CliRunner().invoke(main, ["check", "examples/ring.py:program", "--repair", str(path)])
+    path, alone = tmp_path / "none.hlo", tmp_path / "alone.hlo"
+    alone.write_text("HloModule alone\nENTRY main { ROOT x = f32[2] parameter(0) }")
+    found = CliRunner().invoke(main, ["check", str(alone), "--repair", str(path)])
     assert (found.exit_code, path.exists()) == (0, False)
     assert f"notice: {path} is not written: the program needs no repair" in " ".join(found.stderr.split())
     with pytest.raises(ValueError, match=r"the verdict \(ok\) offers no repair"):

@@ -16,36 +16,40 @@ from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .paths import distinct, target_of
 from .run import SEED, arguments_of
 from .saying import painted, say, say_json, say_painted
-from .viz import form_of, write, write_folder
+from .viz import form_of, takes_theme, write, write_folder
 
 
 @main.command()
 @takes_target
-@click.option("--json", "as_json", is_flag=True, help="The facts of the report as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON, on stdout.")
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
-    help="Sends of a channel that may go on before their recvs are posted.",
+    show_default=True,
+    help="How many sends of a channel may go on before their recvs are posted.",
 )
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False),
-    help="FILE.svg or .txt: the verdict drawn, with a lane for each device.",
+    help="File for a picture of the verdict, .svg or .txt, with a lane for each device.",
 )
 @click.option(
     "--page",
     type=click.Path(dir_okay=False),
-    help="FILE.html: the program is run, and replayed there up to where it ends or is stuck.",
+    help="File for a page, FILE.html, that replays a run up to where it ends or is stuck.",
 )
 @takes_source_root
 @click.option(
     "--repair",
     metavar="PATH",
-    help="FILE.hlo, or a folder where each device has a program: the program in the repaired order.",
+    help="File for the program in the repaired order, FILE.hlo; a folder where devices run different programs.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.")
-@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Theme of the picture.")
+@click.option(
+    "--random", "seed", type=SEED, metavar="SEED", help="Seed of the random arguments for --page.  [default: 0]"
+)
+@takes_theme
+@click.option("--strict", is_flag=True, help="Exit status 1 for the verdict depends, too.")
 def check(
     target: str,
     as_json: bool,
@@ -56,12 +60,21 @@ def check(
     source_root: str | None,
     repair: str | None,
     seed: int | None,
+    strict: bool,
 ) -> None:
-    """Say whether a program can deadlock.
+    """Say whether a program can deadlock, and what mends it, without running it.
 
-    The report is on stdout, and on stderr where the program is refused; names of files that are written are on stdout,
-    and with --json on stderr. With --page the program is run in the order in
-    which it stands, until it ends or is stuck. With --repair it is written in the order that the report suggests.
+    The report is on stdout, and on stderr where the program is refused. Names of files that are written are on stdout,
+    and with --json on stderr. Exit status: 0 for ok and depends (1 with --strict for depends), 1 for error and
+    deadlock.
+
+    "no schedule can deadlock" holds for every order that keeps the operands and control edges, so that a compiler may
+    reorder the program. "the recorded order runs to its end" and "the given schedule runs to its end" hold for that
+    order alone: another one may deadlock. `xbuild explain verdict` says more.
+
+    With --page the program is run in the order in which it stands, until it ends or is stuck. With --repair it is
+    written as a schedule that runs: in the order that the report suggests, or, where the program has no schedule, in
+    the one that the check has found.
     """
     needs("--picture", picture, "theme")
     needs("--page", page, "seed", "source_root")
@@ -81,11 +94,13 @@ def check(
         say_json(verdict.to_dict())
     else:
         say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+    if verdict.kind == "ok" and verdict.scope != "every":
+        say(f"notice: {_ONE_ORDER}", err=True)
     if verdict.kind == "depends":
         say("notice: data decides whether this program comes to an end; the run will show it", err=True)
     if repair is not None:
         _write_repaired(verdict, repair, as_json)
-    sys.exit(REFUSED if verdict.refused else 0)
+    sys.exit(REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0)
 
 
 def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:
@@ -106,18 +121,35 @@ def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> Non
 
 def _write_repaired(verdict: xbuild.Verdict, path: str, as_json: bool) -> None:
     """Write the repaired program: one program to a file, the programs of several devices to a folder."""
-    if verdict.repair is None:
-        why = "the report has no other order that mends it" if verdict.findings else "the program needs no repair"
-        say(f"notice: {path} is not written: {why}", err=True)
+    try:
+        found = xbuild.repaired(verdict)
+    except ValueError:
+        say(f"notice: {path} is not written: {_unmended(verdict)}", err=True)
         return
-    found = xbuild.repaired(verdict)
     if isinstance(found, xbuild.Module):
         write(found.to_hlo(), path, err=as_json)
-        return
-    names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
-    write_folder(names, Path(path))
-    for name in names:
-        say(str(Path(path) / name), err=as_json)
+    else:
+        names = {f"device{device}.hlo": module.to_hlo() for device, module in found.modules.items()}
+        write_folder(names, Path(path))
+        for name in names:
+            say(str(Path(path) / name), err=as_json)
+    if verdict.repair is None:
+        say(f"notice: {_MENDED[verdict.refused]}", err=True)
+
+
+_MENDED = {
+    True: "the program had no schedule: instructions that waited for each other got tokens of their own, and the order "
+    "that now runs is written as a schedule",
+    False: "the program had no schedule; the order that runs is written as one",
+}
+
+
+def _unmended(verdict: xbuild.Verdict) -> str:
+    if verdict.kind == "ok":
+        return "the program needs no repair"
+    if verdict.kind == "depends":
+        return "no order changes what the data decide; the report says what to change in the program"
+    return "no other order mends it; the report says what to change in the program"
 
 
 def _form(picture: str | None) -> str:
@@ -126,6 +158,8 @@ def _form(picture: str | None) -> str:
         raise click.UsageError(f"a verdict is drawn as svg or txt, not as {form}")
     return form
 
+
+_ONE_ORDER = "another order of the same instructions may deadlock; `xbuild explain ok` says what this verdict promises"
 
 _COLOURS = {"ok": "green", "depends": "yellow"}
 

@@ -11,6 +11,7 @@ import xbuild
 
 from ..core.diagnostics import BuildError
 from ..core.graph import Module, ModuleGroup
+from .candidates import instructions, targets
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
 from .paths import distinct, target_of
 from .saying import painted, say_json, say_painted
@@ -21,22 +22,26 @@ _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}
 
 @main.command()
 @takes_target
-@click.option("--around", metavar="NAME", help="Take the neighbourhood of this instruction.")
+@click.option(
+    "--around", metavar="NAME", shell_complete=instructions, help="Take the neighbourhood of this instruction."
+)
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="Steps from the instruction, for --around.",
+    help="With --around: how many operands and users away instructions are taken.",
 )
 @click.option(
-    "--computation", metavar="NAME", help="The computation to take, or with --around to search; else the entry."
+    "--computation", metavar="NAME", help="The computation to take, or with --around to search.  [default: the entry]"
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="FILE.hlo; else the text goes to stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="File for the program, FILE.hlo.  [default: stdout]"
+)
 def extract(target: str, around: str | None, radius: int, computation: str | None, output: str | None) -> None:
-    """Take a computation, or what stands around an instruction, as a program of its own.
+    """Make a program of a computation, or of the neighbourhood of an instruction.
 
-    Operands that are cut off become parameters; the root is what is used outside.
+    Operands that are cut off become parameters; values that are used outside become the result.
     """
     needs("--around NAME", around, "radius")
     distinct(target_of(target), {"-o": output})
@@ -58,14 +63,14 @@ def _one(target: str) -> Module:
 
 
 @main.command()
-@click.argument("before", metavar="TARGET")
-@click.argument("after", metavar="OTHER")
-@click.option("--json", "as_json", is_flag=True, help="The difference as JSON.")
+@click.argument("before", metavar="TARGET", shell_complete=targets)
+@click.argument("after", metavar="OTHER", shell_complete=targets)
+@click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def diff(before: str, after: str, as_json: bool) -> None:
-    """Say what is other in a second program: instructions that changed, came or went.
+    """Compare two programs: instructions that were changed, added or removed.
 
-    They are matched by name, and by structure where names do not tell; metadata and layouts do not count. Exit codes:
-    0 the same, 1 different (or a program is refused).
+    Instructions are matched by name, and by structure where names do not tell; metadata and layouts do not count.
+    Exit codes: 0 the same, 1 different (or a program is refused).
     """
     from ..editing.difference_text import as_lines
 

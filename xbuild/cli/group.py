@@ -16,8 +16,9 @@ from click.core import ParameterSource
 from shape_inference import XbuildError
 
 from ..core.graph import Computation, Module, ModuleGroup
-from ..files import targets
+from ..files import targets as programs
 from ..files.targets import Program
+from .candidates import targets
 from .saying import INTERRUPTED, ended, say
 from .watch import LIMIT, TimeIsOver, limited
 
@@ -44,8 +45,8 @@ RUN_SECONDS = 3600.0
 STARTING = 15
 """Seconds for the start of JAX, which do not count as seconds of a run."""
 
-_MAX_SECONDS = "After so many seconds the command ends with a sentence."
-_MAX_BYTES = "Memory that the command may take.  [default: half of the machine's]"
+_MAX_SECONDS = "Limit on the seconds of the command; at the limit it ends with exit status 3."
+_MAX_BYTES = "Limit on the memory that the command takes.  [default: half of the machine's]"
 
 
 def _count_option(name: str) -> click.Option:
@@ -54,10 +55,15 @@ def _count_option(name: str) -> click.Option:
     def keep(context: click.Context, _: click.Parameter, value: int | None) -> None:
         context.meta[f"xbuild.{name}"] = value
 
-    told = f"Number of {name} of HLO text, whatever its header states.  [default: by header, groups and pairs]"
+    told = f"Number of {name} of a program in HLO text.  [default: what its header, groups and pairs state]"
     return click.Option(
         [f"--{name}"], type=click.IntRange(min=1), metavar="N", expose_value=False, callback=keep, help=told
     )
+
+
+def _metavar(kind: object) -> str | None:
+    """The word for the value of an option in its help: N for a whole number, X for any; else click's word."""
+    return "N" if isinstance(kind, click.IntRange) else "X" if isinstance(kind, click.FloatRange) else None
 
 
 class Limited(click.Command):
@@ -70,12 +76,16 @@ class Limited(click.Command):
         super().__init__(*given, **options)
         if any(each.name == "target" for each in self.params):
             self.params += [_count_option(name) for name in ("replicas", "partitions")]
+        for each in self.params:
+            if isinstance(each, click.Option) and each.metavar is None and not each.is_flag:
+                each.metavar = _metavar(each.type)
         self.runs = any(each.name == "max_seconds" for each in self.params)
         if not self.runs:
             seconds = click.Option(
-                ["--max-seconds"], type=Amount(), default=SECONDS, show_default=True, help=_MAX_SECONDS
+                ["--max-seconds"], type=Amount(), metavar="S", default=SECONDS, show_default=True, help=_MAX_SECONDS
             )
-            self.params += [seconds, click.Option(["--max-bytes"], type=click.IntRange(min=0), help=_MAX_BYTES)]
+            limit = click.IntRange(min=0)
+            self.params += [seconds, click.Option(["--max-bytes"], type=limit, metavar="N", help=_MAX_BYTES)]
 
     def invoke(self, context: click.Context) -> Any:
         from ..process.memory import memory
@@ -111,11 +121,22 @@ class _Group(click.Group):
 
     command_class = Limited
 
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands, each with the whole first sentence of its help."""
+        rows = [(name, _sentence(self.commands[name])) for name in self.list_commands(context)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def main(self, *given: Any, standalone_mode: bool = True, **named: Any) -> Any:
         run = partial(super().main, *given, standalone_mode=False, **named)
         if not standalone_mode:
             return run()
         sys.exit(ended(run))
+
+
+def _sentence(command: click.Command) -> str:
+    paragraph = " ".join((command.help or "").partition("\n\n")[0].split())
+    return f"{paragraph.partition('. ')[0].rstrip('.:')}."
 
 
 def given(*parameters: str) -> list[str]:
@@ -135,12 +156,16 @@ def needs(wanted: str, is_there: object, *parameters: str) -> None:
 @click.version_option(package_name="xbuild-hlo", prog_name="xbuild")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Build, read, check, run and see XLA programs.
+    """Read, check, run, draw and explain XLA programs.
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Exit codes: 0 ok, 1 the
-    program is refused or stops, 2 the command is used wrongly, 3 the command has come to its limit of seconds or bytes,
-    130 it is interrupted where no run can tell of it.
+    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on.
+
+    Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly, 3 the command has come to its
+    limit of seconds or bytes, 130 it is interrupted where no run can tell of it.
+
+    `xbuild explain WORD` says what any word of a report means; `xbuild completion bash` prints a script that completes
+    commands in a shell.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
@@ -148,7 +173,7 @@ def main(context: click.Context) -> None:
 
 def takes_target(command: Command) -> Command:
     """A decorator that adds the argument TARGET to a command."""
-    return click.argument("target")(command)
+    return click.argument("target", shell_complete=targets)(command)
 
 
 def load(target: str) -> Program:
@@ -156,10 +181,10 @@ def load(target: str) -> Program:
     meta = click.get_current_context().meta
     counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
     try:
-        found = targets.load(target, **counts)
-    except targets.TargetError as error:
+        found = programs.load(target, **counts)
+    except programs.TargetError as error:
         raise click.UsageError(str(error)) from None
-    except targets.UserError as error:
+    except programs.UserError as error:
         raise stop(str(error)) from None
     except XbuildError as error:
         raise stop(str(error)) from None

@@ -43,7 +43,7 @@ def apart(folder: str | None, *files: str | None) -> None:
 
 def takes_source_root(command: Command) -> Command:
     """A decorator that adds the option --source-root to a command that writes a page."""
-    told = "Where source files that HLO text or a trace names may be read for --page; else none is."
+    told = "Folder of the source files that HLO text or a trace names, to be shown in the page.  [default: none]"
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=told)(command)
 
 

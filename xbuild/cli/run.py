@@ -32,33 +32,46 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 @main.command()
 @takes_target
 @click.option(
-    "--inputs", type=click.Path(exists=True, dir_okay=False), help="FILE.npz of arguments: d<device>_arg<i>, or arg<i>."
+    "--inputs",
+    type=click.Path(exists=True, dir_okay=False),
+    help="File of arguments, FILE.npz: d<device>_arg<i>, or arg<i> for every device.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of random arguments.")
 @click.option(
-    "--outputs", type=click.Path(dir_okay=False, writable=True), help="FILE.npz for the results: d<device>_out<i>."
+    "--outputs",
+    type=click.Path(dir_okay=False, writable=True),
+    help="File for the results, FILE.npz: d<device>_out<i>.",
 )
 @click.option(
     "--infeed",
     type=click.Path(exists=True, dir_okay=False),
-    help="FILE.npz of infeed items: d<device>_infeed<i>, or infeed<i>.",
+    help="File of infeed items, FILE.npz: d<device>_infeed<i>, or infeed<i> for every device.",
 )
-@click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Report values that were clamped, dropped or out of range, and where NaN or infinity is born.",
+)
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
-    help="Sends of a channel that may go on before their recvs are posted.",
+    show_default=True,
+    help="How many sends of a channel may go on before their recvs are posted.",
 )
 @click.option(
     "--denormals",
     type=DENORMALS,
     default="flush",
-    help="Whether denormal numbers become zero, as in XLA, or are kept.",
+    help="Whether denormal numbers become zero, as in XLA:CPU, or are kept.",
     show_default=True,
 )
 @click.option(
-    "--engine", type=click.Choice(["interpreter", "xla", "both"]), default="interpreter", help="What runs the program."
+    "--engine",
+    type=click.Choice(["interpreter", "xla", "both"]),
+    default="interpreter",
+    show_default=True,
+    help="What runs the program: the interpreter, real XLA, or both, compared.",
 )
 @click.option(
     "--platform", default="cpu", help="Platform of JAX on which real XLA runs: cpu, gpu, tpu.", show_default=True
@@ -66,18 +79,22 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 @click.option(
     "--eps", type=Amount(), help="Tolerance of --engine both, in eps of the element type.  [default: by type]"
 )
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
+@click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
 @takes_source_root
 @click.option(
     "--trace", "folder", type=click.Path(file_okay=False), help="Folder for the trace, which `xbuild trace` reads."
 )
 @click.option(
-    "--trace-bytes", type=click.IntRange(min=0), default=1 << 30, help="Bytes of values in the trace.  [default: 1 GiB]"
+    "--trace-bytes",
+    type=click.IntRange(min=0),
+    default=1 << 30,
+    help="Limit on the bytes of values in the trace.  [default: 1 GiB]",
 )
 @click.option(
     "--trace-every",
     type=click.IntRange(min=1),
     default=1,
+    show_default=True,
     help="Keep the values of every N-th execution of an instruction.",
 )
 @click.option("--max-trips", type=click.IntRange(min=0), help="Limit on the trips of any one loop.")
@@ -108,7 +125,7 @@ def run(
     max_seconds: float | None,
     max_bytes: int | None,
 ) -> None:
-    """Check a program, run it on all its devices, and print what came out.
+    """Check a program, run it on all its devices, and print a summary of the results.
 
     With --engine xla it runs on real XLA, which JAX brings. With --engine both the results are the interpreter's, a
     line for each output says how far those of real XLA are from them, and the exit code is 1 where one differs.
@@ -165,11 +182,23 @@ def run(
     compared = engines.compare(results, theirs, shapes, eps) if engine == "both" else []
     for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
         say(line)
+    for written in _written(outputs, page, folder):
+        say(written)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
         faults.append("the engines differ")
     if faults:
         raise stop("\n".join(faults))
+
+
+def _written(outputs: str | None, page: str | None, folder: str | None) -> Iterator[str]:
+    """A line for each file or folder that a run has written, with the command that reads it."""
+    if outputs:
+        yield f"wrote {outputs}: the results, by device and output"
+    if page:
+        yield f"wrote {page}: a page that replays the run, for any browser"
+    if folder:
+        yield f"wrote {folder}: the trace; `xbuild trace {folder}` asks it, `xbuild step {folder}` goes through it"
 
 
 def _write(path: str, results: list[Any], shapes: list[Any]) -> None:

@@ -8,22 +8,40 @@ import click
 
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
+from .candidates import instructions
 from .group import given, load, main, needs, takes_target
 from .saying import say
+
+_STYLE = "How HLO text is spelled: short, with % before names, in full (layouts, metadata), or with types on a mesh."
 
 
 @main.command()
 @takes_target
-@click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
-@click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
-@click.option("--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", help="Of HLO text.")
-@click.option("--replication", "asks", is_flag=True, help="Beside each value the devices on which it is equal.")
-@click.option("--why", metavar="NAME", help="Of one value, from where it may differ.")
-@click.option("--replicated", metavar="N", type=int, multiple=True, help="A parameter that comes equal on all devices.")
+@click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
+@click.option(
+    "--only", type=click.Choice(["collectives"]), help="Print communicating instructions, and count the others."
+)
+@click.option(
+    "--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", show_default=True, help=_STYLE
+)
+@click.option("--replication", "asks", is_flag=True, help="Print beside each value on which devices it is equal.")
+@click.option(
+    "--why",
+    metavar="NAME",
+    shell_complete=instructions,
+    help="With --replication: why devices may hold different values of this instruction.",
+)
+@click.option(
+    "--replicated",
+    metavar="N",
+    type=int,
+    multiple=True,
+    help="With --replication: parameter N is equal on all devices; repeatable.",
+)
 def show(
     target: str, plan: bool, only: str | None, style: str, asks: bool, why: str | None, replicated: tuple[int, ...]
 ) -> None:
-    """Print a program as HLO text."""
+    """Print a program: as HLO text, as the Python that runs, or with the devices on which values are equal."""
     needs("--replication", asks, "replicated", "why")
     if asks:
         _show_replication(target, why, replicated)

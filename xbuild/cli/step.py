@@ -11,6 +11,7 @@ import click
 
 from ..traces import Trace
 from ..traces.disk import is_trace
+from .candidates import targets
 from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
@@ -19,32 +20,43 @@ from .trace import opened
 
 
 @main.command()
-@click.argument("target", metavar="TARGET|DIR")
+@click.argument("target", metavar="TARGET|DIR", shell_complete=targets)
 @click.option(
-    "--inputs", type=click.Path(exists=True, dir_okay=False), help="FILE.npz of arguments: d<device>_arg<i>, or arg<i>."
+    "--inputs",
+    type=click.Path(exists=True, dir_okay=False),
+    help="File of arguments, FILE.npz: d<device>_arg<i>, or arg<i> for every device.",
 )
-@click.option("--random", "seed", type=SEED, metavar="SEED", help="Random arguments from this seed.")
+@click.option("--random", "seed", type=SEED, metavar="SEED", help="Seed of random arguments.")
 @click.option(
     "--send-buffers",
     type=click.IntRange(min=0),
     default=0,
-    help="Sends of a channel that may go on before their recvs are posted.",
+    show_default=True,
+    help="How many sends of a channel may go on before their recvs are posted.",
 )
-@click.option("--strict", is_flag=True, help="Report what was clamped, dropped, out of range, or born NaN or inf.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Report values that were clamped, dropped or out of range, and where NaN or infinity is born.",
+)
 @click.option(
     "--denormals",
     type=DENORMALS,
     default="flush",
-    help="Whether denormal numbers become zero, as in XLA, or are kept.",
+    help="Whether denormal numbers become zero, as in XLA:CPU, or are kept.",
     show_default=True,
 )
 @click.option("--max-seconds", type=Amount(), help="Limit on the seconds of the run.  [default: 3600]")
 def step(target: str, inputs: str | None, seed: int | None, max_seconds: float | None, **options: Any) -> None:
-    """Run a program, or open the trace of a folder, and go through it: forward and back, to an instruction, a trip, a
-    device, a value; with the program around, the values, and who waits for whom. `help` lists the commands.
+    """Step through a run, forward and back, in the terminal.
 
-    They are read from the terminal, in colour where rich is installed and NO_COLOR is not set, or from stdin; a script
-    in which one of them cannot be done ends with 1. A program that is refused is run until it is stuck.
+    The run is that of the program TARGET, or one that `xbuild run --trace DIR` has kept. Commands go to an instruction,
+    a trip of a loop, a device or a value, and show the program, the values, and which device waits for which; `help`
+    lists them.
+
+    Commands are read from the terminal, or from stdin; a script in which a command cannot be done ends with exit status
+    1. Colours need the package rich, and are left out where NO_COLOR is set. A program that is refused is run until
+    it is stuck.
     """
     from ..stepping import Shell
 

@@ -5,31 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import numpy as np
 from attrs import frozen
 
-from shape_inference import Shape, TupleShape
-
 from ..traces import Event, Trace, TraceError
-from ..traces.births import Birth, births, is_stated
 from ..traces.compare import Comparison, Difference, compare_traces
 from ..traces.saying import plain, said
+from .answers.contents import overview as overview
+from .answers.differing import differing
+from .answers.elements import DEPTH, made_of
+from .candidates import instructions
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
 from .paths import distinct
 from .saying import say, say_json
 
-SHOWN = 4
-"""The number of source numbers that are printed for a NaN or an infinity."""
-
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR [OTHER]")
 @click.option(
-    "--of", "name", metavar="NAME", help="Print the values of this instruction, for each execution on each device."
+    "--of",
+    "name",
+    metavar="NAME",
+    shell_complete=instructions,
+    help="Print the values of this instruction, for each execution on each device.",
 )
-@click.option("--device", type=click.IntRange(min=0), help="With --of: on this device alone.")
-@click.option("--turn", type=click.IntRange(min=0), help="With --of: of this execution alone; the first is 0.")
+@click.option("--device", type=click.IntRange(min=0), help="With --of: only on this device.")
+@click.option("--turn", type=click.IntRange(min=0), help="With --of: only this execution; the first is 0.")
 @click.option(
     "--devices",
     nargs=2,
@@ -38,33 +39,58 @@ SHOWN = 4
     help="Compare two devices, and print the first value that differs.",
 )
 @click.option(
+    "--element", metavar="I,J", help="With --of: from which elements this one was computed, and their numbers."
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    default=DEPTH,
+    show_default=True,
+    help="With --element: ops that are followed back.",
+)
+@click.option("--differ", is_flag=True, help="Name the device whose values differ from those of the others.")
+@click.option(
+    "--apart", multiple=True, metavar="NAME", help="With --differ: an input that is meant to differ; repeatable."
+)
+@click.option(
     "--eps", type=Amount(), help="In a comparison: the difference of values that counts as equal.  [default: 0]"
 )
-@click.option("--page", type=click.Path(dir_okay=False), help="FILE.html: a page that replays the run.")
+@click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
 @takes_source_root
-@click.option("--json", "as_json", is_flag=True, help="The facts as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def trace(
     folders: tuple[str, ...],
     name: str | None,
     device: int | None,
     turn: int | None,
     devices: tuple[int, int] | None,
+    element: str | None,
+    depth: int,
+    differ: bool,
+    apart: tuple[str, ...],
     eps: float | None,
     page: str | None,
     source_root: str | None,
     as_json: bool,
 ) -> None:
-    """Ask a trace that `xbuild run --trace DIR` has kept.
+    """Answer questions to a run that `xbuild run --trace DIR` has kept.
 
-    Alone: what is in it, and where the first NaN and the first infinity were born, with the way to them. With a second
-    trace, of another program or another run: the first value in which they differ, and with --devices A B the first
-    that device A of the one and B of the other have differently; of one instruction with --of. Exit code 1 where they
-    do.
+    DIR alone: what is in it, and where the first NaN and the first infinity were born, with the way to them.
+
+    DIR and OTHER, traces of two runs: the first value in which they differ; with --devices A B the first that device A
+    of the one and B of the other have differently. Of one instruction with --of.
+
+    With --differ all devices of one run are compared, and the one that differs from most others is named; inputs that
+    are meant to differ are named with --apart. Exit status 1 where something differs.
     """
     if len(folders) > 2:
         raise click.UsageError("one trace is asked, or two are compared")
     compares = len(folders) == 2 or bool(devices)
-    _agree(name, compares, {"--device": device, "--turn": turn}, {"--eps": eps})
+    needs("--differ", differ, "apart")
+    needs("--element I,J", element is not None, "depth")
+    if differ and (compares or name is not None):
+        raise click.UsageError("--differ compares all devices of one run, and takes neither --of, --devices nor OTHER")
+    _agree(name, compares, differ, {"--device": device, "--turn": turn, "--element": element}, {"--eps": eps})
     distinct({f"DIR, {folder}": folder for folder in folders}, {"--page": page})
     needs("--page", page, "source_root")
     traces = [opened(folder) for folder in folders]
@@ -75,20 +101,31 @@ def trace(
     if compares:
         sides = Sides(traces[0], traces[-1], *([*folders] if len(folders) == 2 else ["", ""]))
         _compare(sides, devices or None, eps or 0.0, name, as_json)
+    elif differ:
+        _differ(traces[0], apart, eps or 0.0, as_json)
+    elif name is not None and element is not None:
+        _print([made_of(traces[0], name, element, device, turn, depth)], as_json)
     elif name is not None:
         _print(_turns(traces[0], name, device, turn), as_json)
     elif page is None or as_json:
         _print([overview(traces[0])], as_json)
 
 
-def _agree(name: str | None, compares: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
+def _differ(found: Trace, names: tuple[str, ...], eps: float, as_json: bool) -> None:
+    facts = differing(found, names, eps)
+    say_json(facts) if as_json else say(facts["text"])
+    if facts["odd"] is not None:
+        raise SystemExit(REFUSED)
+
+
+def _agree(name: str | None, compares: bool, differ: bool, of_one: dict[str, Any], of_two: dict[str, Any]) -> None:
     """A usage error where an option is given that has no effect in this use of the command."""
     for option, value in of_one.items():
         if value is not None and (name is None or compares):
             raise click.UsageError(f"{option} is for the values of one instruction, as in --of add.3 {option} {value}")
     for option, value in of_two.items():
-        if value is not None and not compares:
-            raise click.UsageError(f"{option} is for a comparison, with a second trace or --devices A B")
+        if value is not None and not (compares or differ):
+            raise click.UsageError(f"{option} is for a comparison: --differ, --devices A B, or a second trace")
 
 
 @frozen
@@ -166,60 +203,6 @@ def _close(found: Trace, name: str) -> str:
 
     close = difflib.get_close_matches(name, {spot.instruction.name for spot in found.spots}, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def overview(found: Trace) -> dict[str, Any]:
-    """The summary of a trace: its events, values, stop, findings and first births of NaN and infinity."""
-    told = [f"{len(found):,} events on {found.num_devices} devices, {found.end:,} steps, {len(found.values):,} values"]
-    told += [f"not kept: {found.left_out}"] if found.left_out else []
-    told += [found.stop["text"]] if found.stop else []
-    told += [f"strict, {finding['text'].strip()}" for finding in found.findings]
-    born = births(found)
-    firsts = [
-        next((birth for birth in born if birth.what == what and not is_stated(found, birth)), None)
-        for what in ("NaN", "infinity")
-    ]
-    odd = [_birth(found, birth) for birth in firsts if birth is not None]
-    told += [each["text"] for each in odd] or (["no NaN or infinity is born in what was kept"] if found.values else [])
-    return {
-        "events": len(found), "devices": found.num_devices, "steps": found.end, "values": len(found.values),
-        "left_out": found.left_out, "stop": found.stop, "findings": [*found.findings], "born": odd,
-        "text": "\n".join(told),
-    }  # fmt: skip
-
-
-def _birth(found: Trace, birth: Birth) -> dict[str, Any]:
-    """The facts of the birth of a NaN or an infinity: its place, its source numbers, and the chain of elements."""
-    from ..running import tracing
-
-    event, guilt = found[birth.event], tracing.Guilt(found)
-    way = guilt.way(birth)
-    rows = [_step(found, place, guilt.number(place)) for place in way]
-    lines = [f"  device {row['device']}  {row['at']}  {row['value']}{_element(row)}" for row in rows]
-    head = f"the first {birth.what} is born at step {event.time} on device {event.device}, in {rows[-1]['at']}"
-    made = guilt.heaviest(way[-1], SHOWN)
-    of = [{"instruction": found[each.place.event].instruction.name, "number": said(each.number)} for each in made]
-    told = f", of {', '.join(' '.join(each.values()) for each in of)}" if of else ""
-    source = event.instruction.source
-    text = "\n".join([f"{head}{told}{f'    {source}' if source else ''}", *lines])
-    return {"what": birth.what, "device": event.device, "step": event.time, "of": of, "chain": rows, "text": text}
-
-
-def _step(found: Trace, place: Any, number: Any) -> dict[str, Any]:
-    """The facts of an element of a chain, with its index where provenance gives the element."""
-    event = found[place.event]
-    shape = event.instruction.shape
-    if isinstance(shape, TupleShape) and place.part is not None:
-        shape = shape.elements[place.part]
-    index = None
-    if place.element is not None and isinstance(shape, Shape) and shape.rank:
-        index = [int(each) for each in np.unravel_index(place.element, shape.dims)]
-    return {"device": event.device, "at": found.standing(place.event), "value": said(found.values.get(place.event)),
-            "index": index, "number": None if index is None else said(number)}  # fmt: skip
-
-
-def _element(row: dict[str, Any]) -> str:
-    return "" if row["index"] is None else f"  at {row['index']}: {row['number']}"
 
 
 _WHY = {True: "its operands are the same", False: "its operands differ already"}

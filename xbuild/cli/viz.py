@@ -15,34 +15,48 @@ import click
 from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
 from ..files.targets import Program
-from .group import Amount, load, main, needs, stop, takes_target
+from .candidates import instructions
+from .group import Amount, Command, load, main, needs, stop, takes_target
 from .paths import distinct, target_of, text_of
 from .saying import say
 
-_DATA = "FILE.json: numbers or texts by instruction's name, shown in its box and as its colour."
+_DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours."
 _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
+
+
+def takes_theme(command: Command) -> Command:
+    """A decorator that adds the option --theme to a command that draws."""
+    kind = click.Choice(["auto", "light", "dark"])
+    told = "Colours of the picture; auto follows the viewer's system."
+    return click.option("--theme", type=kind, default="auto", show_default=True, help=told)(command)
 
 
 @main.command()
 @takes_target
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="FILE.svg, .html, .png, .pdf, .dot, .mmd, .txt; else text."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="File for the picture: .svg, .html, .png, .pdf, .dot, .mmd or .txt.  [default: text on stdout]",
 )
+@takes_theme
 @click.option(
-    "--theme",
-    type=click.Choice(["auto", "light", "dark"]),
-    default="auto",
-    help="auto: light or dark as the viewer's system is set.",
+    "--around", metavar="NAME", shell_complete=instructions, help="Draw the neighbourhood of this instruction."
 )
-@click.option("--around", metavar="NAME", help="Draw the neighbourhood of this instruction.")
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="Steps from the instruction, for --around.",
+    help="With --around: how many operands and users away instructions are drawn.",
 )
-@click.option("--paths", nargs=2, metavar="A B", help="Draw what is on the paths from instruction A to instruction B.")
+@click.option(
+    "--paths",
+    nargs=2,
+    metavar="A B",
+    shell_complete=instructions,
+    help="Draw what is on the paths from instruction A to instruction B.",
+)
 @click.option(
     "--only", type=click.Choice(["collectives"]), help="Draw communicating instructions, and fold the others."
 )
@@ -56,10 +70,10 @@ _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
 )
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
 @click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
-@click.option("--replication", is_flag=True, help="As data: how many groups of devices hold different values.")
+@click.option("--replication", is_flag=True, help="Show in each box how many groups of devices hold different values.")
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
-    """Draw a program."""
+    """Draw a program, or a part of it, as a picture, a page or text."""
     from ..pictures import ViewError
 
     needs("--around NAME", view["around"], "radius")

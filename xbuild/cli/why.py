@@ -6,15 +6,19 @@ import click
 
 from ..core.graph import ModuleGroup
 from ..differentiation.transforms.origins import why as answer
+from .candidates import instructions
 from .group import load, main, takes_target
 from .saying import say
 
 
 @main.command()
 @takes_target
-@click.argument("name", metavar="INSTRUCTION")
+@click.argument("name", metavar="INSTRUCTION", shell_complete=instructions)
 def why(target: str, name: str) -> None:
-    """Say why an instruction is in a program: of which it is the derivative, its line, and what uses it."""
+    """Say of which instruction another is the derivative, with its line and what uses it.
+
+    `xbuild explain TARGET --of NAME` says more of any instruction.
+    """
     program = load(target)
     parts = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
     found = [answer(part, name) for part in dict.fromkeys(parts) if _has(part, name)]

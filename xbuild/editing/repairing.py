@@ -1,12 +1,15 @@
-"""Applies the repair of a verdict: reorders the instructions of the program."""
+"""Applies what a verdict has found: the program in the order of its repair, or in the order that runs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from attrs import evolve
 
 from ..checking.model.verdict import Order, Orders, Verdict
 from ..core.graph import Computation, Module, ModuleGroup
 from .rebuild import Unchanged, rebuilt
+from .untying import untied
 
 
 class _InOrder(Unchanged):
@@ -17,9 +20,12 @@ class _InOrder(Unchanged):
 
 
 def repaired(verdict: Verdict) -> Module | ModuleGroup:
-    """The program of a verdict, scheduled in the order of its repair; instructions and dependencies are unchanged.
+    """The program of a verdict as a schedule that runs to its end.
 
-    Raises ValueError where the verdict has no repair.
+    A program that is refused in its schedule gets the order of the repair. One without a schedule gets the order that
+    the check has found; where it is refused since tokens or control edges fix its order, the instructions that wait for
+    each other get tokens of their own first. No value changes.
+    Raises ValueError where no order mends it, and where every order, or the given schedule, runs.
 
     >>> import xbuild as xb
     >>> pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}"
@@ -40,12 +46,21 @@ def repaired(verdict: Verdict) -> Module | ModuleGroup:
 
     Source: a schedule as HloModule has it (is_scheduled), one order of instructions for each computation.
     """
-    if verdict.repair is None or verdict.asked is None:
+    if verdict.repair is not None:
+        return _scheduled(verdict, verdict.repair.orders)
+    found = untied(verdict) if verdict.kind == "deadlock" else verdict
+    if found is None or (found is verdict and (found.kind, found.scope) != ("ok", "found")):
         raise ValueError(f"repaired: the verdict ({verdict.kind}) offers no repair")
+    return _scheduled(found, found.reordered)
+
+
+def _scheduled(verdict: Verdict, orders_of: Mapping[int, Orders]) -> Module | ModuleGroup:
+    """The program of a verdict in these orders, and in the recorded one where there are none, as a schedule."""
+    assert verdict.asked is not None
     made: dict[tuple[Module, Orders], Module] = {}
     modules = {}
     for device, each in verdict.asked.program.class_of.items():
-        orders = verdict.repair.orders.get(device, ())
+        orders = orders_of.get(device, ())
         key = each.module, orders
         if key not in made:
             made[key] = _ordered(each.module, orders)

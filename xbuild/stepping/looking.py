@@ -43,15 +43,15 @@ class Looking(Asking):
                 self.face.say(Piece(f"{line}: {wrong}", "dim"))
 
     def do_where(self, line: str) -> None:
-        """where (w): all of this place: program, value, devices."""
+        """where (w): show the program around, the value, the devices."""
         before, self.view = self.view, "full"
         self.arrived()
         self.view = before
 
     def do_view(self, line: str) -> None:
-        """view full|line: how much is shown after a move.
+        """view full|line: set how much is shown after a move.
 
-        Full where somebody types, a line in a script.
+        The default is full at a terminal, and a line in a script.
         """
         if line.strip() not in self.views:
             self.fault(f"{line.strip()!r} is no view: there are {' and '.join(self.views)}")
@@ -80,9 +80,9 @@ class Looking(Asking):
         ]  # fmt: skip
 
     def do_program(self, line: str) -> None:
-        """program [N] (pr): the program around here, with the values so far.
+        """program [N] (pr): show the program around here, with values.
 
-        N lines each way. Of a loop the values are those of this trip.
+        N lines each way, 8 where N is not given. In a loop the values are those of this trip.
         """
         count = self.number(line or "8")
         if count is not None and self.walk.event is not None:
@@ -94,7 +94,9 @@ class Looking(Asking):
         self.face.rows(lines)
 
     def do_list(self, line: str) -> None:
-        """list [N] (l): what this device does before and after, N each way."""
+        """list [N] (l): list what this device runs before and after.
+
+        N instructions each way, 4 where N is not given."""
         count = self.number(line or "4")
         if count is None:
             return
@@ -104,7 +106,7 @@ class Looking(Asking):
             self.face.say("-> " if place == here else "   ", *row)
 
     def do_devices(self, line: str) -> None:
-        """devices (ds): where each device is, and for whom it waits."""
+        """devices (ds): list where each device is, and which it waits for."""
         self._devices(self.trace.num_devices)
 
     def _devices(self, most: int = MOST) -> None:
@@ -125,12 +127,12 @@ class Looking(Asking):
         return [name, f"step {event.time}", standing, waits]
 
     def do_print(self, line: str) -> None:
-        """print [NAME] [EXPRESSION] (p): a value, or what you make of it.
+        """print [NAME] [EXPRESSION] (p): print a value, or an expression.
 
-        print                 the value here
-        print add.3           the last value of add.3, as numbers or, where they are many, as bars
-        print add.3 v[0:2]    a part of it
-        print max(abs(v))     of the value here; `help until` has what there is
+        print                 the value of this instruction
+        print add.3           the last value of add.3: its numbers, or bars where there are many
+        print add.3 v[0:2]    a part of that value
+        print max(abs(v))     an expression of the value v here; `help until` lists the functions
         """
         if wrong := self._show(line):
             self.fault(wrong)
@@ -140,7 +142,7 @@ class Looking(Asking):
         event = self.walk.event
         name, text = self.named(line)
         if event is None:
-            return "there is no value yet"
+            return "this device has no value yet"
         if self.is_name(text):
             return self.unknown(text)
         name = name or event.instruction.name
@@ -165,7 +167,7 @@ class Looking(Asking):
     def do_watch(self, line: str) -> None:
         """watch [NAME] [EXPRESSION]: print it after each move.
 
-        What follows is as for `print`; without anything, what is watched.
+        NAME and EXPRESSION are as for `print`. Without them, the list of what is watched.
         """
         if line.strip():
             self.watched.append(line.strip())
@@ -176,7 +178,7 @@ class Looking(Asking):
                 self.face.say(f"{number}  {each}")
 
     def do_unwatch(self, line: str) -> None:
-        """unwatch [N]: watch nothing any more, or not number N."""
+        """unwatch [N]: end watch N, or all of them."""
         number = self.number(line) if line.strip() else None
         if not line.strip():
             self.watched.clear()
@@ -186,9 +188,10 @@ class Looking(Asking):
             self.fault(f"{number} is none of the {len(self.watched)} that are watched")
 
     def do_diff(self, line: str) -> None:
-        """diff [NAME] A B: a value as two devices have it, and how they differ.
+        """diff [NAME] A B: compare a value on two devices.
 
-        diff 0 1, diff add.3 0 1: of the instruction here, or of the last turn of another by now
+        diff 0 1        the value of this instruction
+        diff add.3 0 1  the last value of add.3 by this step
         """
         name, rest = self.named(line)
         pair = self.devices(rest.split())

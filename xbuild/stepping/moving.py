@@ -22,19 +22,19 @@ class Moving(Asking):
     """The commands that move forward and back on a device, and between devices."""
 
     def do_next(self, line: str) -> None:
-        """next [N] (n, j, s, step): one instruction of this device on, or N."""
+        """next [N] (n, j, s, step): go on by one instruction, or by N."""
         if line.startswith("to "):
             self.do_to(line[3:])
         else:
             self._by(line, 1)
 
     def do_back(self, line: str) -> None:
-        """back [N] (b, k): one instruction back, or N.
+        """back [N] (b, k): go back by one instruction, or by N.
 
         back            one instruction back
-        back 5          five
-        back to add.3   to the last time that this device came to add.3
-        back until any(isnan(v)), back comm: the same searches, the other way
+        back 5          five instructions back
+        back to add.3   to the last execution of add.3 before this place
+        back until any(isnan(v)) and back comm search as `until` and `comm` do, backwards
         """
         word, _, rest = line.partition(" ")
         searches = {"to": self._to, "until": self._until, "comm": self._comm}
@@ -49,7 +49,7 @@ class Moving(Asking):
             if self.walk.by(way * count) or not count:
                 self.arrived()
             else:
-                self.fault(self._end() if way > 0 else "this is where the run begins")
+                self.fault(self._end() if way > 0 else "the run begins here")
 
     def _end(self) -> str:
         """The fault of a move past the last event of a device, with the wait of the device."""
@@ -57,13 +57,13 @@ class Moving(Asking):
         return f"the run has ended here{f': {state.waits}' if state.waits else ''}"
 
     def do_to(self, line: str) -> None:
-        """to PLACE (t): on to an instruction, trip, step, device or end.
+        """to PLACE (t): go to an instruction, trip, step, device or end.
 
-        to add.3          the next time that this device comes to add.3
-        to all-reduce     the next all-reduce, whatever its name
-        to trip 3         the next that is in a third trip of its innermost loop
-        to step 12        where this device is at step 12 of the run, on or back
-        to device 1       device 1, at this step
+        to add.3          the next execution of add.3 on this device
+        to all-reduce     the next all-reduce on this device, of any name
+        to trip 3         the next instruction in the third trip of its innermost loop
+        to step 12        the place of this device at step 12 of the run, before or after this one
+        to device 1       the place of device 1 at this step
         to start, to end  the first and the last instruction of this device
         """
         self._to(line.strip(), 1)
@@ -77,7 +77,7 @@ class Moving(Asking):
         elif word in known and rest:
             known[word](rest.strip(), way)
         elif not line:
-            self.fault("to what? An instruction, or trip N, step N, device N, start, end")
+            self.fault("a place is wanted: an instruction, or trip N, step N, device N, start, end")
         elif line in self.opcodes or self.is_known(line):
             again = "does not come" if way > 0 else "has not come"
             self._go(lambda event: line in (event.instruction.name, spelling(event.instruction.opcode)), way,
@@ -103,29 +103,31 @@ class Moving(Asking):
             self.arrived()
 
     def do_trip(self, line: str) -> None:
-        """trip N: on to a trip of the innermost loop, as `to trip N`."""
+        """trip N: go on to trip N of a loop, as `to trip N`."""
         self._to_trip(line, 1)
 
     def do_device(self, line: str) -> None:
-        """device N (d): over to a device, at this step."""
+        """device N (d): go to another device, at this step."""
         self._to_device(line, 1)
 
     def do_comm(self, line: str) -> None:
-        """comm (c): on to where other devices or the host are met."""
+        """comm (c): go on to the next instruction that communicates.
+
+        With other devices, or with the host."""
         self._comm(line, 1)
 
     def _comm(self, line: str, way: int) -> None:
-        self._go(communicates, way, f"nothing more is met here, going {'on' if way > 0 else 'back'}")
+        self._go(communicates, way, f"nothing on this device communicates from here {'on' if way > 0 else 'back'}")
 
     def do_until(self, line: str) -> None:
-        """until [NAME] CONDITION (u): on to a value v for which it holds.
+        """until [NAME] CONDITION (u): go on to a value v that meets it.
 
-        until v > 3                any value with an element above 3
-        until any(isnan(v))        the first NaN from here on
-        until add.3 max(abs(v)) < 0.1
-        Of a large value, of which a summary is kept, its range and its count of NaN and inf decide, where they can.
-        There are abs all any isfinite isinf isnan max mean min sum, v[0, 1:3], + - * / // %, and, or, not.
-        `back until ...` searches backwards.
+        until v > 3                    the next value with an element above 3
+        until any(isnan(v))            the next value with a NaN
+        until add.3 max(abs(v)) < 0.1  the next value of add.3 for which this holds
+        A condition may use abs all any isfinite isinf isnan max mean min sum, v[0, 1:3], + - * / // %, and, or, not.
+        Where only a summary of a large value was kept, the condition is decided by its range and its numbers of NaN
+        and infinity, if they suffice. `back until ...` searches backwards.
         """
         self._until(line, 1)
 
@@ -160,7 +162,9 @@ class Moving(Asking):
         return found
 
     def do_part(self, line: str) -> None:
-        """part A B: to the first value that two devices have differently."""
+        """part A B: go to the first value that differs between them.
+
+        A and B are two devices."""
         pair = self.devices(line.split())
         if pair is None:
             return

@@ -22,8 +22,8 @@ GROUPS = {
     "Look": ("where", "program", "list", "devices", "print", "diff", "watch", "unwatch"),
     "Else": ("view", "help", "quit"),
 }
-_WELCOME = "n and b go on and back, w shows where, help lists all; Tab completes, Enter repeats a move"
-_MORE = "`help COMMAND` says more. NAME is an instruction, as add.3; devices count from 0."
+_WELCOME = "n goes on, b goes back, w shows where you are, help lists the commands; Tab completes, Enter repeats a move"
+_MORE = "`help COMMAND` says more of one. NAME is an instruction, such as add.3; devices count from 0."
 _COMPLETED = {
     "to": ("trip", "step", "device", "start", "end"), "back": ("to", "until", "comm"), "view": Looking.views,
     "help": tuple(each for group in GROUPS.values() for each in group),
@@ -81,11 +81,11 @@ class Shell(Moving, Looking):
         self.fault(f"{word!r} is no command; {meant}`help` lists them")
 
     def do_quit(self, line: str) -> bool:
-        """quit (q, Ctrl-D): leave."""
+        """quit (q, Ctrl-D): end the session."""
         return True
 
     def do_help(self, arg: str) -> None:
-        """help [COMMAND] (h, ?): the commands, or all of one."""
+        """help [COMMAND] (h, ?): list the commands, or explain one."""
         name = ALIASES.get(arg.strip(), arg.strip())
         if name:
             method = getattr(self, f"do_{name}", None)

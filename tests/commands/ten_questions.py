@@ -1,0 +1,95 @@
+"""Ten questions to a training step, each answered by one command: `python -m tests.commands.ten_questions` writes
+docs/ten_questions.md, and a test compares what the commands print with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.commands.command_line import xbuild
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "ten_questions.md"
+PROGRAM = "examples/transformer_step.py"
+KEPT = ("step", "unstable", "left_out")
+QUESTIONS = (
+    ("Where does the first NaN come from?", "xbuild trace runs/unstable",
+     "The way back from the first NaN, element by element: the scores are so large that exp gives infinity."),
+    ("Which device differs, and where does it begin?", "xbuild trace runs/left_out --differ",
+     "Of eight devices one is left out of a sum of gradients; from there on its weights are its own."),
+    ("Why is this number what it is?", "xbuild trace runs/step --of new_scale --element 3",
+     "One element of the new weights, with the numbers that it was computed from, two ops back."),
+    ("Why does it have this shape?", f"xbuild explain {PROGRAM}:step --of all-gather.93",
+     "The shape in numbers, the line, the users, what it depends on, the type on the mesh."),
+    ("Who waits for whom?", f"xbuild check {PROGRAM}:crossed",
+     "A variant in which device 5 sums two gradients in the other order, refused before it runs."),
+    ("What mends it?", f"xbuild check {PROGRAM}:crossed --repair runs/mended",
+     "The repair that the report tells, written as programs that run."),
+    ("Who made this instruction?", f"xbuild why {PROGRAM}:step dot.38.vjp",
+     "Of which instruction it is the derivative, and the line of that one."),
+    ("What changed between these two programs?", f"xbuild diff {PROGRAM}:step {PROGRAM}:unstable",
+     "The step, and its variant with large scores."),
+    ("Which device sent this?", "xbuild trace runs/step --of all-gather.93 --element 0,2,40 --device 0 --depth 1",
+     "Element 40 of the gathered scores on device 0 was computed on device 1, as its element 8."),
+    ("What does this op do?", "xbuild explain reduce-scatter",
+     "Any op, function, kind of error, attribute, or word of a report."),
+)  # fmt: skip
+
+HEAD = """# Ten questions to a training step
+
+Each is answered by one command. The program is [examples/transformer_step.py](../examples/transformer_step.py): the
+loss of a transformer block on eight devices (a mesh of 4 by 2), its gradients, and new weights; and three variants of
+it, each with a fault. Three runs were kept before:
+
+    xbuild run examples/transformer_step.py:step --random 0 --trace runs/step
+    xbuild run examples/transformer_step.py:unstable --random 0 --trace runs/unstable
+    xbuild run examples/transformer_step.py:left_out --random 0 --trace runs/left_out
+
+A test runs these commands and compares. `python -m tests.commands.ten_questions` writes this page.
+"""
+
+
+def kept_runs(folder: Path) -> None:
+    """Run the step and two variants, and keep the runs in a folder."""
+    for name in KEPT:
+        result = xbuild("run", f"{PROGRAM}:{name}", "--random", "0", "--trace", folder / name)
+        assert result.exit_code == 0, result.output
+
+
+def answer(command: str, folder: Path) -> str:
+    """What a command prints, with `runs` for the folder of the runs."""
+    words = [word.replace("runs", str(folder)) if word.startswith("runs/") else word for word in shlex.split(command)]
+    result = xbuild(*words[1:])
+    assert result.exit_code in (0, 1), result.output
+    return rounded(f"{result.stdout}{result.stderr}".replace(str(folder), "runs").rstrip())
+
+
+def rounded(text: str) -> str:
+    """The text with three digits of each number that has more, so that machines agree on it."""
+    return re.sub(r"-?\d+\.\d+(?:e[-+]\d+)?", lambda found: f"{float(found[0]):.3g}", text)
+
+
+def page(folder: Path) -> Iterator[str]:
+    """The parts of the document."""
+    yield HEAD
+    for number, (question, command, about) in enumerate(QUESTIONS, 1):
+        yield f"## {number}. {question}\n\n{about}\n\n```\n$ {command}\n{answer(command, folder)}\n```\n"
+
+
+def main() -> None:
+    os.chdir(ROOT)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "runs"
+        folder.mkdir()
+        kept_runs(folder)
+        PAGE.write_text("\n".join(page(folder)))
+    sys.stdout.write(f"{PAGE}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Texts of answers to questions about a trace."""
