@@ -27,6 +27,7 @@ from .properties.mesh import Mesh as Mesh
 from .files.jax_functions import from_jax as from_jax
 from .decompositions import *
 from .special_functions import *
+from .array_functions import *
 from .derived import *  # type checkers keep the first of two, and the program the last
 from .ops import *  # type: ignore[assignment]
 from .derived import *

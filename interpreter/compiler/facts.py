@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.graph import Computation, Instruction
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect
 
-__all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
+__all__ = ["COLLECTIVES", "acts", "asks_device", "communicates", "largest", "live", "weight"]
 
 
 def acts(instruction: Instruction) -> bool:
@@ -75,12 +75,6 @@ def live(computation: Computation) -> frozenset[Instruction]:
             found.add(instruction)
             stack += instruction.operands
     return frozenset(found)
-
-
-@remembered
-def alone(computation: Computation) -> Module:
-    """The computation as the program of one device."""
-    return Module(computation.name, computation)
 
 
 _VIEWS = opcodes(lambda op: op.is_view and op.half == "none")

@@ -12,13 +12,13 @@ from shape_inference import AnyShape
 from shape_inference.escaping import Harmless
 from xbuild import checking
 from xbuild.checking import Verdict
-from xbuild.checking.model.program import grid_of
-from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from xbuild.checking.model.program import alone, grid_of, runnable
+from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
 from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
-from ..compiler.facts import MOST_BYTES, alone, largest, vastest
+from ..compiler.facts import MOST_BYTES, largest, vastest
 from ..compiler.plan import plan_of
 from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
@@ -108,7 +108,7 @@ def _quick(computation: Computation) -> Quick | None:
 
 
 def execute(
-    program: Module | ModuleGroup,
+    program: Computation | Module | ModuleGroup,
     inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
     *,
     infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None = None,
@@ -124,8 +124,8 @@ def execute(
 ) -> list[Any]:
     """Check a program, then run it on all its devices; the results by device.
 
-    Inputs: for each device its arguments. Infeed: for each device an iterable of items; `outfeed` is called with the
-    device and the item. `seed` sets the random numbers, of which each device has its own.
+    Inputs: for each device its arguments, as lists in a list; a Computation is the program of one device. Infeed: for
+    each device an iterable of items; `outfeed` is called with the device and the item. `seed` sets the random numbers, of which each device has its own.
     Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
     StrictFailure, and BuildError where calls are nested more than 500 deep.
@@ -153,7 +153,7 @@ def execute(
     >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
-    program, flush = module_in(program), is_flush(denormals)
+    program, flush = runnable(program), is_flush(denormals)
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None

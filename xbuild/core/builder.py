@@ -17,7 +17,7 @@ from .graph import Computation, Draft, Instruction
 from .hooks import Showable
 from .identifiers import check_name
 from .inference import infer_shape
-from .operators import Operators
+from .operators import Methods, Operators
 from .protocols import Protocols
 from .regions import trace_regions
 
@@ -35,7 +35,7 @@ class _Handle:
     builder: Builder
 
 
-class Value(Operators, Protocols, Showable, Unchanged, _Handle):
+class Value(Operators, Methods, Protocols, Showable, Unchanged, _Handle):
     """A handle on an instruction under construction; operators on it record ops."""
 
     __slots__ = ()

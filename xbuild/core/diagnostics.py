@@ -37,6 +37,10 @@ class ValueUseError(BuildError, TypeError):
     """A value is used as if it were computed, or together with an object that is no operand; raised at the call."""
 
 
+class MissingAttributeError(ValueUseError, AttributeError):
+    """A value or the module is asked for a name that it does not have; the message names what does the same."""
+
+
 def explain(
     error: XbuildError,
     schema: Schema,

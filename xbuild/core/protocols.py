@@ -10,23 +10,35 @@ from attrs import frozen
 
 from shape_inference import AnyShape, Shape, TupleShape
 
-from .diagnostics import ValueUseError, caller, dressed_text
+from .diagnostics import MissingAttributeError, ValueUseError, caller, dressed_text
 from .hooks import forms
-from .numpy_names import RECORDED, way_out
+from .numpy_names import RECORDED, attribute_hint, way_out
 
 if TYPE_CHECKING:
     from .builder import Value
 
-_FOLD = "xb.reduce folds them: xb.reduce(x, 0, xb.add) is a sum, with xb.max, xb.min, xb.and_ or xb.or_ the others"
+_FOLD = "x.sum(), x.max(), x.min(), x.any() and x.all() fold them; xb.reduce(x, 0, xb.add) is a sum, too"
 _NUMBER = "xb.convert changes the element type; xb.evaluate(computation, ...) gives numbers"
 
 
-def refusal(spelling: str, value: Any, kind: str, message: str, *hints: str) -> ValueUseError:
+def refusal(
+    spelling: str, value: Any, kind: str, message: str, *hints: str, error_class: type[ValueUseError] = ValueUseError
+) -> ValueUseError:
     """The error of a protocol that a value does not support, with its shape, its name and the user's line."""
     rows = [("value", f"{value.shape}  %{value.name}")]
-    error = ValueUseError(kind, dressed_text(f"{spelling}: {message} [{kind}]", rows, caller(), hints), hints)
+    error = error_class(kind, dressed_text(f"{spelling}: {message} [{kind}]", rows, caller(), hints), hints)
     error.message, error.explained = message, True
     return error
+
+
+def missing_attribute(value: Any, name: str) -> ValueUseError:
+    """The error of an attribute that a value does not have, with the form that does the same."""
+    message, hint = f"a Value has no attribute {name!r}", attribute_hint(name)
+    if not isinstance(value.shape, Shape):
+        message += f": the value is {value.shape}, and no array"
+    elif value.shape.is_dynamic:
+        message += f", since {value.shape} has a dynamic dimension"
+    return refusal(f"x.{name}", value, "not_concrete", message, *hint, error_class=MissingAttributeError)
 
 
 @frozen
@@ -54,7 +66,7 @@ _REFUSED = {
         ),
     ),
     "__contains__": _Refused(
-        "in", _wanted("whether it contains something"), ("xb.reduce(x == item, False, xb.or_) tells at run time",)
+        "in", _wanted("whether it contains something"), ("(x == item).any() tells at run time",)
     ),
     "__int__": _Refused("int", _wanted("an int"), (_NUMBER,)),
     "__float__": _Refused(

@@ -12,6 +12,7 @@ from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
+from .support.axes import counted, counted_all, rank_of
 from .support.dressing import dressed
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
@@ -131,7 +132,8 @@ def map(
     values = tuple(as_list(operands))
     if values and dimensions is None:
         dimensions = range(array("operand", shape_of(values[0])).rank)
-    return ops.map(values, to_apply=to_apply, dimensions=() if dimensions is None else dimensions, name=name)
+    dims = () if dimensions is None else counted_all(dimensions, rank_of(values))
+    return ops.map(values, to_apply=to_apply, dimensions=dims, name=name)
 
 
 @dressed
@@ -201,7 +203,7 @@ def scan(
     values = as_values(given, [None if isinstance(each, Value) else dtype for each in given], owner)
     return ops.scan(
         tuple(values),
-        dimension=dimension,
+        dimension=counted(dimension, rank_of(values[0]) if slices else None),
         num_carries=len(carries),
         is_reverse=is_reverse,
         is_associative=is_associative,

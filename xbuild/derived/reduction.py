@@ -11,6 +11,7 @@ from .. import ops
 from ..core.builder import Value
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, dtype_of, known, shape_of
+from .support.axes import counted_all, rank_of
 from .support.dressing import dressed
 
 __all__ = ["reduce", "reduce_all"]
@@ -25,7 +26,8 @@ def reduce(
     *,
     name: str | None = None,
 ) -> Value:
-    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named.
+    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named;
+    negative ones count from the last.
 
     Init values that are numbers take their operand's element type. A function is traced with scalars, those of the
     accumulators first; `xb.add`, `xb.maximum` and the like are such functions.
@@ -46,6 +48,7 @@ def reduce(
     if len(inits) == len(values) and set(map(type, inits)) - {Value}:
         inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
     chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
+    chosen = counted_all(chosen, rank_of(values))
     return ops.reduce(
         tuple(values), tuple(inits), to_apply=to_apply, dimensions=() if chosen is None else chosen, name=name
     )

@@ -16,6 +16,7 @@ from shape_inference.ops.slicing import check_index, check_span
 from .. import ops
 from ..core.builder import Value, stands_for
 from .support.arguments import as_list, as_values, known, shape_of
+from .support.axes import counted
 from .support.dressing import dressed
 
 __all__ = ["dynamic_slice", "dynamic_update_slice", "index", "slice", "slice_in_dim"]
@@ -65,7 +66,7 @@ def slice_in_dim(
     Source: xla_builder.h, SliceInDim.
     """
     shape = array("operand", shape_of(operand))
-    at = dimension(f"dimno={dimno}", dimno, "operand", shape)
+    at = dimension(f"dimno={dimno}", counted(dimno, shape.rank), "operand", shape)
     start, limit, strides = [0] * shape.rank, list(shape.dims), [1] * shape.rank
     start[at], limit[at], strides[at] = start_index, limit_index, stride
     return ops.slice(operand, start_indices=start, limit_indices=limit, strides=strides, name=name)

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from ...core.graph import Computation, Instruction, Module, ModuleGroup
+from ...core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ...core.memos import remembered
 from ...properties.device_groups import Group, Grouping, grouping
 from ...properties.order import linear
 from .verdict import Order, Orders
@@ -90,8 +91,20 @@ class Program:
         return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own)
 
 
-def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
+@remembered
+def alone(computation: Computation) -> Module:
+    """A computation as the program of one device."""
+    return Module(computation.name, computation)
+
+
+def runnable(program: Any) -> Any:
+    """The module of what has one, the program of one device of a computation; other objects unchanged."""
+    return alone(program) if isinstance(program, Computation) else module_in(program)
+
+
+def program_of(program: Computation | Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
     """The programs of all devices; names in a schedule are looked up in the entry of the device."""
+    program = runnable(program)
     if isinstance(program, Module):
         modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
     elif isinstance(program, ModuleGroup):
