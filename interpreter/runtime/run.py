@@ -22,7 +22,7 @@ from ..compiler.facts import MOST_BYTES, largest, vastest
 from ..compiler.plan import plan_of
 from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
-from ..kernels.values import ArgumentError, Given, by_device, read
+from ..kernels.values import ArgumentError, Given, by_device, read, wrong_count
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
 from ..rules.limits import Limits, unlimited
 from ..strict import Ledger, StrictFailure, check_promises
@@ -58,7 +58,10 @@ def evaluate(
 ) -> Any:
     """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
 
-    Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
+    Arguments: arrays of the parameters' shapes. Python numbers and lists take the declared element type, and so do
+    arrays of NumPy's own types for them: float64 is rounded to a float parameter's type, complex128 to a complex one's,
+    int64 becomes any type that holds each of its numbers. Whatever else would change a number, and arrays of all other
+    types than the declared one, are refused.
     `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer`
     is called with the step, the device, the instruction and its value. `strict` checks each value, as `execute` says,
     where `denormals` stands, too.
@@ -125,7 +128,8 @@ def execute(
     """Check a program, then run it on all its devices; the results by device.
 
     Inputs: for each device its arguments, as lists in a list; a Computation is the program of one device. Infeed: for
-    each device an iterable of items; `outfeed` is called with the device and the item. `seed` sets the random numbers, of which each device has its own.
+    each device an iterable of items; `outfeed` is called with the device and the item. `seed` sets the random numbers,
+    of which each device has its own.
     Device = replica * num_partitions + partition. Deterministic on any number of cores.
     Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
     StrictFailure, and BuildError where calls are nested more than 500 deep.
@@ -264,22 +268,9 @@ def read_all(
     for device, module, row in zip(numbers or range(len(rows)), modules, rows, strict=True):
         parameters = module.entry.parameters
         if len(row) != len(parameters):
-            raise _wrong_count(module, len(row), device)
+            raise wrong_count(module.entry, len(row), device)
         found.append(tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True))))
     return found
-
-
-def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
-    signature = module.entry.program_shape
-    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
-    return ArgumentError(
-        "argument_mismatch",
-        f"{given} for device {device}, and %{module.entry.name} has {wanted}: {signature} [argument_mismatch]",
-    )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _feeds(

@@ -17,7 +17,7 @@ from .graph import Computation, Instruction, RecordedSource, resolve, short_path
 from .source_lines import recorded_line
 
 if TYPE_CHECKING:
-    from .builder import Value
+    from .builder import Builder, Value
     from .op import Schema
 
 _PACKAGES = tuple(
@@ -167,3 +167,73 @@ def refusal(kind: str, message: str, *hints: str) -> BuildError:
     error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
     error.message, error.explained = message, True
     return error
+
+
+def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: Builder) -> BuildError:
+    """The error for an operand that is no value of the builder into which the op is recorded."""
+    from .builder import Value
+
+    if isinstance(operand, Value):
+        return _foreign(
+            operand, next((o for o in operands if type(o) is Value and o.builder is builder), None), builder
+        )
+    if not schema.operands and schema.names:
+        return _by_keyword(schema, operands)
+    return BuildError(
+        "invalid_operand",
+        f"operand {operand!r} is no value of a builder",
+        "xb.constant(builder, literal=...) makes one",
+    )
+
+
+def _by_keyword(schema: Schema, given: tuple[Any, ...]) -> BuildError:
+    """The error for attributes by position, with the call that is wanted."""
+    names = [*schema.readers, "name"]
+    call = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=False))
+    return BuildError(
+        "invalid_operand",
+        f"{given[0]!r} is no operand, and there are none; by keyword are wanted: {', '.join(f'{n}=' for n in names)}",
+        f"xb.{schema.declaration.__name__}(builder, {call})",
+    )
+
+
+def _foreign(operand: Value, own: Value | None, builder: Builder) -> BuildError:
+    """The error for values of two builders; where one is that of a region in the other, the captured value is named."""
+    for captured, region in ((operand, builder), (own, operand.builder)):
+        if captured is not None and _is_inside(region, captured.builder):
+            return BuildError("foreign_value", *capture(captured, region))
+    this = "another of that name" if operand.builder.name == builder.name else f"builder {builder.name!r}"
+    return BuildError(
+        "foreign_value",
+        f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
+        "values of one program are recorded with one builder; xb.call(operands, computation) joins two programs",
+    )
+
+
+def _is_inside(region: Builder, outer: Builder) -> bool:
+    """Whether a builder records a region of a program that another builder records."""
+    parent = region.parent
+    while parent is not None and parent is not outer:
+        parent = parent.parent
+    return parent is not None
+
+
+def capture(captured: Value, region: Builder) -> tuple[str, str]:
+    """The message and the hint for a value that the function of a region captures."""
+    source = captured.instruction.source
+    recorded = f", recorded at {source}," if source else ""
+    return (
+        f"%{captured.name} ({captured.shape}) of builder {captured.builder.name!r}{recorded} is captured by the function "
+        f"of region {region.name!r}, which sees its own parameters only",
+        f"pass %{captured.name} as an operand: a loop carries it in its state, while_((x, {captured.name}), ...) with "
+        "`x, y = state` in both functions, which return it; a branch or call takes it among its operands",
+    )
+
+
+def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:
+    """The message and hints for a root that is no value of the builder that is built."""
+    from .builder import Value
+
+    if isinstance(root, Value) and _is_inside(builder, root.builder):
+        return capture(root, builder)
+    return (f"build: the root {root!r} is no value of builder {builder.name!r}",)
