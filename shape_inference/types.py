@@ -146,6 +146,8 @@ class Shape:
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
 
+    As NumPy's shape it is a sequence of its extents: `rows, columns = shape`, `shape[0]`, `shape == (2, 3)`.
+
     Source: xla_data.proto, ShapeProto.
     """
 
@@ -157,6 +159,28 @@ class Shape:
     @property
     def rank(self) -> int:
         return len(self.dims)
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, dim: Any) -> Any:
+        """The extent of a dimension, or those of a slice, as of the tuple that is NumPy's shape."""
+        return self._known()[dim]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known())
+
+    def _known(self) -> Dims:
+        if self.is_dynamic:
+            hint = "x.shape.dims are bounds, xb.get_dimension_size(x, dimension) is the extent of the run"
+            raise TypeError(f"{self} has a dynamic dimension: {hint}")
+        return self.dims
+
+    def __array__(self, *arguments: Any, **keywords: Any) -> Any:
+        raise TypeError(f"{self} is a shape, and no array; x.shape.dims are its extents")
 
     @property
     def size(self) -> int:
@@ -186,6 +210,19 @@ class Shape:
     def __repr__(self) -> str:
         extents = ",".join(map(self.bound, range(self.rank)))
         return f"{self.dtype}[{extents}]{'' if self.layout is None else self.layout}"
+
+
+_same = Shape.__eq__
+
+
+def _equal(self: Shape, other: Any) -> Any:
+    """Equality of shapes; with a tuple or list, which has no element type, that of the extents."""
+    if isinstance(other, tuple | list):
+        return not self.is_dynamic and self.dims == tuple(other)
+    return _same(self, other)
+
+
+Shape.__eq__ = _equal  # type: ignore[assignment]  # beside the one that attrs makes, with its hash
 
 
 @functools.lru_cache(maxsize=8192)

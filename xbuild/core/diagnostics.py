@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from itertools import starmap
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import shape_inference
-from shape_inference import TupleShape, XbuildError
+from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError
 
 from .graph import Computation, Instruction, RecordedSource, resolve, short_path
 from .source_lines import recorded_line
@@ -35,6 +36,10 @@ class BuildError(XbuildError):
 
 class ValueUseError(BuildError, TypeError):
     """A value is used as if it were computed, or together with an object that is no operand; raised at the call."""
+
+
+class MeaningWarning(UserWarning):
+    """A call has XLA's meaning and another one in NumPy; the message names a call for each meaning."""
 
 
 class MissingAttributeError(ValueUseError, AttributeError):
@@ -159,6 +164,14 @@ def caller() -> tuple[CodeType, int] | None:
     return frame.f_code, frame.f_lasti
 
 
+def warn(message: str) -> None:
+    """Warn of a call that means something else in NumPy, at the user's line."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, MeaningWarning, stacklevel=level - 1)
+
+
 def refusal(kind: str, message: str, *hints: str) -> BuildError:
     """An error for a call that concerns no single op, such as an edit: the message, the user's line, and hints."""
     where = caller()
@@ -189,12 +202,19 @@ def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: 
 def _by_keyword(schema: Schema, given: tuple[Any, ...]) -> BuildError:
     """The error for attributes by position, with the call that is wanted."""
     names = [*schema.readers, "name"]
-    call = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=False))
+    call = ", ".join(f"{name}={_as_typed(value)}" for name, value in zip(names, given, strict=False))
     return BuildError(
         "invalid_operand",
         f"{given[0]!r} is no operand, and there are none; by keyword are wanted: {', '.join(f'{n}=' for n in names)}",
         f"xb.{schema.declaration.__name__}(builder, {call})",
     )
+
+
+def _as_typed(value: Any) -> str:
+    """An argument as a user would type it."""
+    if isinstance(value, Shape) and not value.is_dynamic:
+        return f"xb.{value.plain()}" if value.dims else f"xb.{value.dtype}[()]"
+    return f"xb.{value}" if isinstance(value, PrimitiveType) else repr(value)
 
 
 def _foreign(operand: Value, own: Value | None, builder: Builder) -> BuildError:
@@ -223,10 +243,10 @@ def capture(captured: Value, region: Builder) -> tuple[str, str]:
     source = captured.instruction.source
     recorded = f", recorded at {source}," if source else ""
     return (
-        f"%{captured.name} ({captured.shape}) of builder {captured.builder.name!r}{recorded} is captured by the function "
-        f"of region {region.name!r}, which sees its own parameters only",
-        f"pass %{captured.name} as an operand: a loop carries it in its state, while_((x, {captured.name}), ...) with "
-        "`x, y = state` in both functions, which return it; a branch or call takes it among its operands",
+        f"%{captured.name} ({captured.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
+        f"function of region {region.name!r}, and a region sees its own parameters only",
+        f"pass %{captured.name} as an operand: a loop carries it in its state, xb.while_((init, y), condition, body), "
+        "with `x, y = state` in both functions, and body returns (new_x, y); a branch takes it among its operands",
     )
 
 
@@ -236,4 +256,5 @@ def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:
 
     if isinstance(root, Value) and _is_inside(builder, root.builder):
         return capture(root, builder)
-    return (f"build: the root {root!r} is no value of builder {builder.name!r}",)
+    hint = ["xb.tuple_([x, y]) makes one value of several"] if isinstance(root, tuple | list) else []
+    return (f"build: the root {root!r} is no value of builder {builder.name!r}", *hint)

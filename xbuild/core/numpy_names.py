@@ -1,16 +1,17 @@
-"""NumPy's functions by name: which op each records, or which function of `xbuild` a refusal names."""
+"""NumPy's names: the op that a function records, the function of `xbuild` that a refusal names, other meanings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from .diagnostics import warn
 from .hooks import forms
 
 # The functions that `array + value` and so on call, by the op that the operator of a value records.
 _OPERATORS = {
-    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "floor_divide": "floor_divide",
-    "remainder": "remainder", "power": "power", "matmul": "dot", "bitwise_and": "and_", "bitwise_or": "or_",
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "floor_divide": "floor_divide",
+    "power": "power", "bitwise_and": "and_", "bitwise_or": "or_",
     "bitwise_xor": "xor", "left_shift": "shift_left", "equal": "eq", "not_equal": "ne",
     "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
 }  # fmt: skip
@@ -89,11 +90,56 @@ def _recording(name: str) -> Callable[..., Any]:
     return lambda *operands: getattr(forms, name)(*operands)
 
 
-def _shift_right(lhs: Any, rhs: Any) -> Any:
-    from .builder import Value
+def _by_operator(name: str) -> Callable[..., Any]:
+    """The operator of a value, or the one with exchanged operands where the first operand is no value."""
 
-    return lhs.__rshift__(rhs) if isinstance(lhs, Value) else rhs.__rrshift__(lhs)
+    def record(lhs: Any, rhs: Any) -> Any:
+        from .builder import Value
+
+        return getattr(lhs, f"__{name}__")(rhs) if isinstance(lhs, Value) else getattr(rhs, f"__r{name}__")(lhs)
+
+    return record
 
 
 RECORDED: dict[str, Callable[..., Any]] = {name: _recording(op) for name, op in _OPERATORS.items()}
-RECORDED["right_shift"] = _shift_right
+RECORDED |= {
+    function: _by_operator(name)
+    for function, name in (
+        ("right_shift", "rshift"), ("divide", "truediv"), ("remainder", "mod"), ("matmul", "matmul"),
+    )
+}  # fmt: skip
+
+
+def _kind(value: Any) -> str | None:
+    dtype = getattr(value.instruction.shape, "dtype", None)
+    return dtype.kind if dtype else None
+
+
+def warn_of_division(value: Any) -> None:
+    if _kind(value) in ("signed", "unsigned"):
+        warn(
+            "`/` of integers is XLA's divide, which cuts towards zero: 7 / 2 is 3. x.astype(xb.f32) / y is the "
+            "quotient of NumPy, x // y is rounded down, and xb.divide(x, y) is XLA's, without this warning"
+        )
+
+
+def warn_of_remainder(value: Any) -> None:
+    if _kind(value) in ("signed", "float"):
+        warn(
+            "`%` is XLA's remainder, which has the sign of the dividend: -7 % 2 is -1. x - (x // y) * y is that of "
+            "NumPy and Python, and xb.remainder(x, y) is XLA's, without this warning"
+        )
+
+
+def warn_of_ranks(lhs: Any, rhs: Any) -> None:
+    if max(map(_rank, (lhs, rhs))) > 2:
+        warn(
+            "`@` is XlaBuilder's Dot, which contracts dimension 1 of lhs with dimension 0 of rhs at any rank. "
+            "xb.dot_general(x, y, [-1], [-2], [0], [0]) is the product of NumPy for one batch dimension, and "
+            "xb.dot(x, y) is XlaBuilder's, without this warning"
+        )
+
+
+def _rank(operand: Any) -> int:
+    shape = getattr(operand, "shape", ())
+    return len(getattr(shape, "dims", shape))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shape_inference import PrimitiveType, Shape
 
 from .hooks import forms
+from .numpy_names import warn_of_division, warn_of_ranks, warn_of_remainder
 from .protocols import missing_attribute, refusal
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ class Operators:
     `==` and `!=` record compare, as `<` does. A value is hashed by identity, so that it can be a key: no two that are
     alive have one hash, and dicts and sets, which compare keys of one hash alone, never record anything. `x is y` tells
     whether two names stand for one value. `/` and `%` are XLA's divide and remainder (integers are cut towards zero, a
-    remainder has the sign of the dividend), `//` is NumPy's and JAX's floor_divide, `>>` shifts signed integers
+    remainder has the sign of the dividend), `@` is its Dot, and a MeaningWarning says where NumPy's are others. `//` is
+    NumPy's and JAX's floor_divide, `>>` shifts signed integers
     arithmetically and unsigned ones logically. `+=` and its like give the name a new value. What Python asks beyond
     that, such as a truth value, `xbuild.core.protocols` refuses.
     """
@@ -48,9 +50,11 @@ class Operators:
         return forms.multiply(other, self)
 
     def __truediv__(self, other: Any) -> Value:
+        warn_of_division(self)
         return forms.divide(self, other)
 
     def __rtruediv__(self, other: Any) -> Value:
+        warn_of_division(self)
         return forms.divide(other, self)
 
     def __floordiv__(self, other: Any) -> Value:
@@ -60,9 +64,11 @@ class Operators:
         return forms.floor_divide(other, self)
 
     def __mod__(self, other: Any) -> Value:
+        warn_of_remainder(self)
         return forms.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Value:
+        warn_of_remainder(self)
         return forms.remainder(other, self)
 
     def __pow__(self, other: Any, modulus: Any = None) -> Value:
@@ -74,9 +80,11 @@ class Operators:
         return forms.power(other, self)
 
     def __matmul__(self, other: Any) -> Value:
+        warn_of_ranks(self, other)
         return forms.dot(self, other)
 
     def __rmatmul__(self, other: Any) -> Value:
+        warn_of_ranks(other, self)
         return forms.dot(other, self)
 
     def __and__(self, other: Any) -> Value:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .builder import Value
 
 _FOLD = "x.sum(), x.max(), x.min(), x.any() and x.all() fold them; xb.reduce(x, 0, xb.add) is a sum, too"
-_NUMBER = "xb.convert changes the element type; xb.evaluate(computation, ...) gives numbers"
+_NUMBERS = "xb.evaluate(builder.build(x), ...) gives the number of a run"
+_NUMBER = f"x.astype(dtype), which is xb.convert, changes the element type; {_NUMBERS}"
 
 
 def refusal(
@@ -59,7 +60,8 @@ _REFUSED = {
     "__bool__": _Refused(
         "bool", _wanted("a truth value"),
         (
-            "xb.select chooses elements and xb.conditional a branch at run time, xb.while_ repeats",
+            "for `if` and `while`: xb.select(pred, x, y) chooses elements, xb.conditional(pred, x, on_true, y, "
+            "on_false) a branch, and xb.while_(init, condition, body) repeats",
             "and, or and not of preds are &, | and ~; a < x < b is (a < x) & (x < b); min and max are xb.minimum and "
             "xb.maximum",
             "`x is y` tells whether two names stand for one value; `in`, index and remove of a list compare by ==",
@@ -94,8 +96,9 @@ _REFUSED = {
     "__setitem__": _Refused(
         "x[...] = y", "a value is never changed",
         (
-            "xb.dynamic_update_slice(x, y, starts) gives x with y in it, xb.scatter with updates at many places, "
-            "xb.select with elements chosen by a pred",
+            "xb.dynamic_update_slice(x, y, starts) gives x with y in it: x[0] = y of a matrix is "
+            "x = xb.dynamic_update_slice(x, y, [0, 0]) with a y of one row, which may be a list; xb.scatter updates "
+            "many places, xb.select(pred, y, x) those that a pred chooses",
         ),
         "immutable",
     ),
@@ -156,7 +159,7 @@ class Protocols:
     def __format__(self, spec: str) -> str:
         if spec:
             hint = "{x!s:>20} formats its name and shape as text"
-            raise refusal(f"format {spec!r}", self, "not_concrete", _wanted("a number"), hint)
+            raise refusal(f"format {spec!r}", self, "not_concrete", _wanted("a number"), _NUMBERS, hint)
         return str(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:

@@ -10,6 +10,7 @@ from shape_inference.dims import array
 
 from .. import ops
 from ..core.builder import Builder, Value
+from ..core.diagnostics import describe
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
 from .support.axes import counted, counted_all, rank_of
@@ -61,6 +62,12 @@ def while_(
 
     Source: Operation Semantics, While.
     """
+    if callable(init) and not isinstance(init, Value):
+        refuse(
+            "invalid_attribute",
+            f"init is {describe(init)}: the initial state comes first, before condition and body",
+            "xb.while_(init, condition, body)",
+        )
     return ops.while_(packed(init, builder), condition=condition, body=body, name=name)
 
 

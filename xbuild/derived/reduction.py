@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from shape_inference import refuse
 from shape_inference.dims import array
 
 from .. import ops
 from ..core.builder import Value
+from ..core.diagnostics import describe
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, dtype_of, known, shape_of
 from .support.axes import counted_all, rank_of
@@ -43,6 +45,12 @@ def reduce(
     Source: Operation Semantics, Reduce.
     """
     values, inits = as_list(operands), as_list(init_values)
+    if callable(init_values):
+        refuse(
+            "invalid_operand",
+            f"init_values is {describe(init_values)}: what a fold begins with comes before the function",
+            "xb.reduce(x, 0.0, xb.add, dimensions) is a sum, which x.sum(axis=...) is, too",
+        )
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
     if len(inits) == len(values) and set(map(type, inits)) - {Value}:
