@@ -8,8 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterable
 from itertools import starmap
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
+
+from attrs import define
 
 import shape_inference
 from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError
@@ -84,11 +86,29 @@ def dressed_text(
     head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
 ) -> str:
     """The text of an error: first line, labelled operands and attributes, the user's line, the hints."""
+    _hide(sys._getframe(1))
     rows = list(rows)
     width = max((len(label) for label, _ in rows), default=0)
     lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _source_rows(resolve(*where) if where else None)
     return "\n".join([*lines, *(f"  hint: {hint}" for hint in hints)])
+
+
+@define
+class _Tracebacks:
+    """Whether tracebacks show the frames inside xbuild."""
+
+    full: bool = os.environ.get("XBUILD_FULL_TRACEBACKS", "") not in ("", "0")
+
+
+tracebacks = _Tracebacks()
+
+
+def _hide(frame: FrameType | None) -> None:
+    """Mark the frames of xbuild on the way to the user's, so that IPython and pytest do not show them."""
+    while frame is not None and is_ours(frame.f_code.co_filename) and not tracebacks.full:
+        frame.f_locals["__tracebackhide__"] = True
+        frame = frame.f_back
 
 
 def _is_unset(value: Any) -> bool:
@@ -150,14 +170,14 @@ def _source_rows(source: RecordedSource | None) -> list[str]:
 
 
 @functools.cache
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     return file.startswith((*_PACKAGES, "<attrs generated "))
 
 
 def caller() -> tuple[CodeType, int] | None:
     """The user's frame: the first outside the packages `xbuild` and `shape_inference`."""
     frame = sys._getframe(2)
-    while _is_ours(frame.f_code.co_filename):
+    while is_ours(frame.f_code.co_filename):
         if frame.f_back is None:
             return None
         frame = frame.f_back
@@ -167,7 +187,7 @@ def caller() -> tuple[CodeType, int] | None:
 def warn(message: str) -> None:
     """Warn of a call that means something else in NumPy, at the user's line."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, MeaningWarning, stacklevel=level - 1)
 
