@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError, f32
 from xbuild.core.graph import Computation
 
 
@@ -29,14 +29,20 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
     if array.dtype == shape.dtype.dtype:
         array = array.view(shape.dtype.dtype)  # an unpickled array's dtype equals the native one but is not it
     else:
-        _mismatch(
-            name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
-        )
+        given = f"is {array.dtype} and {shape} wants {shape.dtype.dtype}"
+        _mismatch(name, given, f".astype(xb.{shape.dtype}.dtype) converts", *_as_floats(array, shape))
     if not _fits(array.shape, shape):
         one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
         hints = ["arguments are given one by one: evaluate(computation, x, y)"] if one_deep else []
         _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}", *hints)
     return array if array.ndim else array[()]
+
+
+def _as_floats(array: np.ndarray[Any, Any], shape: Shape) -> list[str]:
+    """The hint for floats where integers are wanted, of which a conversion would lose the fractions."""
+    if array.dtype.kind != "f" or not shape.dtype.is_integer:
+        return []
+    return [f"that cuts fractions off; a parameter of the shape {shape.with_dtype(f32)} keeps them"]
 
 
 def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:

@@ -38,8 +38,8 @@ from .report import Stopped, too_large
 class Refused(Harmless):
     """The scheduler refuses the program; `verdict` says why."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(str(verdict))
+    def __init__(self, verdict: Verdict, *hints: str) -> None:
+        super().__init__("\n".join([str(verdict), *(f"  hint: {hint}" for hint in hints)]))
         self.verdict = verdict
 
     def _repr_html_(self) -> str:
@@ -91,7 +91,10 @@ def evaluate(
     return result
 
 
-_WAYS = "builder.build() and module.entry give one, and execute(module, inputs) runs a Module"
+_WAYS = (
+    "builder.build() and module.entry give one, as in xb.evaluate(builder.build(), x), and execute(module, inputs) "
+    "runs a Module"
+)
 
 
 def _described(given: Any) -> str:
@@ -230,8 +233,16 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     """The verdict on the program, computed once for each module; raises Refused where the program is refused."""
     verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
     if verdict.refused:
-        raise Refused(verdict)
+        is_alone = isinstance(program, Module) and program.num_devices == 1
+        is_elsewhere = any(finding.kind in ("invalid_group", "device_out_of_range") for finding in verdict.findings)
+        raise Refused(verdict, *([_SEVERAL] if is_alone and is_elsewhere else []))
     return verdict
+
+
+_SEVERAL = (
+    "this program has one device, whose id is 0: xb.Module('name', computation, num_replicas=2) is a program of two, "
+    "and xb.execute(module, [[x0], [x1]]) runs it"
+)
 
 
 def check_bytes(module: Module, limits: Limits) -> None:

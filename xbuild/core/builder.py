@@ -110,6 +110,7 @@ class Builder(Uncopied):
     parent: Builder | None = None
     computation: Computation | None = field(default=None, init=False)
     traced: dict[Any, Computation] = field(factory=dict, init=False)
+    begun: int = field(default=0, init=False)
     _instructions: list[Instruction] = field(factory=list, init=False)
     _parameters: set[int] = field(factory=set, init=False)
     _names: _Names = field(factory=_Names, init=False)
@@ -121,7 +122,7 @@ class Builder(Uncopied):
     def __attrs_post_init__(self) -> None:
         check_name(self.name, BuildError)
         if self.parent:
-            self.traced = self.parent.traced
+            self.traced, self.begun = self.parent.traced, len(self.parent._instructions)
             self._names, self._computation_names = self.parent._names, self.parent._computation_names
         else:
             self._computation_names.unique(self.name)

@@ -260,14 +260,29 @@ def _is_inside(region: Builder, outer: Builder) -> bool:
 
 def capture(captured: Value, region: Builder) -> tuple[str, str]:
     """The message and the hint for a value that the function of a region captures."""
-    source = captured.instruction.source
-    recorded = f", recorded at {source}," if source else ""
+    origin = _origin(captured, region)
+    recorded = f", recorded at {origin.source}," if origin.source else ""
+    way = "" if origin is captured.instruction else f", of which it makes %{captured.name}"
     return (
-        f"%{captured.name} ({captured.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
-        f"function of region {region.name!r}, and a region sees its own parameters only",
-        f"pass %{captured.name} as an operand: a loop carries it in its state, xb.while_((init, y), condition, body), "
+        f"%{origin.name} ({origin.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
+        f"function of region {region.name!r}{way}; a region sees its own parameters only",
+        f"pass %{origin.name} as an operand: a loop carries it in its state, xb.while_((init, y), condition, body), "
         "with `x, y = state` in both functions, and body returns (new_x, y); a branch takes it among its operands",
     )
+
+
+def _origin(captured: Value, region: Builder) -> Instruction:
+    """The instruction of which the region's function made a captured value; it stood there before the function ran.
+
+    Ops of the function on captured values alone are recorded by the outer builder, and are not what the user captured.
+    """
+    while region.parent is not captured.builder and region.parent is not None:
+        region = region.parent
+    made = set(captured.builder.recorded_since(region.begun))
+    found = captured.instruction
+    while found in made and found.operands:
+        found = next((each for each in found.operands if each.opcode != "constant"), found.operands[0])
+    return captured.instruction if found in made else found
 
 
 def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from .numpy_names import RECORDED, attribute_hint, way_out
 if TYPE_CHECKING:
     from .builder import Value
 
-_FOLD = "x.sum(), x.max(), x.min(), x.any() and x.all() fold them; xb.reduce(x, 0, xb.add) is a sum, too"
+_FOLD = "x.sum(axis=0), x.max(), x.min(), x.any() and x.all() fold them; xb.reduce(x, 0, xb.add) is a sum, too"
 _NUMBERS = "xb.evaluate(builder.build(x), ...) gives the number of a run"
 _NUMBER = f"x.astype(dtype), which is xb.convert, changes the element type; {_NUMBERS}"
 

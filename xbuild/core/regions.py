@@ -149,7 +149,7 @@ def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Comput
         return region
     if not callable(region):
         raise BuildError("not_a_computation", f"region {region!r} is neither a Computation nor a function")
-    if getattr(region, "__module__", "").partition(".")[0] != "xbuild":
+    if (getattr(region, "__module__", "") or "").partition(".")[0] != "xbuild":
         return trace(builder.sub_builder(_name(region)), region, shapes)
     key = region, tuple(shapes)  # an op function of this package always traces to the same computation
     if key not in builder.traced:
