@@ -102,3 +102,71 @@ def _computed(builder: xb.Builder, result: Any, replicas: int) -> Any:
     arguments = [*ARRAYS.values()][: len(entry.parameters)]
     module = xb.Module("typed", entry, num_replicas=replicas)
     return xb.execute(module, [arguments] * replicas)[0]
+
+
+@frozen
+class Trial:
+    """A mistake with what it gave, and what its mending gave."""
+
+    mistake: Mistake
+    outcome: Outcome
+    mended: Outcome | None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the program gave what was meant, and nothing had to be said."""
+        return not self.outcome.said and self.outcome.is_right(wanted(self.mistake))
+
+    @property
+    def is_mendable(self) -> bool:
+        """Whether the message holds the words that mend the program, and the mended program is right."""
+        if self.mended is None or self.mended.said or not self.mended.is_right(wanted(self.mistake)):
+            return False
+        return bool(self.mistake.says) and all(words in self.outcome.said for words in self.mistake.says)
+
+
+def tried(mistake: Mistake) -> Trial:
+    """The trial of one mistake."""
+    mended = outcome(mistake.mended, mistake.replicas) if mistake.mended else None
+    return Trial(mistake, outcome(mistake.code, mistake.replicas), mended)
+
+
+_HEAD = """# First mistakes
+
+Sixty programs as people with NumPy, JAX and XlaBuilder habits type them, listed before any of them was tried. Each
+either gives what was meant, or says what to type instead; {silent} of them give another number in silence.
+{right} of the {count} are right as typed, {mendable} are mended from the message alone.
+
+The programs begin with these lines; a value that is a result is built and run.
+
+```python
+{prelude}
+```
+"""
+
+
+def document() -> str:
+    """The text of docs/first_mistakes.md: each mistake, what xbuild says, and what to type."""
+    trials = [tried(mistake) for mistake in mistakes()]
+    counts = {
+        "right": sum(trial.is_right for trial in trials),
+        "mendable": sum(trial.is_mendable for trial in trials),
+        "silent": sum(not trial.is_right and not trial.outcome.said for trial in trials),
+        "count": len(trials),
+    }
+    head = _HEAD.format(prelude=_list()["prelude"].strip(), **counts)
+    return "\n".join([head, *(_section(number, trial) for number, trial in enumerate(trials, 1))])
+
+
+def _section(number: int, trial: Trial) -> str:
+    mistake = trial.mistake
+    lines = [f"## {number}. {mistake.meant[0].upper()}{mistake.meant[1:]} ({mistake.habit})", ""]
+    lines += ["```python", mistake.code, "```", ""]
+    if trial.is_right:
+        return "\n".join([*lines, "Right as it is typed.", ""])
+    lines += ["xbuild says:", "", "```", trial.outcome.said, "```", "", "So type:", ""]
+    return "\n".join([*lines, "```python", mistake.mended, "```", ""])
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import ops
 from ..core.builder import Value
-from ..derived.elementwise import le, maximum, minimum, multiply, select
+from ..derived.elementwise import le, multiply, select
 from ..derived.support.dressing import dressed
 from .folding import array_of, converted, floats, full, widened
 
@@ -52,7 +52,7 @@ def relu(operand: Value, *, name: str | None = None) -> Value:
 
 @dressed
 def relu6(operand: Value, *, name: str | None = None) -> Value:
-    """Each element, but 0 where it is negative and 6 where it is larger; NaN stays.
+    """Each element, but 0 where it is negative and 6 where it is larger; NaN stays. At 0 and 6 the derivative is 0.
 
     Raises: as xb.relu.
 
@@ -63,7 +63,8 @@ def relu6(operand: Value, *, name: str | None = None) -> Value:
     Source: jax.nn.relu6.
     """
     floats(operand)
-    return minimum(maximum(operand, 0), 6, name=name)
+    below_six = select(operand >= 6, full(operand, 6), operand)
+    return select(operand <= 0, full(operand, 0), below_six, name=name)
 
 
 @dressed
@@ -165,7 +166,10 @@ def softplus(operand: Value) -> Value:
 
 
 def _softplus(operand: Value) -> Value:
-    return maximum(operand, 0) + ops.log_plus_one(ops.exponential(-abs(operand)))
+    """The logarithm of 1 + exp(x), as x + log(1 + exp(-x)) where x is positive, so that no exponent is."""
+    zero, is_positive = full(operand, 0), operand > 0
+    above, below = select(is_positive, operand, zero), select(is_positive, zero, operand)
+    return above + ops.log_plus_one(ops.exponential(select(is_positive, -above, below)))
 
 
 @_rounded_once

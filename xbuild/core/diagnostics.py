@@ -266,8 +266,9 @@ def capture(captured: Value, region: Builder) -> tuple[str, str]:
     return (
         f"%{origin.name} ({origin.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
         f"function of region {region.name!r}{way}; a region sees its own parameters only",
-        f"pass %{origin.name} as an operand: a loop carries it in its state, xb.while_((init, y), condition, body), "
-        "with `x, y = state` in both functions, and body returns (new_x, y); a branch takes it among its operands",
+        f"pass the value as an operand: a loop carries %{origin.name} in its state, "
+        "xb.while_((init, y), condition, body), with `x, y = state` in both functions, and body returns (new_x, y); "
+        "a branch takes it among its operands",
     )
 
 
