@@ -18,7 +18,7 @@ from .functions import FLOATS, FUNCTIONS, PLACES, argument, weights
 pytest.importorskip("jaxlib")
 ROOT = Path(__file__).parents[2]
 ALL = FUNCTIONS + PLACES
-ULPS = 24  # of the largest intermediate result; JAX rounds each step of a narrow type, xbuild the last alone
+ULPS = {16: 24, 32: 64, 64: 64}  # JAX rounds each step of a narrow type, xbuild the last alone
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def form(number: int) -> Any:
     return lambda x: function(x, **keywords)
 
 
-def assert_near(given: Any, wanted: Any, dtype: Any, ulps: float = ULPS) -> None:
-    near = ulps * float(ml_dtypes.finfo(dtype).eps)
+def assert_near(given: Any, wanted: Any, dtype: Any) -> None:
+    near = ULPS[dtype.itemsize * 8] * float(ml_dtypes.finfo(dtype).eps)
     assert np.shape(given) == wanted.shape
     np.testing.assert_allclose(np.asarray(given, np.float64), wanted, rtol=near, atol=near)
 

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@dressed
 def all_reduce(
     operands: Operands,
     to_apply: Reducer,
@@ -191,6 +192,7 @@ def all_to_all(
     )
 
 
+@dressed
 def collective_permute(
     operand: Value,
     source_target_pairs: Sequence[tuple[int, int]] | Mapping[int, int],
@@ -234,6 +236,7 @@ def multi_collective_permute(
     return ops.tuple_(found, name=name)
 
 
+@dressed
 def collective_broadcast(
     operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
 ) -> Value:

@@ -11,10 +11,10 @@ from .. import ops
 from ..core.builder import Value, stands_for
 from ..core.op import OPS
 from .support.arguments import as_values, builder_among, dtype_of
-from .support.axes import between_two
 from .support.dressing import dressed
 from .support.extents import aligned, like
 from .support.operands import as_value
+from .support.two_meanings import between_two
 
 __all__ = [
     "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp",

@@ -66,6 +66,7 @@ def _ascending(first: Value, second: Value, *rest: Value) -> Value:
     return ops.compare(first, second, direction="LT", type="TOTALORDER" if is_float else None)
 
 
+@dressed
 def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = None) -> Value:
     """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
 

@@ -137,6 +137,7 @@ def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = No
     return ops.reshape(operand, new_sizes=check_collapse(shape_of(operand), _counted(dimensions, operand)), name=name)
 
 
+@dressed
 def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name: str | None = None) -> Value:
     """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
 
@@ -155,6 +156,7 @@ def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name:
     return ops.transpose(operand, permutation=tuple(given) if permutation is None else given, name=name)
 
 
+@dressed
 def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
     """The elements in the opposite order along these dimensions; XlaBuilder's Rev.
 
@@ -214,6 +216,7 @@ def pad(
     return ops.pad(operand, value, padding=padding, name=name)
 
 
+@dressed
 def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
     """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
 

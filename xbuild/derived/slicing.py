@@ -23,6 +23,7 @@ from .support.taking import check_places, indexed
 __all__ = ["dynamic_slice", "dynamic_update_slice", "index", "slice", "slice_in_dim"]
 
 
+@dressed
 def slice(
     operand: Value,
     start_indices: Sequence[int],
