@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
+from .extents import Extents, comparable_with_extents
 from .tokens import TokenShape as TokenShape
 from .tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES, refuse_size
 
@@ -140,7 +141,7 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
 
 
 @frozen(repr=False, cache_hash=True)
-class Shape:
+class Shape(Extents):
     """The shape of an array: element type, extents, which extents are bounds, and the layout, which no rule compares.
 
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
@@ -159,28 +160,6 @@ class Shape:
     @property
     def rank(self) -> int:
         return len(self.dims)
-
-    def __len__(self) -> int:
-        return len(self.dims)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __getitem__(self, dim: Any) -> Any:
-        """The extent of a dimension, or those of a slice, as of the tuple that is NumPy's shape."""
-        return self._known()[dim]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._known())
-
-    def _known(self) -> Dims:
-        if self.is_dynamic:
-            hint = "x.shape.dims are bounds, xb.get_dimension_size(x, dimension) is the extent of the run"
-            raise TypeError(f"{self} has a dynamic dimension: {hint}")
-        return self.dims
-
-    def __array__(self, *arguments: Any, **keywords: Any) -> Any:
-        raise TypeError(f"{self} is a shape, and no array; x.shape.dims are its extents")
 
     @property
     def size(self) -> int:
@@ -212,17 +191,7 @@ class Shape:
         return f"{self.dtype}[{extents}]{'' if self.layout is None else self.layout}"
 
 
-_same = Shape.__eq__
-
-
-def _equal(self: Shape, other: Any) -> Any:
-    """Equality of shapes; with a tuple or list, which has no element type, that of the extents."""
-    if isinstance(other, tuple | list):
-        return not self.is_dynamic and self.dims == tuple(other)
-    return _same(self, other)
-
-
-Shape.__eq__ = _equal  # type: ignore[assignment]  # beside the one that attrs makes, with its hash
+comparable_with_extents(Shape)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from shape_inference import Shape, pred, refuse
+from shape_inference import Shape, pred, refuse, s32
 from shape_inference.dims import array
 
 from ... import ops
 from ...core.builder import Value
-from ..elementwise import select
 from .arguments import dtype_of
+from .extents import like
 from .operands import as_value
 
 _WHOLE = builtins.slice(None)
@@ -91,13 +91,23 @@ def _sizes(parts: Sequence[Any], dims: Sequence[int]) -> list[int]:
     return sizes
 
 
+def _from_the_end(places: Value, size: int) -> Value:
+    """Places with negative ones counted from the end."""
+    dtype = array("index", places.shape).dtype
+    if dtype.kind != "signed":
+        return places
+    if dtype.bits < 32:  # which may not hold the extent
+        places, dtype = ops.convert(places, new_element_type=s32), s32
+    zero, whole = (like(as_value(places.builder, number, dtype), places, number) for number in (0, size))
+    return ops.select(ops.compare(places, zero, direction="LT"), ops.add(places, whole), places)
+
+
 def taken(value: Value, places: Any, dim: int) -> Value:
     """The elements of one dimension at these places, in the dimensions of `places`."""
     shape = array("value", value.shape)
     size = shape.dims[dim]
     if isinstance(places, Value):
-        dtype = dtype_of(places)
-        starts = select(places < 0, places + size, places) if dtype is not None and dtype.kind == "signed" else places
+        starts = _from_the_end(places, size)
     else:
         found = np.asarray(places, np.int64)
         starts = as_value(value.builder, np.where(found < 0, found + size, found).astype(np.int32))
