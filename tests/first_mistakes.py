@@ -134,8 +134,10 @@ def tried(mistake: Mistake) -> Trial:
 _HEAD = """# First mistakes
 
 Sixty programs as people with NumPy, JAX and XlaBuilder habits type them, listed before any of them was tried. Each
-either gives what was meant, or says what to type instead; {silent} of them give another number in silence.
-{right} of the {count} are right as typed, {mendable} are mended from the message alone.
+either gives what was meant, or says what to type instead: {right} of the {count} are right as typed, {mendable} are
+mended from the message alone, and {silent} give another number in silence. `python -m tests.first_mistakes` writes
+this page, and a test holds that it is up to date. What NumPy and jax.nn have and xbuild has by the same names, with the
+rules for types, is in [array_functions.md](array_functions.md).
 
 The programs begin with these lines; a value that is a result is built and run.
 
@@ -155,17 +157,36 @@ def document() -> str:
         "count": len(trials),
     }
     head = _HEAD.format(prelude=_list()["prelude"].strip(), **counts)
-    return "\n".join([head, *(_section(number, trial) for number, trial in enumerate(trials, 1))])
+    table = ["| | mistake | xbuild says | type |", "|---|---|---|---|"]
+    return "\n".join([head, *table, *(_row(number, trial) for number, trial in enumerate(trials, 1)), ""])
 
 
-def _section(number: int, trial: Trial) -> str:
+def _row(number: int, trial: Trial) -> str:
     mistake = trial.mistake
-    lines = [f"## {number}. {mistake.meant[0].upper()}{mistake.meant[1:]} ({mistake.habit})", ""]
-    lines += ["```python", mistake.code, "```", ""]
-    if trial.is_right:
-        return "\n".join([*lines, "Right as it is typed.", ""])
-    lines += ["xbuild says:", "", "```", trial.outcome.said, "```", "", "So type:", ""]
-    return "\n".join([*lines, "```python", mistake.mended, "```", ""])
+    said = "right as typed" if trial.is_right else "<br>".join(map(_escaped, _decisive(trial)))
+    mended = "" if trial.is_right else _code(mistake.mended)
+    return f"| {number} | {_code(mistake.code)}<br>*{mistake.meant}* | {said} | {mended} |"
+
+
+def _decisive(trial: Trial) -> list[str]:
+    """The first line of a message, and the lines with the words that mend."""
+    first, *rest = trial.outcome.said.splitlines()
+    return [first, *(line.strip() for line in rest if any(words in line for words in trial.mistake.says))]
+
+
+def _code(text: str) -> str:
+    return "<br>".join(f"`{_piped(line)}`" for line in text.replace("    ", "\u00a0\u00a0").splitlines())
+
+
+def _piped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Text of a message in a cell of a table."""
+    for mark in "\\`*_<":
+        text = text.replace(mark, f"\\{mark}")
+    return _piped(text)
 
 
 if __name__ == "__main__":

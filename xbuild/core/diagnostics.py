@@ -189,7 +189,7 @@ def warn(message: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, MeaningWarning, stacklevel=level - 1)
+    warnings.warn(message, MeaningWarning, stacklevel=level)
 
 
 def refusal(kind: str, message: str, *hints: str) -> BuildError:
