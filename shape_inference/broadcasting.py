@@ -57,7 +57,7 @@ def _unmapped(low: str, small: Shape, high: str, large: Shape) -> None:
         for places in combinations(range(large.rank), small.rank)
         if all(_fit(size, large.dims[dim]) for size, dim in zip(small.dims, places, strict=True))
     )
-    hints = [f"{ATTRIBUTE}={places} fits: xb.add(x, y, {ATTRIBUTE}={places})" for places in islice(fitting, 6)]
+    hints = [f"{ATTRIBUTE}={places} fits" for places in islice(fitting, 6)]
     refuse(
         "rank_mismatch",
         f"{high} is {large}, {low} is {small}: ranks {large.rank} and {small.rank} differ, without {ATTRIBUTE}",

@@ -94,10 +94,10 @@ def _converted(natural: np.ndarray[Any, Any], shape: Shape, name: str, shown: st
 def _changed(natural: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Where a conversion changed an integer, or made a finite number infinite."""
     real = array.real if array.dtype.kind == "c" and natural.dtype.kind != "c" else array
-    back = real.astype(natural.dtype)
+    back: np.ndarray[Any, Any] = real.astype(natural.dtype)
     if natural.dtype.kind in "iu":
-        return (back != natural) | ((real < 0) != (natural < 0))
-    return np.isfinite(natural) & ~np.isfinite(back)
+        return np.not_equal(back, natural) | np.not_equal(real < 0, natural < 0)
+    return np.logical_and(np.isfinite(natural), ~np.isfinite(back))
 
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

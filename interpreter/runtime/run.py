@@ -161,6 +161,7 @@ def execute(
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
     """
     program, flush = runnable(program), is_flush(denormals)
+    assert not isinstance(program, Computation)
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from shape_inference import AnyShape, TupleShape, refuse
 
 from ..core.builder import Value
-from ..core.graph import Computation, Instruction, Module, ModuleGroup
+from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..process.recursion_limit import room_for_calls
 from ..properties.mesh import mesh_of
 from ..properties.sites import reached
@@ -213,7 +213,7 @@ def replication(
 
     Source: XLA, HloReplicationAnalysis.
     """
-    whole = program_of(program).freed()
+    whole = program_of(module_in(program)).freed()
     with room_for_calls({each.module.entry for each in whole.classes}):
         parts = [
             _Part(

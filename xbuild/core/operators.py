@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from shape_inference import PrimitiveType, Shape
 
@@ -252,10 +252,15 @@ class Methods:
         """As xb.all."""
         return forms.all(self, axis, keepdims=keepdims)
 
-    def __getattr__(self: Any, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise missing_attribute(self, name)
+
+def _missing(self: Any, name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    raise missing_attribute(self, name)
+
+
+# Set at run time, since type checkers would take its definition as support of every attribute.
+setattr(Methods, "__getattr__", _missing)  # noqa: B010
 
 
 def _array(value: Any, name: str) -> Shape:

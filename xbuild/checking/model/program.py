@@ -102,9 +102,8 @@ def runnable(program: Any) -> Any:
     return alone(program) if isinstance(program, Computation) else module_in(program)
 
 
-def program_of(program: Computation | Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
+def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:
     """The programs of all devices; names in a schedule are looked up in the entry of the device."""
-    program = runnable(program)
     if isinstance(program, Module):
         modules: dict[int, Module] = dict.fromkeys(range(program.num_devices), program)
     elif isinstance(program, ModuleGroup):
