@@ -95,9 +95,12 @@ def _changed(natural: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> np.n
     """Where a conversion changed an integer, or made a finite number infinite."""
     real = array.real if array.dtype.kind == "c" and natural.dtype.kind != "c" else array
     back: np.ndarray[Any, Any] = real.astype(natural.dtype)
+    found: np.ndarray[Any, Any]
     if natural.dtype.kind in "iu":
-        return np.not_equal(back, natural) | np.not_equal(real < 0, natural < 0)
-    return np.logical_and(np.isfinite(natural), ~np.isfinite(back))
+        found = np.not_equal(back, natural) | np.not_equal(real < 0, natural < 0)
+    else:
+        found = np.isfinite(natural) & ~np.isfinite(back)
+    return found
 
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

@@ -35,6 +35,7 @@ def between_two(form: Callable[..., Value], method: str) -> Callable[..., Value]
         return form(lhs, rhs, broadcast_dimensions, name=name)
 
     compared.__name__ = compared.__qualname__ = form.__name__
+    compared.__module__ = form.__module__
     compared.__doc__ = (form.__doc__ or "").replace(f"xb.{form.__name__}(", f"xb.{method}(")
     return compared
 
