@@ -19,7 +19,7 @@ def ring_all_reduce(replicas: int, chunk: int = 4) -> xb.Module:
 
         def place(step: int) -> xb.Value:
             """Where the chunk of a step begins: chunk (me - step) mod replicas."""
-            return (me + (2 * replicas - step)) % replicas * chunk
+            return xb.remainder(me + (2 * replicas - step), replicas) * chunk
 
         for step in range(2 * (replicas - 1)):
             with xb.scope("reduce_scatter" if step < replicas - 1 else "all_gather"):

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from attrs import field, frozen
 
+from .extents import Extents, comparable_with_extents
 from .tokens import TokenShape as TokenShape
 from .tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES, refuse_size
 
@@ -140,11 +141,13 @@ def _shapes(values: Iterable[AnyShape]) -> tuple[AnyShape, ...]:
 
 
 @frozen(repr=False, cache_hash=True)
-class Shape:
+class Shape(Extents):
     """The shape of an array: element type, extents, which extents are bounds, and the layout, which no rule compares.
 
     >>> Shape(f32, (2, 3)), Shape(s8, (4,), dynamic=(True,)), Shape(f32, (2, 3), layout=Layout((1, 0)))
     (f32[2,3], s8[<=4], f32[2,3]{1,0})
+
+    As NumPy's shape it is a sequence of its extents: `rows, columns = shape`, `shape[0]`, `shape == (2, 3)`.
 
     Source: xla_data.proto, ShapeProto.
     """
@@ -186,6 +189,9 @@ class Shape:
     def __repr__(self) -> str:
         extents = ",".join(map(self.bound, range(self.rank)))
         return f"{self.dtype}[{extents}]{'' if self.layout is None else self.layout}"
+
+
+comparable_with_extents(Shape)
 
 
 @functools.lru_cache(maxsize=8192)

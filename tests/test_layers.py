@@ -28,7 +28,8 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 ORDER = {
     "xbuild": (
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
-        "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
+        "special_functions", "array_functions", "decompositions", "text.spelling", "text.codecs", "text.reading",
+        "text.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",

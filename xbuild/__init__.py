@@ -1,5 +1,6 @@
 """XLA programs: build them from ops, read them, check them for deadlock, run them, see them."""
 
+import inspect as _inspect
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from .core.callbacks import custom_call_target as custom_call_target
 from .core.context import control as control
 from .core.context import scope as scope
 from .core.diagnostics import BuildError as BuildError
+from .core.diagnostics import MeaningWarning as MeaningWarning
+from .core.diagnostics import MissingAttributeError as MissingAttributeError
 from .core.diagnostics import ValueUseError as ValueUseError
 from .core.graph import Computation as Computation
 from .core.graph import Instruction as Instruction
@@ -27,6 +30,7 @@ from .properties.mesh import Mesh as Mesh
 from .files.jax_functions import from_jax as from_jax
 from .decompositions import *
 from .special_functions import *
+from .array_functions import *
 from .derived import *  # type checkers keep the first of two, and the program the last
 from .ops import *  # type: ignore[assignment]
 from .derived import *
@@ -69,8 +73,11 @@ from . import tpu as tpu
 from . import late_binding as late_binding
 from . import running as running
 from .process import package_conflict as _package_conflict
+from .process import tracebacks as _tracebacks
+from .process.tracebacks import full_tracebacks as full_tracebacks
 
 if TYPE_CHECKING:
+    __version__: str
     from .pages import write_page as write_page
     from .running import ArgumentError as ArgumentError
     from .running import Limits as Limits
@@ -90,17 +97,26 @@ if TYPE_CHECKING:
 else:
     _LATE = dict.fromkeys(running.PUBLIC, "xbuild.running") | {"Trace": "xbuild.traces", "write_page": "xbuild.pages"}
 
+    _SPACES = ("engines", "mesh", "ops", "tpu")
+
     def __getattr__(name):
         """A public name that is imported at its first use: from `interpreter`, by way of `running`, or from here."""
         place = _LATE.get(name)
-        if place is None:
-            raise AttributeError(f"module 'xbuild' has no attribute {name!r}")
-        globals()[name] = getattr(_import_module(place), name)
+        if name == "__version__":
+            globals()[name] = _import_module("importlib.metadata").version("xbuild-hlo")
+        elif place is not None:
+            globals()[name] = getattr(_import_module(place), name)
+        else:
+            hint = "" if name[:1] == "_" else _import_module("xbuild.reference.names_elsewhere").told(name, __dir__())
+            raise AttributeError(f"module 'xbuild' has no attribute {name!r}{hint}")
         return globals()[name]
 
     def __dir__():
-        return sorted({*globals(), *_LATE})
+        """The public names: functions, classes, element types and constants, and four modules that are namespaces."""
+        kept = {name for name, thing in globals().items() if not _inspect.ismodule(thing)}
+        return sorted({*kept, *_LATE, *_SPACES})
 
     __all__ = [name for name in __dir__() if not name.startswith("_") and name != "TYPE_CHECKING"]
 
 _package_conflict.warn_of_conflict()
+_tracebacks.install()

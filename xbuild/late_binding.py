@@ -10,6 +10,7 @@ from typing import Any
 import xbuild
 
 from .core import graph, hooks
+from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .differentiation import ops as ops
@@ -28,6 +29,20 @@ def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
     if isinstance(thing, Computation):
         return printer.computation_text(thing)
     return printer.module_text(thing, chosen_style(style, **flags))
+
+
+@graph.applied.supply
+def _applied(computation: Computation, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if _has_value(arguments):
+        return xbuild.call(arguments, computation, **options)
+    return xbuild.evaluate(computation, *arguments, **options)
+
+
+def _has_value(argument: Any) -> bool:
+    """Whether an argument is a value, or a tuple or list that holds one."""
+    if isinstance(argument, tuple | list):
+        return any(map(_has_value, argument))
+    return isinstance(stands_for(argument), Value)
 
 
 @hooks.drawing.supply

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from xbuild.core.graph import Computation, Instruction, Module
+from xbuild.core.graph import Computation, Instruction
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect
 
 __all__ = [
     "COLLECTIVES",
-    "as_module",
     "communicates",
     "depends_on_device",
     "largest_buffer",
@@ -82,12 +81,6 @@ def live(computation: Computation) -> frozenset[Instruction]:
             found.add(instruction)
             stack += instruction.operands
     return frozenset(found)
-
-
-@remembered
-def as_module(computation: Computation) -> Module:
-    """The computation as the program of one device."""
-    return Module(computation.name, computation)
 
 
 _VIEWS = opcodes(lambda op: op.is_view and op.half == "none")

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, XbuildError, f32
+from xbuild.core.graph import Computation
 
 
 class ArgumentError(XbuildError):
@@ -17,7 +18,8 @@ class ArgumentError(XbuildError):
 def read(value: Any, shape: AnyShape, name: str) -> Any:
     """The argument in the form that a plan takes: arrays, NumPy scalars for rank 0, tuples of these, None for a token.
 
-    Python numbers and lists take the declared element type; NumPy values must have it.
+    Python numbers and lists take the declared element type, and so do NumPy values of the type that NumPy gives Python
+    numbers; other NumPy values must have it.
     """
     if isinstance(shape, TokenShape):
         return None
@@ -27,14 +29,20 @@ def read(value: Any, shape: AnyShape, name: str) -> Any:
     if array.dtype == shape.dtype.dtype:
         array = array.view(shape.dtype.dtype)  # an unpickled array's dtype equals the native one but is not it
     else:
-        _mismatch(
-            name, f"is {array.dtype} and {shape} wants {shape.dtype.dtype}", f".astype(xb.{shape.dtype}.dtype) converts"
-        )
+        given = f"is {array.dtype} and {shape} wants {shape.dtype.dtype}"
+        _mismatch(name, given, f".astype(xb.{shape.dtype}.dtype) converts", *_as_floats(array, shape))
     if not _fits(array.shape, shape):
         one_deep = isinstance(value, list | tuple) and len(value) == 1 and _fits(array.shape[1:], shape)
         hints = ["arguments are given one by one: evaluate(computation, x, y)"] if one_deep else []
         _mismatch(name, f"has the extents {list(array.shape)} and {shape} wants {list(shape.dims)}", *hints)
     return array if array.ndim else array[()]
+
+
+def _as_floats(array: np.ndarray[Any, Any], shape: Shape) -> list[str]:
+    """The hint for floats where integers are wanted, of which a conversion would lose the fractions."""
+    if array.dtype.kind != "f" or not shape.dtype.is_integer:
+        return []
+    return [f"that cuts fractions off; a parameter of the shape {shape.with_dtype(f32)} keeps them"]
 
 
 def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
@@ -47,7 +55,8 @@ def _read_tuple(value: Any, shape: TupleShape, name: str) -> tuple[Any, ...]:
 
 def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
     if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value)
+        given = np.asarray(value)
+        return _from_default(given, shape, name) if given.dtype in _DEFAULTS else given
     try:
         natural = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
@@ -56,11 +65,42 @@ def _as_array(value: Any, shape: Shape, name: str) -> np.ndarray[Any, Any]:
         return natural
     if not _may_become(natural.dtype, shape):
         _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
+    return _converted(natural, shape, name, _short(value))
+
+
+_DEFAULTS = frozenset(map(np.dtype, (np.float64, np.int64, np.complex128)))
+"""The types that NumPy gives arrays of Python's numbers."""
+
+
+def _from_default(array: np.ndarray[Any, Any], shape: Shape, name: str) -> np.ndarray[Any, Any]:
+    """An array of NumPy's default type in the declared type; unchanged, and refused next, where the kinds differ."""
+    if array.dtype == shape.dtype.dtype or not _may_become(array.dtype, shape):
+        return array
+    return _converted(array, shape, name, f"an array of {array.dtype}")
+
+
+def _converted(natural: np.ndarray[Any, Any], shape: Shape, name: str, shown: str) -> np.ndarray[Any, Any]:
+    """Numbers in the declared type: floats may be rounded; an integer that would change, or an overflow, is refused."""
     with np.errstate(all="ignore"):
         array = natural.astype(shape.dtype.dtype)
-    if shape.dtype.is_integer and not np.array_equal(array.astype(object), natural.astype(object)):
-        _mismatch(name, f"is {_short(value)}, which {shape.dtype} does not hold")
+        changed = _changed(natural, array)
+    if changed.any():
+        first = natural[changed].flat[0]
+        lost = f"{shape.dtype} does not hold {first}" if natural.dtype.kind in "iu" else f"{first} is infinite in it"
+        _mismatch(name, f"is {shown} for {shape}: {lost}", f".astype(xb.{shape.dtype}.dtype) converts all the same")
     return array
+
+
+def _changed(natural: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where a conversion changed an integer, or made a finite number infinite."""
+    real = array.real if array.dtype.kind == "c" and natural.dtype.kind != "c" else array
+    back: np.ndarray[Any, Any] = real.astype(natural.dtype)
+    found: np.ndarray[Any, Any]
+    if natural.dtype.kind in "iu":
+        found = np.not_equal(back, natural) | np.not_equal(real < 0, natural < 0)
+    else:
+        found = np.isfinite(natural) & ~np.isfinite(back)
+    return found
 
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -148,9 +188,46 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
         raise ArgumentError(
             "argument_mismatch",
             f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, and the program has {devices} [argument_mismatch]"
-            "\n  hint: inputs are a list for each device of its arguments: [[x, y], [x, y]]",
+            f"\n  hint: {_by_device(devices)}",
         )
-    return [tuple(row) for row in rows]
+    return [_row(row, number, devices) for number, row in enumerate(rows)]
+
+
+def _row(row: Any, number: int, devices: int) -> tuple[Any, ...]:
+    """The arguments of a device; an array in their place is refused."""
+    if isinstance(row, np.ndarray | np.generic | float | int | complex):
+        shown = f"array of {list(row.shape)}" if isinstance(row, np.ndarray) else "number"
+        raise ArgumentError(
+            "argument_mismatch",
+            f"inputs[{number}] is one {shown}, and the arguments of device {number} are a list [argument_mismatch]"
+            f"\n  hint: {_by_device(devices)}",
+        )
+    return tuple(row)
+
+
+def _by_device(devices: int) -> str:
+    """How inputs are given, for this number of devices and one argument x each."""
+    lists = ", ".join(f"[x{n}]" for n in range(min(devices, 3))) if devices > 1 else "[x]"
+    return f"inputs are a list for each device of its arguments: [{lists}{', ...' * (devices > 3)}]"
+
+
+def wrong_count(entry: Computation, count: int, device: int) -> ArgumentError:
+    """The error for a device that is given too many or too few arguments."""
+    signature = entry.program_shape
+    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
+    missing = [f"%{p.name} ({p.shape})" for p in entry.parameters[count:]]
+    hint = (
+        f"also wanted, in this order: {', '.join(missing)}" if missing else "an argument for each parameter is wanted"
+    )
+    return ArgumentError(
+        "argument_mismatch",
+        f"{given} for device {device}, and %{entry.name} has {wanted}: {signature} [argument_mismatch]\n  hint: {hint}",
+        (hint,),
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def feeds_by_device(

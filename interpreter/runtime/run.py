@@ -12,17 +12,16 @@ from shape_inference import AnyShape
 from shape_inference.escaping import Harmless
 from xbuild import checking
 from xbuild.checking import Verdict
-from xbuild.checking.model.program import grid_of
-from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from xbuild.checking.model.program import as_module, grid_of, runnable
+from xbuild.core.graph import Computation, Instruction, Module, ModuleGroup
 from xbuild.core.memos import memo, remembered
 from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
-from ..compiler.facts import as_module
 from ..compiler.plan import plan_of
 from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
-from ..kernels.values import ArgumentError, Given, by_device, feeds_by_device, read
+from ..kernels.values import Given, by_device, feeds_by_device, read, wrong_count
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
 from ..rules.limits import Limits, unlimited
 from ..strict import Ledger, StrictFailure, check_promises
@@ -37,8 +36,8 @@ from .replica import Device
 class Refused(Harmless):
     """Raised where the check before the run refuses a program; `verdict` has the findings."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(str(verdict))
+    def __init__(self, verdict: Verdict, *hints: str) -> None:
+        super().__init__("\n".join([str(verdict), *(f"  hint: {hint}" for hint in hints)]))
         self.verdict = verdict
 
     def _repr_html_(self) -> str:
@@ -58,7 +57,9 @@ def evaluate(
     """Run a computation on one device; the result is an array, a NumPy scalar for rank 0, or a tuple of these.
 
     `arguments`: one for each parameter, an array of its shape and element type, or Python numbers and nested lists,
-    which are converted to the element type; for a tuple parameter, a tuple.
+    which are converted to the element type; for a tuple parameter, a tuple. Arrays of the types that NumPy gives Python
+    numbers are converted as well: float64 is rounded to a float type, complex128 to a complex type, and int64 becomes
+    any type that holds each of its numbers. Other types, and numbers that would be lost, are refused.
 
     `seed`: the seed of the random numbers, an integer. `sequential`: every fold takes one element after the other, in
     order. `observer`: called with the step, the device, the instruction and the value of each instruction. `limits`:
@@ -94,7 +95,10 @@ def evaluate(
     return result
 
 
-_WAYS = "builder.build() and module.entry give one, and execute(module, inputs) runs a Module"
+_WAYS = (
+    "builder.build() and module.entry give one, as in xb.evaluate(builder.build(), x), and execute(module, inputs) "
+    "runs a Module"
+)
 
 
 def _described(given: Any) -> str:
@@ -114,7 +118,7 @@ def _quick(computation: Computation) -> Quick | None:
 
 
 def execute(
-    program: Module | ModuleGroup,
+    program: Computation | Module | ModuleGroup,
     inputs: Iterable[Iterable[Any]] | Mapping[int, Iterable[Any]],
     *,
     infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None = None,
@@ -130,9 +134,10 @@ def execute(
 ) -> list[Any]:
     """Check a program, then run it on all its devices; the result is a list with the value of each device.
 
-    `inputs`: for each device its arguments, as `evaluate` takes them, in the order of the devices or by device number;
-    device = replica * num_partitions + partition. A value is an array of the shape of the root, a NumPy scalar for rank
-    0, or a tuple of these. The result is the same on any number of cores.
+    `program`: a Computation is the program of one device. `inputs`: for each device a list of its arguments, as
+    `evaluate` takes them, in the order of the devices or by number; device = replica * num_partitions + partition.
+    A value is an array of the shape of the root, a NumPy scalar for rank 0, or a tuple of these. The result is the same
+    on any number of cores.
 
     `infeed`: for each device an iterable of items, each of the shape of the infeed that takes it. `outfeed`: called
     with the device and the item of each outfeed. `send_buffers`: the number of sends of a channel that go on before
@@ -172,7 +177,8 @@ def execute(
 
     Source: Operation Semantics, which defines the value of each op; for denormal numbers and rounding, XLA:CPU.
     """
-    program, flush = module_in(program), is_flush(denormals)
+    program, flush = runnable(program), is_flush(denormals)
+    assert not isinstance(program, Computation)
     with room_for_calls({module.entry for module in modules_of(program)}):
         limits = limits or Limits()
         verdict = checked(program, send_buffers) if check else None
@@ -245,8 +251,16 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     """The verdict on the program, computed once for each module; raises Refused where the program is refused."""
     verdict = memo(program, "verdicts", send_buffers, lambda: checking.check(program, send_buffers=send_buffers))
     if verdict.refused:
-        raise Refused(verdict)
+        is_alone = isinstance(program, Module) and program.num_devices == 1
+        is_elsewhere = any(finding.kind in ("invalid_group", "device_out_of_range") for finding in verdict.findings)
+        raise Refused(verdict, *([_SEVERAL] if is_alone and is_elsewhere else []))
     return verdict
+
+
+_SEVERAL = (
+    "this program has one device, whose id is 0: xb.Module('name', computation, num_replicas=2) is a program of two, "
+    "and xb.execute(module, [[x0], [x1]]) runs it"
+)
 
 
 def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
@@ -273,19 +287,6 @@ def read_all(
     for device, module, row in zip(numbers or range(len(rows)), modules, rows, strict=True):
         parameters = module.entry.parameters
         if len(row) != len(parameters):
-            raise _wrong_count(module, len(row), device)
+            raise wrong_count(module.entry, len(row), device)
         found.append(tuple(read_once(v, p, n, device) for n, (v, p) in enumerate(zip(row, parameters, strict=True))))
     return found
-
-
-def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
-    signature = module.entry.program_shape
-    given, wanted = _counted(count, "argument"), _counted(len(signature.parameters), "parameter")
-    return ArgumentError(
-        "argument_mismatch",
-        f"{given} for device {device}, and %{module.entry.name} has {wanted}: {signature} [argument_mismatch]",
-    )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -13,8 +13,8 @@ import numpy as np
 from attrs import define, evolve
 
 from xbuild.checking import Verdict
-from xbuild.checking.model.program import grid_of
-from xbuild.core.graph import Module, ModuleGroup, module_in
+from xbuild.checking.model.program import grid_of, runnable
+from xbuild.core.graph import Module, ModuleGroup
 from xbuild.core.memos import memos
 from xbuild.traces import Spot, Trace, TraceError, Writer
 from xbuild.traces.reading import values_of
@@ -47,7 +47,7 @@ def traced(
     **options: Any,
 ) -> tuple[Trace, Stopped | StrictFailure | None]:
     """The trace of a run, with the exception that `execute` would have raised, or None."""
-    program = module_in(program)
+    program = runnable(program)
     verdict = _verdict(program, send_buffers, check)
     told = {**verdict.to_dict(), "text": str(verdict)}
     spool = None if folder is None else Spool(Writer(FilePath(folder)), program)

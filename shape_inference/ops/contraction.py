@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from .. import dims
@@ -98,7 +99,17 @@ def _pairs(role: str, lhs: Shape, rhs: Shape, pairs: tuple[Dims, Dims]) -> None:
                 "dimension_mismatch",
                 f"lhs dimension {left} ({lhs.dims[left]}) and rhs dimension {right} ({rhs.dims[right]}) "
                 f"{_VERBS[role]}, and differ: lhs is {lhs}, rhs is {rhs}",
+                *_transposed(lhs, rhs, left, right),
             )
+
+
+def _transposed(lhs: Shape, rhs: Shape, left: int, right: int) -> Iterator[str]:
+    """The hint for two matrices that fit when one is transposed."""
+    if lhs.rank == rhs.rank == 2:
+        if lhs.dims[left] == rhs.dims[1 - right]:
+            yield f"rhs dimension {1 - right} is {lhs.dims[left]}: lhs @ rhs.T fits"
+        if lhs.dims[1 - left] == rhs.dims[right]:
+            yield f"lhs dimension {1 - left} is {rhs.dims[right]}: lhs.T @ rhs fits"
 
 
 def check_precision(words: tuple[str, ...], count: int = 2) -> None:

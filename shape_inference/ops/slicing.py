@@ -140,8 +140,16 @@ def check_span(operand: Shape, dim: int, span: builtins.slice) -> tuple[int, int
     given = f"slice {span.start}:{span.stop}:{span.step} of dimension {dim} of operand {operand}"
     for bound in (span.start, span.stop, span.step):
         if bound is not None and not _is_int(bound):
-            refuse("invalid_attribute", f"{given}: {bound!r} is no int", "xb.dynamic_slice starts at a value")
+            refuse(
+                "invalid_attribute",
+                f"{given}: {bound!r} is no int",
+                "xb.dynamic_slice(x, starts, sizes) starts at a value; xb.set_dimension_size(x, n, dim) ends at one",
+            )
     if span.step is not None and span.step < 1:
-        refuse("non_positive", f"{given}: step {span.step}, and at least 1 is wanted", "xb.reverse runs backwards")
+        refuse(
+            "non_positive",
+            f"{given}: step {span.step}, and at least 1 is wanted",
+            f"xb.reverse(x, ({dim},)) runs backwards",
+        )
     start, stop, step = span.indices(operand.dims[dim])
     return start, max(start, stop), step

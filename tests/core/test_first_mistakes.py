@@ -84,9 +84,9 @@ def test_a_number_of_many_digits_is_cut() -> None:
 
 def test_arguments_of_another_kind_come_with_a_way_out() -> None:
     with pytest.raises(
-        ValueError, match=r"is float64 and f32\[2,3\] wants float32 .*\n  hint: \.astype\(xb\.f32\.dtype\)"
+        ValueError, match=r"is float16 and f32\[2,3\] wants float32 .*\n  hint: \.astype\(xb\.f32\.dtype\)"
     ):
-        evaluate(doubled(), np.ones((2, 3)))
+        evaluate(doubled(), np.ones((2, 3), np.float16))
     with pytest.raises(ValueError, match=r"has the extents \[1, 2, 3\] .*\n  hint: arguments are given one by one"):
         evaluate(doubled(), [np.ones((2, 3), np.float32)])
     with pytest.raises(

@@ -29,7 +29,7 @@ ONES = np.ones(3, np.float32)
 @pytest.mark.parametrize(
     ("argument", "fact"),
     [
-        (np.ones(3), "float64"),
+        (np.ones(3, np.float16), "float16"),
         (np.ones(4, np.float32), "[4]"),
         ([1.0, 2.0], "[2]"),
         ("three", "three"),

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Module, ModuleGroup, module_in
+from ..core.graph import Computation, Module, ModuleGroup
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
@@ -22,7 +22,7 @@ from .deadlock.levels import LevelStage
 from .deadlock.repair import find_repair, most_tries
 from .declared_types import declared_types
 from .model.describe import finding
-from .model.program import Program, Schedule, devices_text, program_of
+from .model.program import Program, Schedule, devices_text, program_of, runnable
 from .model.verdict import CheckArguments, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios import conclude
 from .structure.collective_matching import collective_faults, collective_identities
@@ -42,7 +42,7 @@ class ScheduleError(Harmless, ValueError):
 
 
 def check(
-    program: Module | ModuleGroup,
+    program: Computation | Module | ModuleGroup,
     schedule: Schedule | None = None,
     send_buffers: float = 0,
     infeed: Mapping[int, Any] | Sequence[Any] | None = None,
@@ -54,7 +54,8 @@ def check(
     A schedule binds where the module is scheduled, or one is given: for each device its instructions (or their names)
     in order, or such an order by computation. Without one any order is legal that keeps dependencies, and one that runs
     is looked for. `send_buffers` is how many sends of a channel go on before their recvs are posted. `infeed` says for
-    each device how many items it gets. After `max_seconds` the verdict is depends, and says that time was over.
+    each device how many items it gets. A Computation is the program of one device. After `max_seconds` the verdict is
+    depends, and says that time was over.
     Raises KeyError where a schedule names what is not there, TypeError where the program is none.
 
     >>> import xbuild as xb
@@ -64,7 +65,7 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    asked = CheckArguments(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
+    asked = CheckArguments(program_of(runnable(program), schedule), send_buffers, _counts(infeed))
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
@@ -91,7 +92,7 @@ def _verdict(asked: CheckArguments) -> Verdict:
     return summary_verdict(context) if is_summarised(whole) else _Check(context).verdict()
 
 
-def schedule(program: Module | ModuleGroup) -> Mapping[int, Order]:
+def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:
     """For each device an order of its instructions that runs to the end; the recorded one where that does.
 
     Raises ScheduleError where there is none.

@@ -104,7 +104,8 @@ def _groups(value: Any) -> ReplicaGroups:
     try:
         return tuple(_dims(group) for group in value)
     except TypeError:
-        raise TypeError("a list of groups, each a list of ids, is wanted") from None
+        one_group = f": [{list(value)}] is one group" if isinstance(value, tuple | list) and value else ""
+        raise TypeError(f"a list of groups, each a list of ids, is wanted{one_group}") from None
 
 
 def _pairs(value: Any) -> SourceTargetPairs:

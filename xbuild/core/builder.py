@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -12,12 +12,12 @@ from shape_inference import AnyShape, ShapeError, XbuildError
 
 from .context import context
 from .copying import Unchanged, Uncopied
-from .diagnostics import BuildError, caller, explain
+from .diagnostics import BuildError, caller, explain, rejection, wrong_root
 from .graph import Computation, Draft, Instruction
 from .hooks import Showable
 from .identifiers import check_name
 from .inference import infer_shape
-from .operators import Operators
+from .operators import Methods, Operators
 from .protocols import Protocols
 from .regions import trace_regions
 
@@ -35,7 +35,7 @@ class _Handle:
     builder: Builder
 
 
-class Value(Operators, Protocols, Showable, Unchanged, _Handle):
+class Value(Operators, Methods, Protocols, Showable, Unchanged, _Handle):
     """A handle on an instruction under construction; operators on it record ops."""
 
     __slots__ = ()
@@ -86,9 +86,9 @@ class _Names:
         return name
 
 
-def _unbuilt(kind: str, message: str) -> BuildError:
+def _unbuilt(kind: str, message: str, *hints: str) -> BuildError:
     """A refusal of `build`; its text states the kind, since `explain` is not applied to it."""
-    error = BuildError(kind, f"{message} [{kind}]")
+    error = BuildError(kind, "\n".join([f"{message} [{kind}]", *(f"  hint: {hint}" for hint in hints)]), hints)
     error.message = message
     return error
 
@@ -110,6 +110,7 @@ class Builder(Uncopied):
     parent: Builder | None = None
     computation: Computation | None = field(default=None, init=False)
     traced: dict[Any, Computation] = field(factory=dict, init=False)
+    begun: int = field(default=0, init=False)
     _instructions: list[Instruction] = field(factory=list, init=False)
     _parameters: set[int] = field(factory=set, init=False)
     _names: _Names = field(factory=_Names, init=False)
@@ -121,7 +122,7 @@ class Builder(Uncopied):
     def __attrs_post_init__(self) -> None:
         check_name(self.name, BuildError)
         if self.parent:
-            self.traced = self.parent.traced
+            self.traced, self.begun = self.parent.traced, len(self.parent._instructions)
             self._names, self._computation_names = self.parent._names, self.parent._computation_names
         else:
             self._computation_names.unique(self.name)
@@ -208,7 +209,7 @@ class Builder(Uncopied):
         if not self._instructions:
             raise _unbuilt("missing_parameter", f"builder {self.name!r} has no instructions")
         if root is not None and (not isinstance(root, Value) or root.builder is not self):
-            raise _unbuilt("foreign_value", f"build: the root {root!r} is no value of builder {self.name!r}")
+            raise _unbuilt("foreign_value", *wrong_root(root, self))
         computation = Computation(
             self.name, tuple(self._instructions), root.instruction if root is not None else self._instructions[-1]
         )
@@ -226,32 +227,13 @@ class Builder(Uncopied):
             raise BuildError("builder_finished", f"builder {self.name!r} was built; no op can be added to it")
         for operand in operands:
             if type(operand) is not Value or operand.builder is not self:
-                self._reject(schema, operand)
+                raise rejection(schema, operands, operand, self)
         if segments is None and len(operands) != len(schema.operands):
             raise ShapeError(
                 "arity_mismatch",
                 f"{len(operands)} operands, and {len(schema.operands)} are wanted: "
                 f"{', '.join(schema.operands) or 'none'}",
             )
-
-    def _reject(self, schema: Schema, operand: Any) -> NoReturn:
-        if not isinstance(operand, Value) and not schema.operands and schema.names:
-            named = ", ".join(f"{each}=" for each in (*schema.readers, "name"))
-            raise BuildError(
-                "invalid_operand", f"{operand!r} is no operand, and there are none; by keyword are wanted: {named}"
-            )
-        if not isinstance(operand, Value):
-            raise BuildError(
-                "invalid_operand",
-                f"operand {operand!r} is no value of a builder",
-                "xb.constant(builder, literal=...) makes one",
-            )
-        this = "another of that name" if operand.builder.name == self.name else f"builder {self.name!r}"
-        raise BuildError(
-            "foreign_value",
-            f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
-            "a region sees its own parameters only: pass the value as an operand",
-        )
 
     def _traced(
         self, schema: Schema, operands: tuple[Value, ...], segments: tuple[int, ...] | None, attributes: dict[str, Any]

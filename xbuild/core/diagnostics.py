@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from itertools import starmap
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from attrs import define
+
 import shape_inference
-from shape_inference import TupleShape, XbuildError
+from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError
 
 from .graph import Computation, Instruction, RecordedSource, resolve, short_path
 from .source_lines import recorded_line
 
 if TYPE_CHECKING:
-    from .builder import Value
+    from .builder import Builder, Value
     from .op import Schema
 
 _PACKAGES = tuple(
@@ -35,6 +38,14 @@ class BuildError(XbuildError):
 
 class ValueUseError(BuildError, TypeError):
     """A value is used as if it were computed, or together with an object that is no operand; raised at the call."""
+
+
+class MeaningWarning(UserWarning):
+    """A call has XLA's meaning and another one in NumPy; the message names a call for each meaning."""
+
+
+class MissingAttributeError(ValueUseError, AttributeError):
+    """A value or the module is asked for a name that it does not have; the message names what does the same."""
 
 
 def explain(
@@ -75,11 +86,29 @@ def dressed_text(
     head: str, rows: Iterable[tuple[str, str]], where: tuple[CodeType, int] | None, hints: Iterable[str]
 ) -> str:
     """The text of an error: first line, labelled operands and attributes, the user's line, the hints."""
+    _hide(sys._getframe(1))
     rows = list(rows)
     width = max((len(label) for label, _ in rows), default=0)
     lines = [head, *(f"  {label:<{width}}  {text}" for label, text in rows)]
     lines += _source_rows(resolve(*where) if where else None)
     return "\n".join([*lines, *(f"  hint: {hint}" for hint in hints)])
+
+
+@define
+class _Tracebacks:
+    """Whether tracebacks show the frames inside xbuild."""
+
+    full: bool = os.environ.get("XBUILD_FULL_TRACEBACKS", "") not in ("", "0")
+
+
+tracebacks = _Tracebacks()
+
+
+def _hide(frame: FrameType | None) -> None:
+    """Mark the frames of xbuild on the way to the user's, so that IPython and pytest do not show them."""
+    while frame is not None and is_ours(frame.f_code.co_filename) and not tracebacks.full:
+        frame.f_locals["__tracebackhide__"] = True
+        frame = frame.f_back
 
 
 def _is_unset(value: Any) -> bool:
@@ -141,18 +170,26 @@ def _source_rows(source: RecordedSource | None) -> list[str]:
 
 
 @functools.cache
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     return file.startswith((*_PACKAGES, "<attrs generated "))
 
 
 def caller() -> tuple[CodeType, int] | None:
     """The user's frame: the first outside the packages `xbuild` and `shape_inference`."""
     frame = sys._getframe(2)
-    while _is_ours(frame.f_code.co_filename):
+    while is_ours(frame.f_code.co_filename):
         if frame.f_back is None:
             return None
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
+
+
+def warn(message: str) -> None:
+    """Warn of a call that means something else in NumPy, at the user's line."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, MeaningWarning, stacklevel=level)
 
 
 def refusal(kind: str, message: str, *hints: str) -> BuildError:
@@ -163,3 +200,97 @@ def refusal(kind: str, message: str, *hints: str) -> BuildError:
     error = BuildError(kind, f"{message} [{kind}]{at}{''.join(f'{chr(10)}  hint: {hint}' for hint in hints)}", hints)
     error.message, error.explained = message, True
     return error
+
+
+def rejection(schema: Schema, operands: tuple[Any, ...], operand: Any, builder: Builder) -> BuildError:
+    """The error for an operand that is no value of the builder into which the op is recorded."""
+    from .builder import Value
+
+    if isinstance(operand, Value):
+        return _foreign(
+            operand, next((o for o in operands if type(o) is Value and o.builder is builder), None), builder
+        )
+    if not schema.operands and schema.names:
+        return _by_keyword(schema, operands)
+    return BuildError(
+        "invalid_operand",
+        f"operand {operand!r} is no value of a builder",
+        "xb.constant(builder, literal=...) makes one",
+    )
+
+
+def _by_keyword(schema: Schema, given: tuple[Any, ...]) -> BuildError:
+    """The error for attributes by position, with the call that is wanted."""
+    names = [*schema.readers, "name"]
+    call = ", ".join(f"{name}={_as_typed(value)}" for name, value in zip(names, given, strict=False))
+    return BuildError(
+        "invalid_operand",
+        f"{given[0]!r} is no operand, and there are none; by keyword are wanted: {', '.join(f'{n}=' for n in names)}",
+        f"xb.{schema.declaration.__name__}(builder, {call})",
+    )
+
+
+def _as_typed(value: Any) -> str:
+    """An argument as a user would type it."""
+    if isinstance(value, Shape) and not value.is_dynamic:
+        return f"xb.{value.plain()}" if value.dims else f"xb.{value.dtype}[()]"
+    return f"xb.{value}" if isinstance(value, PrimitiveType) else repr(value)
+
+
+def _foreign(operand: Value, own: Value | None, builder: Builder) -> BuildError:
+    """The error for values of two builders; where one is that of a region in the other, the captured value is named."""
+    for captured, region in ((operand, builder), (own, operand.builder)):
+        if captured is not None and _is_inside(region, captured.builder):
+            return BuildError("foreign_value", *capture(captured, region))
+    this = "another of that name" if operand.builder.name == builder.name else f"builder {builder.name!r}"
+    return BuildError(
+        "foreign_value",
+        f"operand {operand} belongs to builder {operand.builder.name!r}, and this is {this}",
+        "values of one program are recorded with one builder; xb.call(operands, computation) joins two programs",
+    )
+
+
+def _is_inside(region: Builder, outer: Builder) -> bool:
+    """Whether a builder records a region of a program that another builder records."""
+    parent = region.parent
+    while parent is not None and parent is not outer:
+        parent = parent.parent
+    return parent is not None
+
+
+def capture(captured: Value, region: Builder) -> tuple[str, str]:
+    """The message and the hint for a value that the function of a region captures."""
+    origin = _origin(captured, region)
+    recorded = f", recorded at {origin.source}," if origin.source else ""
+    way = "" if origin is captured.instruction else f", of which it makes %{captured.name}"
+    return (
+        f"%{origin.name} ({origin.shape}) of builder {captured.builder.name!r}{recorded} is captured by the "
+        f"function of region {region.name!r}{way}; a region sees its own parameters only",
+        f"pass the value as an operand: a loop carries %{origin.name} in its state, "
+        "xb.while_((init, y), condition, body), with `x, y = state` in both functions, and body returns (new_x, y); "
+        "a branch takes it among its operands",
+    )
+
+
+def _origin(captured: Value, region: Builder) -> Instruction:
+    """The instruction of which the region's function made a captured value; it stood there before the function ran.
+
+    Ops of the function on captured values alone are recorded by the outer builder, and are not what the user captured.
+    """
+    while region.parent is not captured.builder and region.parent is not None:
+        region = region.parent
+    made = set(captured.builder.recorded_since(region.begun))
+    found = captured.instruction
+    while found in made and found.operands:
+        found = next((each for each in found.operands if each.opcode != "constant"), found.operands[0])
+    return captured.instruction if found in made else found
+
+
+def wrong_root(root: Any, builder: Builder) -> tuple[str, ...]:
+    """The message and hints for a root that is no value of the builder that is built."""
+    from .builder import Value
+
+    if isinstance(root, Value) and _is_inside(builder, root.builder):
+        return capture(root, builder)
+    hint = ["xb.tuple_([x, y]) makes one value of several"] if isinstance(root, tuple | list) else []
+    return (f"build: the root {root!r} is no value of builder {builder.name!r}", *hint)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 text_of: Hook[..., str] = Hook("writes HLO text")
 """The HLO text of an instruction, a computation or a module, in a style."""
 
+applied: Hook[..., Any] = Hook("calls a computation on arguments")
+"""The result of a computation on values, as a recorded call, or on arrays, evaluated."""
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -170,6 +173,10 @@ class Computation(Showable, Unchanged):
     @cached_property
     def _by_name(self) -> dict[str, Instruction]:
         return {i.name: i for i in self.instructions}
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """On values the computation is called, as by xb.call; on arrays and numbers evaluated, as by xb.evaluate."""
+        return applied(self, arguments, options)
 
     def graph(self) -> nx.DiGraph[Instruction]:
         """The instructions as a networkx graph: an edge from each operand or control predecessor to its user."""

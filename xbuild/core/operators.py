@@ -1,13 +1,14 @@
-"""Python's operators on values: each records an op of `xbuild`."""
+"""Python's operators on values, and the methods of NumPy's arrays: each records an op of `xbuild`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from shape_inference import Shape
+from shape_inference import PrimitiveType, Shape
 
 from .hooks import forms
-from .protocols import refusal
+from .numpy_names import warn_of_division, warn_of_ranks, warn_of_remainder
+from .protocols import missing_attribute, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,8 @@ class Operators:
     `==` and `!=` record compare, as `<` does. A value is hashed by identity, so that it can be a key: no two that are
     alive have one hash, and dicts and sets, which compare keys of one hash alone, never record anything. `x is y` tells
     whether two names stand for one value. `/` and `%` are XLA's divide and remainder (integers are cut towards zero, a
-    remainder has the sign of the dividend), `//` is NumPy's and JAX's floor_divide, `>>` shifts signed integers
+    remainder has the sign of the dividend), `@` is its Dot, and a MeaningWarning says where NumPy's are others. `//` is
+    NumPy's and JAX's floor_divide, `>>` shifts signed integers
     arithmetically and unsigned ones logically. `+=` and its like give the name a new value. What Python asks beyond
     that, such as a truth value, `xbuild.core.protocols` refuses.
     """
@@ -48,9 +50,11 @@ class Operators:
         return forms.multiply(other, self)
 
     def __truediv__(self, other: Any) -> Value:
+        warn_of_division(self)
         return forms.divide(self, other)
 
     def __rtruediv__(self, other: Any) -> Value:
+        warn_of_division(self)
         return forms.divide(other, self)
 
     def __floordiv__(self, other: Any) -> Value:
@@ -60,9 +64,11 @@ class Operators:
         return forms.floor_divide(other, self)
 
     def __mod__(self, other: Any) -> Value:
+        warn_of_remainder(self)
         return forms.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Value:
+        warn_of_remainder(self)
         return forms.remainder(other, self)
 
     def __pow__(self, other: Any, modulus: Any = None) -> Value:
@@ -74,9 +80,11 @@ class Operators:
         return forms.power(other, self)
 
     def __matmul__(self, other: Any) -> Value:
+        warn_of_ranks(self, other)
         return forms.dot(self, other)
 
     def __rmatmul__(self, other: Any) -> Value:
+        warn_of_ranks(other, self)
         return forms.dot(other, self)
 
     def __and__(self, other: Any) -> Value:
@@ -143,6 +151,128 @@ class Operators:
 
     def __getitem__(self: Any, index: Any) -> Value:
         return forms.index(self, index)
+
+
+class Methods:
+    """The attributes and methods of NumPy's arrays that a Value has; a method records the form that it names."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self: Any) -> PrimitiveType:
+        """The element type."""
+        return _array(self, "dtype").dtype
+
+    @property
+    def ndim(self: Any) -> int:
+        """The number of dimensions."""
+        return _array(self, "ndim").rank
+
+    @property
+    def size(self: Any) -> int:
+        """The number of elements."""
+        shape = _array(self, "size")
+        if shape.is_dynamic:
+            raise AttributeError("size")
+        return shape.size
+
+    @property
+    def T(self) -> Value:  # noqa: N802
+        """The dimensions in the opposite order."""
+        _array(self, "T")
+        return forms.transpose(self)
+
+    def transpose(self, *axes: Any) -> Value:
+        """The dimensions in this order, in the opposite one without any; as xb.transpose."""
+        return forms.transpose(self, _listed(axes) if axes else None)
+
+    def swapaxes(self: Any, axis1: int, axis2: int) -> Value:
+        """Two dimensions exchanged; as xb.swapaxes."""
+        return forms.swapaxes(self, axis1, axis2)
+
+    def reshape(self, *sizes: Any) -> Value:
+        """The same elements with these extents, of which one may be -1; as xb.reshape."""
+        return forms.reshape(self, _listed(sizes))
+
+    def ravel(self) -> Value:
+        """All elements in one dimension."""
+        return forms.reshape(self, (-1,))
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Value:
+        """Without the dimensions of extent 1, or without those that `axis` names; as xb.squeeze."""
+        return forms.squeeze(self, axis)
+
+    def astype(self, dtype: Any) -> Value:
+        """Each element in another type, which may be xb.f32, numpy.float32 or 'float32'; as xb.convert."""
+        return forms.convert(self, dtype)
+
+    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.sum."""
+        return forms.sum(self, axis, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.prod."""
+        return forms.prod(self, axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.mean."""
+        return forms.mean(self, axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Value:
+        """As xb.var."""
+        return forms.var(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def std(self, axis: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Value:
+        """As xb.std."""
+        return forms.std(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.amax."""
+        return forms.amax(self, axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.amin."""
+        return forms.amin(self, axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Value:
+        """As xb.argmax."""
+        return forms.argmax(self, axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Value:
+        """As xb.argmin."""
+        return forms.argmin(self, axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.any."""
+        return forms.any(self, axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Value:
+        """As xb.all."""
+        return forms.all(self, axis, keepdims=keepdims)
+
+
+def _missing(self: Any, name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    raise missing_attribute(self, name)
+
+
+# Set at run time, since type checkers would take its definition as support of every attribute.
+setattr(Methods, "__getattr__", _missing)  # noqa: B010
+
+
+def _array(value: Any, name: str) -> Shape:
+    """The shape of an array value; AttributeError for others, of which Python asks `__getattr__` next."""
+    if not isinstance(value.shape, Shape):
+        raise AttributeError(name)
+    return value.shape
+
+
+def _listed(arguments: tuple[Any, ...]) -> Any:
+    """The list that is the one argument, or the arguments as a list."""
+    return arguments[0] if len(arguments) == 1 and hasattr(arguments[0], "__iter__") else arguments
 
 
 def _right_shift(value: Any) -> Callable[..., Value]:

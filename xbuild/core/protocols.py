@@ -10,23 +10,36 @@ from attrs import frozen
 
 from shape_inference import AnyShape, Shape, TupleShape
 
-from .diagnostics import ValueUseError, caller, dressed_text
+from .diagnostics import MissingAttributeError, ValueUseError, caller, dressed_text
 from .hooks import forms
-from .numpy_names import RECORDED, way_out
+from .numpy_names import RECORDED, attribute_hint, way_out
 
 if TYPE_CHECKING:
     from .builder import Value
 
-_FOLD = "xb.reduce folds them: xb.reduce(x, 0, xb.add) is a sum, with xb.max, xb.min, xb.and_ or xb.or_ the others"
-_NUMBER = "xb.convert changes the element type; xb.evaluate(computation, ...) gives numbers"
+_FOLD = "x.sum(axis=0), x.max(), x.min(), x.any() and x.all() fold them; xb.reduce(x, 0, xb.add) is a sum, too"
+_NUMBERS = "xb.evaluate(builder.build(x), ...) gives the number of a run"
+_NUMBER = f"x.astype(dtype), which is xb.convert, changes the element type; {_NUMBERS}"
 
 
-def refusal(spelling: str, value: Any, kind: str, message: str, *hints: str) -> ValueUseError:
+def refusal(
+    spelling: str, value: Any, kind: str, message: str, *hints: str, error_class: type[ValueUseError] = ValueUseError
+) -> ValueUseError:
     """The error of a protocol that a value does not support, with its shape, its name and the user's line."""
     rows = [("value", f"{value.shape}  %{value.name}")]
-    error = ValueUseError(kind, dressed_text(f"{spelling}: {message} [{kind}]", rows, caller(), hints), hints)
+    error = error_class(kind, dressed_text(f"{spelling}: {message} [{kind}]", rows, caller(), hints), hints)
     error.message, error.explained = message, True
     return error
+
+
+def missing_attribute(value: Any, name: str) -> ValueUseError:
+    """The error of an attribute that a value does not have, with the form that does the same."""
+    message, hint = f"a Value has no attribute {name!r}", attribute_hint(name)
+    if not isinstance(value.shape, Shape):
+        message += f": the value is {value.shape}, and no array"
+    elif value.shape.is_dynamic:
+        message += f", since {value.shape} has a dynamic dimension"
+    return refusal(f"x.{name}", value, "not_concrete", message, *hint, error_class=MissingAttributeError)
 
 
 @frozen
@@ -47,14 +60,15 @@ _REFUSED = {
     "__bool__": _Refused(
         "bool", _wanted("a truth value"),
         (
-            "xb.select chooses elements and xb.conditional a branch at run time, xb.while_ repeats",
+            "for `if` and `while`: xb.select(pred, x, y) chooses elements, xb.conditional(pred, x, on_true, y, "
+            "on_false) a branch, and xb.while_(init, condition, body) repeats",
             "and, or and not of preds are &, | and ~; a < x < b is (a < x) & (x < b); min and max are xb.minimum and "
             "xb.maximum",
             "`x is y` tells whether two names stand for one value; `in`, index and remove of a list compare by ==",
         ),
     ),
     "__contains__": _Refused(
-        "in", _wanted("whether it contains something"), ("xb.reduce(x == item, False, xb.or_) tells at run time",)
+        "in", _wanted("whether it contains something"), ("(x == item).any() tells at run time",)
     ),
     "__int__": _Refused("int", _wanted("an int"), (_NUMBER,)),
     "__float__": _Refused(
@@ -82,8 +96,9 @@ _REFUSED = {
     "__setitem__": _Refused(
         "x[...] = y", "a value is never changed",
         (
-            "xb.dynamic_update_slice(x, y, starts) gives x with y in it, xb.scatter with updates at many places, "
-            "xb.select with elements chosen by a pred",
+            "xb.dynamic_update_slice(x, y, starts) gives x with y in it: x[0] = y of a matrix is "
+            "x = xb.dynamic_update_slice(x, y, [0, 0]) with a y of one row, which may be a list; xb.scatter updates "
+            "many places, xb.select(pred, y, x) those that a pred chooses",
         ),
         "immutable",
     ),
@@ -144,7 +159,7 @@ class Protocols:
     def __format__(self, spec: str) -> str:
         if spec:
             hint = "{x!s:>20} formats its name and shape as text"
-            raise refusal(f"format {spec!r}", self, "not_concrete", _wanted("a number"), hint)
+            raise refusal(f"format {spec!r}", self, "not_concrete", _wanted("a number"), _NUMBERS, hint)
         return str(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:

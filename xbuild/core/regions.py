@@ -5,12 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import AnyShape, PrimitiveType, TupleShape, refuse, region_parameters
+import numpy as np
+
+from shape_inference import (
+    AnyShape,
+    PrimitiveType,
+    Shape,
+    TokenShape,
+    TupleShape,
+    primitive_type,
+    refuse,
+    region_parameters,
+)  # fmt: skip
 
 from .context import apart
-from .diagnostics import BuildError
+from .diagnostics import BuildError, refusal
 from .graph import Computation
 from .identifiers import is_identifier
 
@@ -83,10 +95,37 @@ def computation(*shapes: AnyShape | PrimitiveType) -> Callable[[Callable[..., An
     >>> axpy.program_shape
     (f32[3], f32[3]) -> f32[3]
     """
-    wanted = [shape[()] if isinstance(shape, PrimitiveType) else shape for shape in shapes]
+    wanted = [_shape(shape) for shape in shapes]
     from .builder import Builder
 
     return lambda function: trace(Builder(_name(function)), function, wanted)
+
+
+def _shape(given: Any) -> AnyShape:
+    """A shape of a parameter, a scalar's of an element type; anything else is refused."""
+    if isinstance(given, PrimitiveType):
+        return given[()]
+    if isinstance(given, Shape | TupleShape | TokenShape):
+        return given
+    if isinstance(given, FunctionType):
+        what, hint = (
+            f"the function {given.__name__}",
+            "@xb.computation(xb.f32[2, 3]) stands above a function of one matrix",
+        )
+    else:
+        what, hint = f"a {type(given).__name__}", "xb.f32[2, 3] is the shape of a matrix, xb.f32[()] of a number"
+    if isinstance(given, np.ndarray | np.generic):
+        hint = f"{shape_text(given)} is the shape of this array; the Computation is called on arrays"
+    raise refusal(
+        "invalid_operand", f"computation: {what} is no shape, and the shape of each parameter is wanted", hint
+    )
+
+
+def shape_text(given: Any) -> str:
+    """The shape of an array as a user would type it; float64, NumPy's type for Python's numbers, as f32."""
+    dtype = np.dtype(given.dtype)
+    name = "f32" if dtype == np.float64 else repr(primitive_type(dtype))
+    return f"xb.{name}[{', '.join(map(str, given.shape)) or '()'}]"
 
 
 def trace_regions(
@@ -110,7 +149,7 @@ def _traced(builder: Builder, region: Any, shapes: Sequence[AnyShape]) -> Comput
         return region
     if not callable(region):
         raise BuildError("not_a_computation", f"region {region!r} is neither a Computation nor a function")
-    if getattr(region, "__module__", "").partition(".")[0] != "xbuild":
+    if (getattr(region, "__module__", "") or "").partition(".")[0] != "xbuild":
         return trace(builder.sub_builder(_name(region)), region, shapes)
     key = region, tuple(shapes)  # an op function of this package always traces to the same computation
     if key not in builder.traced:

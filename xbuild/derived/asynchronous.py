@@ -11,6 +11,7 @@ from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values
+from .support.axes import counted, rank_of
 from .support.dressing import dressed
 from .support.grouping import Groups, Operands, Reducer, groups_of, members
 
@@ -73,7 +74,7 @@ def all_gather_start(
     groups = groups_of(replica_groups)
     return ops.all_gather_start(
         operands,
-        all_gather_dimension=all_gather_dimension,
+        all_gather_dimension=counted(all_gather_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,

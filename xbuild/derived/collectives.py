@@ -10,6 +10,7 @@ from shape_inference.dims import array
 from .. import ops
 from ..core.builder import Value
 from .support.arguments import shape_of
+from .support.axes import counted, rank_of
 from .support.dressing import dressed
 from .support.grouping import Groups, Operands, Reducer, groups_of, groups_of_sum, members, sum_of, sum_of_tuple
 
@@ -19,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@dressed
 def all_reduce(
     operands: Operands,
     to_apply: Reducer,
@@ -106,7 +108,7 @@ def all_gather(
     groups = groups_of(replica_groups)
     return ops.all_gather(
         operands,
-        all_gather_dimension=all_gather_dimension,
+        all_gather_dimension=counted(all_gather_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
@@ -143,7 +145,7 @@ def reduce_scatter(
     return ops.reduce_scatter(
         operands,
         to_apply=to_apply,
-        scatter_dimension=scatter_dimension,
+        scatter_dimension=counted(scatter_dimension, rank_of(operands)),
         shard_count=members("shard_count", shard_count, groups, channel_id, use_global_device_ids),
         replica_groups=groups,
         channel_id=channel_id,
@@ -181,8 +183,8 @@ def all_to_all(
         split_count = members("split_count", split_count, groups, channel_id, True)
     return ops.all_to_all(
         operands,
-        split_dimension=split_dimension,
-        concat_dimension=concat_dimension,
+        split_dimension=counted(split_dimension, rank_of(operands)),
+        concat_dimension=counted(concat_dimension, rank_of(operands)),
         split_count=split_count,
         replica_groups=groups,
         channel_id=channel_id,
@@ -190,6 +192,7 @@ def all_to_all(
     )
 
 
+@dressed
 def collective_permute(
     operand: Value,
     source_target_pairs: Sequence[tuple[int, int]] | Mapping[int, int],
@@ -233,6 +236,7 @@ def multi_collective_permute(
     return ops.tuple_(found, name=name)
 
 
+@dressed
 def collective_broadcast(
     operand: Value, replica_groups: Groups = (), channel_id: int | None = None, *, name: str | None = None
 ) -> Value:

@@ -11,6 +11,7 @@ from shape_inference.ops.contraction import check_dot_ranks
 from .. import ops
 from ..core.builder import Value
 from .support.arguments import as_values, operand_precisions, shape_of
+from .support.axes import counted_all, rank_of
 from .support.dressing import dressed
 
 __all__ = ["dot", "dot_general", "ragged_dot", "scaled_dot"]
@@ -84,7 +85,7 @@ def dot_general(
     given: tuple[Pair, Pair] = (lhs_contracting_dims, rhs_contracting_dims), (lhs_batch_dims, rhs_batch_dims)
     if dimension_numbers is not None:
         given = _numbers(dimension_numbers, given)
-    contracting, batch = given
+    contracting, batch = (_counted(pair, left, right) for pair in given)
     return ops.dot(
         left,
         right,
@@ -128,7 +129,8 @@ def ragged_dot(
     """
     left, right = as_values((lhs, rhs))
     (groups,) = as_values((group_sizes,), builder=left.builder)
-    contracting, batch = _numbers(dimension_numbers, (((), ()), ((), ())))
+    contracting, batch = (_counted(p, left, right) for p in _numbers(dimension_numbers, (((), ()), ((), ()))))
+    lhs_ragged_dims = counted_all(lhs_ragged_dims, rank_of(left))
     paired = {*contracting[0], *batch[0]}
     if rhs_group_dims is None:
         rhs_group_dims = () if paired & {*lhs_ragged_dims} else (0,)
@@ -141,7 +143,7 @@ def ragged_dot(
         lhs_batch_dims=batch[0],
         rhs_batch_dims=batch[1],
         lhs_ragged_dims=lhs_ragged_dims,
-        rhs_group_dims=rhs_group_dims,
+        rhs_group_dims=counted_all(rhs_group_dims, rank_of(right)),
         operand_precision=operand_precisions(precision),
         preferred_element_type=preferred_element_type,
         name=name,
@@ -175,6 +177,7 @@ def scaled_dot(
     Source: HloOpcode, scaled-dot.
     """
     left, right, left_scale, right_scale = as_values((lhs, rhs, lhs_scale, rhs_scale))
+    contracting_dims, batch_dims = _counted(contracting_dims, left, right), _counted(batch_dims, left, right)
     return ops.scaled_dot(
         left,
         right,
@@ -188,6 +191,11 @@ def scaled_dot(
         preferred_element_type=preferred_element_type,
         name=name,
     )
+
+
+def _counted(pair: Pair, lhs: Value, rhs: Value) -> Pair:
+    """Dimension numbers of lhs and of rhs, each counted from 0."""
+    return counted_all(pair[0], rank_of(lhs)), counted_all(pair[1], rank_of(rhs))
 
 
 def _numbers(dimension_numbers: Any, given: tuple[Pair, Pair]) -> tuple[Pair, Pair]:

@@ -10,8 +10,10 @@ from shape_inference.dims import array
 
 from .. import ops
 from ..core.builder import Builder, Value
+from ..core.diagnostics import describe
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, builder_among, dtype_of, packed, shape_of
+from .support.axes import counted, counted_all, rank_of
 from .support.dressing import dressed
 
 __all__ = ["call", "conditional", "fusion", "map", "scan", "while_"]
@@ -60,6 +62,12 @@ def while_(
 
     Source: Operation Semantics, While.
     """
+    if callable(init) and not isinstance(init, Value):
+        refuse(
+            "invalid_attribute",
+            f"init is {describe(init)}: the initial state comes first, before condition and body",
+            "xb.while_(init, condition, body)",
+        )
     return ops.while_(packed(init, builder), condition=condition, body=body, name=name)
 
 
@@ -131,7 +139,8 @@ def map(
     values = tuple(as_list(operands))
     if values and dimensions is None:
         dimensions = range(array("operand", shape_of(values[0])).rank)
-    return ops.map(values, to_apply=to_apply, dimensions=() if dimensions is None else dimensions, name=name)
+    dims = () if dimensions is None else counted_all(dimensions, rank_of(values))
+    return ops.map(values, to_apply=to_apply, dimensions=dims, name=name)
 
 
 @dressed
@@ -201,7 +210,7 @@ def scan(
     values = as_values(given, [None if isinstance(each, Value) else dtype for each in given], owner)
     return ops.scan(
         tuple(values),
-        dimension=dimension,
+        dimension=counted(dimension, rank_of(values[0]) if slices else None),
         num_carries=len(carries),
         is_reverse=is_reverse,
         is_associative=is_associative,

@@ -6,6 +6,7 @@ from shape_inference import PrimitiveType, Shape
 
 from .. import ops
 from ..core.builder import Value
+from .support.dressing import dressed
 
 __all__ = [
     "bitcast", "bitcast_convert", "bitcast_convert_type", "convert", "convert_element_type", "reduce_precision",
@@ -13,6 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@dressed
 def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
     """Each element in another type.
 
@@ -27,6 +29,7 @@ def convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None
     return ops.convert(operand, new_element_type=new_element_type, name=name)
 
 
+@dressed
 def bitcast_convert(operand: Value, new_element_type: PrimitiveType, *, name: str | None = None) -> Value:
     """The bits of each element read as another type.
 
@@ -55,6 +58,7 @@ def bitcast(operand: Value, shape: Shape | PrimitiveType, *, name: str | None = 
     return ops.bitcast(operand, shape=shape, name=name)
 
 
+@dressed
 def reduce_precision(operand: Value, exponent_bits: int, mantissa_bits: int, *, name: str | None = None) -> Value:
     """Each element as a smaller float format would hold it.
 

@@ -14,6 +14,7 @@ from .support.arguments import as_values, builder_among, dtype_of
 from .support.dressing import dressed
 from .support.extents import aligned, like
 from .support.operands import as_value
+from .support.two_meanings import between_two
 
 __all__ = [
     "add", "and_", "atan2", "clamp", "clz", "compare", "complex", "conj", "cos", "div", "divide", "eq", "exp",
@@ -278,4 +279,5 @@ population_count = ops.popcnt
 round = ops.round_nearest_afz
 sin = ops.sine
 
-div, max, min, mul, pow, rem, sub = divide, maximum, minimum, multiply, power, remainder, subtract
+div, mul, pow, rem, sub = divide, multiply, power, remainder, subtract
+max, min = between_two(maximum, "max"), between_two(minimum, "min")

@@ -13,6 +13,7 @@ from ..core.builder import Builder, Value
 from ..core.graph import Instruction
 from ..core.op import opcodes
 from .support.arguments import known
+from .support.axes import counted
 from .support.dressing import dressed
 from .support.operands import in_type
 from .support.operands import literal as literal_of
@@ -52,7 +53,8 @@ def iota(builder: Builder, shape: Shape | PrimitiveType, iota_dimension: int = 0
     """
     if isinstance(shape, PrimitiveType):
         shape, iota_dimension = shape[iota_dimension], 0
-    return ops.iota(builder, shape=shape, iota_dimension=iota_dimension, name=name)
+    rank = shape.rank if isinstance(shape, Shape) else None
+    return ops.iota(builder, shape=shape, iota_dimension=counted(iota_dimension, rank), name=name)
 
 
 _OF_THE_RUN = opcodes(lambda op: op.depends_on in ("device", "random_state", "target"))

@@ -7,6 +7,7 @@ from typing import Any
 from .. import ops
 from ..core.builder import Value
 from .support.arguments import as_values
+from .support.axes import counted, rank_of
 from .support.dressing import dressed
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
@@ -29,7 +30,9 @@ def batch_norm_training(
     Source: Operation Semantics, BatchNormTraining.
     """
     values = as_values((operand, scale, offset))
-    return ops.batch_norm_training(*values, epsilon=epsilon, feature_index=feature_index, name=name)
+    return ops.batch_norm_training(
+        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+    )
 
 
 @dressed
@@ -57,7 +60,9 @@ def batch_norm_inference(
     Source: Operation Semantics, BatchNormInference.
     """
     values = as_values((operand, scale, offset, mean, variance))
-    return ops.batch_norm_inference(*values, epsilon=epsilon, feature_index=feature_index, name=name)
+    return ops.batch_norm_inference(
+        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+    )
 
 
 @dressed
@@ -85,4 +90,6 @@ def batch_norm_grad(
     Source: Operation Semantics, BatchNormGrad.
     """
     values = as_values((operand, scale, mean, variance, grad_output))
-    return ops.batch_norm_grad(*values, epsilon=epsilon, feature_index=feature_index, name=name)
+    return ops.batch_norm_grad(
+        *values, epsilon=epsilon, feature_index=counted(feature_index, rank_of(values[0])), name=name
+    )

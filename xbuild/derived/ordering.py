@@ -16,6 +16,7 @@ from ..core.graph import Computation
 from .shaping import pad
 from .slicing import slice_in_dim
 from .support.arguments import as_list, as_values, builder_among, dtype_of, shape_of
+from .support.axes import counted
 from .support.dressing import dressed
 
 __all__ = ["approx_top_k", "approx_top_k_fallback", "approx_top_k_reduction_output_size", "sort", "top_k"]
@@ -49,11 +50,10 @@ def sort(
         values = (*values, comparator)
         comparator = None
     rank = array("operand", shape_of(values[0])).rank if values else 0
-    place = dimension + rank if -rank <= dimension < 0 else dimension
     return ops.sort(
         values,
         to_apply=comparator or _ascending,
-        dimension=place,
+        dimension=counted(dimension, rank),
         is_stable=is_stable,
         name=name,
     )
@@ -66,6 +66,7 @@ def _ascending(first: Value, second: Value, *rest: Value) -> Value:
     return ops.compare(first, second, direction="LT", type="TOTALORDER" if is_float else None)
 
 
+@dressed
 def top_k(operand: Value, k: int, largest: bool = True, *, name: str | None = None) -> Value:
     """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
 
@@ -116,6 +117,7 @@ def approx_top_k(
     values = tuple(as_list(operands))
     inits = as_values(as_list(init_values), [dtype_of(value) for value in values], builder_among(values))
     shape = array("operand", shape_of(values[0]))
+    reduction_dim = counted(reduction_dim, shape.rank)
     extent = shape.dims[check_dimension(f"reduction_dim={reduction_dim}", reduction_dim, "operand", shape)]
     if not 0 <= top_k <= extent:
         refuse("index_out_of_range", f"top_k={top_k} of {extent} elements along dimension {reduction_dim} of {shape}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from shape_inference import refuse
 from shape_inference.dims import array
 
 from .. import ops
 from ..core.builder import Value
+from ..core.diagnostics import describe
 from ..core.graph import Computation
 from .support.arguments import as_list, as_values, dtype_of, known, shape_of
+from .support.axes import counted_all, rank_of
 from .support.dressing import dressed
 
 __all__ = ["reduce", "reduce_all"]
@@ -25,7 +28,8 @@ def reduce(
     *,
     name: str | None = None,
 ) -> Value:
-    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named.
+    """Fold dimensions of the operands (one, or a list) with `to_apply`, from `init_values` on: all, if none are named;
+    negative ones count from the last.
 
     Init values that are numbers take their operand's element type. A function is traced with scalars, those of the
     accumulators first; `xb.add`, `xb.maximum` and the like are such functions.
@@ -41,11 +45,18 @@ def reduce(
     Source: Operation Semantics, Reduce.
     """
     values, inits = as_list(operands), as_list(init_values)
+    if callable(init_values):
+        refuse(
+            "invalid_operand",
+            f"init_values is {describe(init_values)}: what a fold begins with comes before the function",
+            "xb.reduce(x, 0.0, xb.add, dimensions) is a sum, which x.sum(axis=...) is, too",
+        )
     if values and dimensions is None:
         dimensions = tuple(range(array("operand", shape_of(values[0])).rank))
     if len(inits) == len(values) and set(map(type, inits)) - {Value}:
         inits = as_values(inits, [dtype_of(value) for value in values], known(values[0]).builder)
     chosen = (dimensions,) if isinstance(dimensions, int) else dimensions
+    chosen = counted_all(chosen, rank_of(values))
     return ops.reduce(
         tuple(values), tuple(inits), to_apply=to_apply, dimensions=() if chosen is None else chosen, name=name
     )

@@ -16,6 +16,7 @@ from .. import ops
 from ..core.attributes import PaddingDimension, reader
 from ..core.builder import Value
 from .support.arguments import as_values, dtype_of, known, shape_of
+from .support.axes import counted, counted_all, rank_of, with_the_rest
 from .support.dressing import dressed
 from .support.extents import filled_up, into
 from .support.operands import as_value
@@ -26,7 +27,7 @@ __all__ = [
     "transpose",
 ]  # fmt: skip
 
-_sizes, _new_sizes = reader("shape", Dims), reader("new_sizes", Dims)
+_sizes = reader("shape", Dims)
 _dimensions, _broadcast_dimensions = reader("dimensions", Dims), reader("broadcast_dimensions", Dims)
 
 
@@ -47,7 +48,8 @@ def broadcast(
     Source: Operation Semantics, Broadcast.
     """
     if dimensions is not None:
-        return ops.broadcast(operand, sizes=sizes, dimensions=dimensions, name=name)
+        counts = counted_all(dimensions, len(sizes) if hasattr(sizes, "__len__") else None)
+        return ops.broadcast(operand, sizes=sizes, dimensions=counts, name=name)
     old = array("operand", shape_of(operand)).dims
     new = _sizes(sizes)
     return ops.broadcast(operand, sizes=new + old, dimensions=tuple(range(len(new), len(new) + len(old))), name=name)
@@ -84,7 +86,7 @@ def _broadcast_in_dim(
     operand: Value, shape: Sequence[int] | Shape, broadcast_dimensions: Sequence[int], *, name: str | None
 ) -> Value:
     sizes = shape.dims if isinstance(shape, Shape) else _sizes(shape)
-    return into(operand, sizes, _broadcast_dimensions(broadcast_dimensions), name)
+    return into(operand, sizes, _broadcast_dimensions(counted_all(broadcast_dimensions, len(sizes))), name)
 
 
 @dressed
@@ -93,7 +95,8 @@ def reshape(
 ) -> Value:
     """The same elements with other dimensions; `dimensions` is the order, major first, in which the old ones are read.
 
-    Records a transpose, where that order is another than the operand's, and a reshape.
+    One of the sizes may be -1: the extent that is left. Records a transpose, where that order is another than the
+    operand's, and a reshape.
     Raises: not_array; not_permutation; negative_size; element_count_mismatch.
 
     >>> import xbuild as xb
@@ -106,11 +109,16 @@ def reshape(
     Source: Operation Semantics, Reshape.
     """
     if dimensions is not None:
-        order, shape = _dimensions(dimensions), array("operand", shape_of(operand))
+        order, shape = _counted(dimensions, operand), array("operand", shape_of(operand))
         check_permutation("dimensions", order, "operand", shape)
         if order != tuple(range(shape.rank)):
             operand = ops.transpose(operand, permutation=order)
-    return ops.reshape(operand, new_sizes=new_sizes, name=name)
+    return ops.reshape(operand, new_sizes=with_the_rest(operand, new_sizes), name=name)
+
+
+def _counted(dimensions: Any, operand: Any) -> Dims:
+    """A list of dimension numbers of the operand, each counted from 0."""
+    return _dimensions(counted_all(dimensions, rank_of(operand)))  # type: ignore[no-any-return]
 
 
 @dressed
@@ -126,12 +134,14 @@ def collapse(operand: Value, dimensions: Sequence[int], *, name: str | None = No
 
     Source: Operation Semantics, Collapse.
     """
-    return ops.reshape(operand, new_sizes=check_collapse(shape_of(operand), _dimensions(dimensions)), name=name)
+    return ops.reshape(operand, new_sizes=check_collapse(shape_of(operand), _counted(dimensions, operand)), name=name)
 
 
-def transpose(operand: Value, permutation: Sequence[int], *, name: str | None = None) -> Value:
+@dressed
+def transpose(operand: Value, permutation: Sequence[int] | None = None, *, name: str | None = None) -> Value:
     """The dimensions in another order: dimension i of the result is dimension permutation[i] of the operand.
 
+    Without a permutation they come in the opposite order; `x.T` of a value.
     Raises: not_array; not_permutation.
 
     >>> import xbuild as xb
@@ -141,9 +151,12 @@ def transpose(operand: Value, permutation: Sequence[int], *, name: str | None = 
 
     Source: Operation Semantics, Transpose.
     """
-    return ops.transpose(operand, permutation=permutation, name=name)
+    rank = rank_of(operand)
+    given = range(rank or 0)[::-1] if permutation is None else counted_all(permutation, rank)
+    return ops.transpose(operand, permutation=tuple(given) if permutation is None else given, name=name)
 
 
+@dressed
 def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = None) -> Value:
     """The elements in the opposite order along these dimensions; XlaBuilder's Rev.
 
@@ -155,7 +168,7 @@ def reverse(operand: Value, dimensions: Sequence[int], *, name: str | None = Non
 
     Source: Operation Semantics, Rev (reverse).
     """
-    return ops.reverse(operand, dimensions=dimensions, name=name)
+    return ops.reverse(operand, dimensions=counted_all(dimensions, rank_of(operand)), name=name)
 
 
 rev = reverse
@@ -173,7 +186,8 @@ def concatenate(operands: Sequence[Any], dimension: int, *, name: str | None = N
 
     Source: Operation Semantics, Concatenate.
     """
-    return ops.concatenate(as_values(operands), dimension=dimension, name=name)
+    values = as_values(operands)
+    return ops.concatenate(values, dimension=counted(dimension, rank_of(values)), name=name)
 
 
 concat_in_dim = concatenate
@@ -202,6 +216,7 @@ def pad(
     return ops.pad(operand, value, padding=padding, name=name)
 
 
+@dressed
 def get_dimension_size(operand: Value, dimension: int, *, name: str | None = None) -> Value:
     """How many elements there are along `dimension`, as s32[]: of a dynamic dimension the real number, not the bound.
 
@@ -213,7 +228,7 @@ def get_dimension_size(operand: Value, dimension: int, *, name: str | None = Non
 
     Source: StableHLO, get_dimension_size; xla_builder.h, GetDimensionSize.
     """
-    return ops.get_dimension_size(operand, dimension=dimension, name=name)
+    return ops.get_dimension_size(operand, dimension=counted(dimension, rank_of(operand)), name=name)
 
 
 @dressed
@@ -229,7 +244,7 @@ def set_dimension_size(operand: Value, size: Any, dimension: int, *, name: str |
     Source: xla_builder.h, SetDimensionSize.
     """
     count = as_value(known(operand).builder, size, s32)
-    return ops.set_dimension_size(operand, count, dimension=dimension, name=name)
+    return ops.set_dimension_size(operand, count, dimension=counted(dimension, rank_of(operand)), name=name)
 
 
 @dressed
@@ -249,6 +264,7 @@ def remove_dynamic_dimension(operand: Value, dimension: int, *, name: str | None
     Source: xla_builder.h, RemoveDynamicDimension.
     """
     shape = array("operand", shape_of(operand))
+    dimension = counted(dimension, shape.rank)
     check_dimension(f"dimension={dimension}", dimension, "operand", shape)
     return filled_up(operand, shape, dimension, name)
 

@@ -16,11 +16,14 @@ from shape_inference.ops.slicing import check_index, check_span
 from .. import ops
 from ..core.builder import Value, stands_for
 from .support.arguments import as_list, as_values, known, shape_of
+from .support.axes import counted, rank_of
 from .support.dressing import dressed
+from .support.taking import check_places, indexed
 
 __all__ = ["dynamic_slice", "dynamic_update_slice", "index", "slice", "slice_in_dim"]
 
 
+@dressed
 def slice(
     operand: Value,
     start_indices: Sequence[int],
@@ -65,7 +68,7 @@ def slice_in_dim(
     Source: xla_builder.h, SliceInDim.
     """
     shape = array("operand", shape_of(operand))
-    at = dimension(f"dimno={dimno}", dimno, "operand", shape)
+    at = dimension(f"dimno={dimno}", counted(dimno, shape.rank), "operand", shape)
     start, limit, strides = [0] * shape.rank, list(shape.dims), [1] * shape.rank
     start[at], limit[at], strides[at] = start_index, limit_index, stride
     return ops.slice(operand, start_indices=start, limit_indices=limit, strides=strides, name=name)
@@ -120,13 +123,15 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
 
     For each dimension an int (the dimension goes; negative counts from the end), a slice of ints with a positive step,
     or a scalar integer value (the dimension goes; moved inside as dynamic_slice does); `...` stands for all that are
-    left. Records the slice, dynamic_slice and reshape that it takes, or get_tuple_element.
+    left, None for a new dimension of extent 1. For one dimension a list, array or value of integers: its elements are
+    taken at these places (negative ones count from the end; of a value they are moved inside). Records the slice,
+    dynamic_slice, gather and reshape that it takes, or get_tuple_element.
     Raises: index_out_of_range; non_positive for a step; rank_mismatch for too many; invalid_attribute for all else.
 
     >>> import xbuild as xb
     >>> x = xb.parameter(xb.Builder("b"), number=0, shape=xb.f32[10, 8])
-    >>> x[-1].shape, x[2:5, ::3].shape, x[..., 0].shape
-    (f32[8], f32[3,3], f32[10])
+    >>> x[-1].shape, x[2:5, ::3].shape, x[..., 0].shape, x[None, [0, -1]].shape
+    (f32[8], f32[3,3], f32[10], f32[1,2,8])
 
     Source: NumPy, Basic indexing; Operation Semantics, Slice, DynamicSlice, Reshape, GetTupleElement.
     """
@@ -134,7 +139,15 @@ def index(value: Value, index: Any, *, name: str | None = None) -> Value:
     if isinstance(shape, TupleShape):
         return _element(value, shape, index, name)
     found = array("value", shape)
-    *steps, last = _steps(found, _whole(found, index)) or [partial(ops.reshape, new_sizes=found.dims)]
+    parts = _whole(found, index)
+    if any(_is_list(part) for part in parts) or any(part is None for part in parts):
+        return indexed(value, found, parts, _basic, name)
+    return _basic(value, found, parts, name)
+
+
+def _basic(value: Value, shape: Shape, parts: list[Any], name: str | None) -> Value:
+    """The part of an array for an int, a slice or a scalar value for each dimension."""
+    *steps, last = _steps(shape, parts) or [partial(ops.reshape, new_sizes=shape.dims)]
     for step in steps:
         value = step(value)
     return last(value, name=name)
@@ -154,25 +167,32 @@ def _is_int(index: Any) -> bool:
     return isinstance(index, int | np.integer) and not isinstance(index, bool)
 
 
+def _is_list(part: Any) -> bool:
+    """Whether a part of an index is a list of integers: a Python list, an array, or a value that is no scalar."""
+    return isinstance(part, list | np.ndarray) or (isinstance(part, Value) and rank_of(part) != 0)
+
+
 def _whole(shape: Shape, index: Any) -> list[Any]:
-    """The index with one part for each dimension."""
+    """The index with one part for each dimension, and None for each new one."""
     parts = [stands_for(part) for part in (index if isinstance(index, tuple) else (index,))]
     places = [place for place, part in enumerate(parts) if part is Ellipsis]
     if len(places) > 1:
         refuse(
             "invalid_attribute", f"index {index!r} has {len(places)} ellipses; one can stand for all that is left out"
         )
-    missing = shape.rank - (len(parts) - len(places))
-    if missing < 0:
-        refuse("rank_mismatch", f"{len(parts) - len(places)} indices for {shape} of rank {shape.rank}")
+    count = sum(part is not None and part is not Ellipsis for part in parts)
+    if count > shape.rank:
+        refuse("rank_mismatch", f"{count} indices for {shape} of rank {shape.rank}")
     place = places[0] if places else len(parts)
-    parts[place : place + 1] = [builtins.slice(None)] * missing
-    for dim, part in enumerate(parts):
-        if not (_is_int(part) or isinstance(part, builtins.slice | Value)):
+    parts[place : place + 1] = [builtins.slice(None)] * (shape.rank - count)
+    for dim, part in enumerate(each for each in parts if each is not None):
+        if _is_list(part):
+            check_places(part, dim, shape)
+        elif not (_is_int(part) or isinstance(part, builtins.slice | Value)):
             refuse(
                 "invalid_attribute",
-                f"index {part!r} for dimension {dim} of {shape}; an int, a slice, `...` or a scalar value is wanted",
-                "xb.gather takes elements at many places, xb.reshape adds dimensions",
+                f"index {part!r} for dimension {dim} of {shape}; an int, a slice, `...`, None, a scalar value or a "
+                "list of integers is wanted",
             )
     return parts
 

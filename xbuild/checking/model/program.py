@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from ...core.graph import Computation, Instruction, Module, ModuleGroup
+from ...core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ...core.memos import remembered
 from ...properties.device_groups import Group, Grouping, grouping
 from ...properties.order import linear
 from .verdict import Order, Orders
@@ -88,6 +89,17 @@ class Program:
         modules = {device: each.module for device, each in self.class_of.items()}
         every = {device: orders.get(device, ()) for device in modules}
         return Program(_classes(modules, every), self.num_replicas, self.num_partitions, self.spmd, self.is_own)
+
+
+@remembered
+def as_module(computation: Computation) -> Module:
+    """A computation as the program of one device."""
+    return Module(computation.name, computation)
+
+
+def runnable(program: Any) -> Any:
+    """The module of what has one, the program of one device of a computation; other objects unchanged."""
+    return as_module(program) if isinstance(program, Computation) else module_in(program)
 
 
 def program_of(program: Module | ModuleGroup, schedule: Schedule | None = None) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from shape_inference import XbuildError
 
 from ...core.builder import Value
-from ...core.diagnostics import caller, explain_call, segment_labels
+from ...core.diagnostics import ValueUseError, caller, explain_call, segment_labels
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -27,8 +28,44 @@ def dressed(form: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
             if error.explained:
                 raise
             raise _explained(form, error, arguments, keywords) from None
+        except TypeError:
+            misuse = _misused(form, arguments, keywords)
+            if misuse is None:
+                raise
+            raise misuse from None
 
     return checked
+
+
+def _misused(form: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> XbuildError | None:
+    """The error of a call whose arguments do not fit the form's signature; None where they do."""
+    signature = inspect.signature(form)
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        name = form.__name__
+        usage = f"xb.{name}({', '.join(map(_without_annotation, signature.parameters.values()))})"
+        near = [near for key in keywords if key not in signature.parameters for near in _nearest(key, signature)]
+        hints = [f"it is called as {usage}", *(f"{key} is {near}=" for key, near in near)]
+        return explain_call(ValueUseError("arity_mismatch", str(error), hints), name, (), {}, caller())
+    return None
+
+
+def _without_annotation(parameter: inspect.Parameter) -> str:
+    return str(parameter.replace(annotation=inspect.Parameter.empty))
+
+
+_AXES = ("axis", "dim", "axes", "dims")
+
+
+def _nearest(key: str, signature: inspect.Signature) -> list[tuple[str, str]]:
+    """The parameter that is meant by a keyword which a form does not have."""
+    names = [*signature.parameters]
+    if key in _AXES:
+        found = [name for name in names if name.startswith(("dim", "axis", "permutation"))]
+    else:
+        found = difflib.get_close_matches(key, names, 1)
+    return [(key, name) for name in found[:1]]
 
 
 def _explained(

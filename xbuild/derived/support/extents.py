@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from shape_inference import Dims, Shape, s32
+from shape_inference import Dims, Shape, ShapeError, s32
 from shape_inference.broadcasting import broadcasting
 from shape_inference.ops.shaping import check_broadcast_in_dim
 
@@ -15,6 +15,7 @@ from ... import ops
 from ...core.attributes import reader
 from ...core.builder import Value
 from .arguments import as_values, shape_of
+from .axes import counted_all
 from .operands import as_value
 
 _read = reader("broadcast_dimensions", Dims)
@@ -35,9 +36,20 @@ def aligned(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None) -> t
     a, b = left.shape, right.shape
     if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
         return left, right
-    given = None if broadcast_dimensions is None else _read(broadcast_dimensions)
-    sizes, of_lhs, of_rhs = broadcasting(a, b, given)
+    given = None if broadcast_dimensions is None else _read(counted_all(broadcast_dimensions, max(a.rank, b.rank)))
+    try:
+        sizes, of_lhs, of_rhs = broadcasting(a, b, given)
+    except ShapeError as error:
+        error.hints += tuple(_call_that_fits(error.hints))
+        raise
     return _stretched(left, sizes, of_lhs, right, of_rhs), _stretched(right, sizes, of_rhs, left, of_lhs)
+
+
+def _call_that_fits(hints: Sequence[str]) -> Iterator[str]:
+    """The hint with the call for dimensions that fit, since an operator takes none."""
+    for hint in hints[:1]:
+        if hint.endswith(" fits"):
+            yield f"not by an operator, but by a function: xb.add(x, y, {hint.removesuffix(' fits')})"
 
 
 def _stretched(value: Value, sizes: Dims, places: Dims, other: Value, others: Dims) -> Value:

@@ -47,7 +47,10 @@ def literal(operand: Any, dtype: PrimitiveType | None = None) -> Array:
 def in_type(array: Array, dtype: PrimitiveType, shown: Any) -> Array:
     """Numbers converted to an element type; rounding is allowed, a change of kind or an overflow is refused."""
     if array.size and dtype.kind not in _HOLDS[primitive_type(array.dtype).kind]:
-        refuse("element_type_mismatch", f"{shown!r} is no {dtype}, which is the element type that is wanted here")
+        hints = ("x.astype(xb.f32) makes floats of a value of integers",) if dtype.is_integer else ()
+        refuse(
+            "element_type_mismatch", f"{shown!r} is no {dtype}, which is the element type that is wanted here", *hints
+        )
     if array.size and dtype.is_integer:
         low, high = limits(dtype)
         if int(array.min()) < low or int(array.max()) > high:
