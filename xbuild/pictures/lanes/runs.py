@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field
 
+from ...checking.dataflow.decisions import Decisions, trips_text
 from ...checking.deadlock.level_run import ItemNumber, LevelRun
 from ...checking.deadlock.stuck import Stuck
 from ...checking.model.describe import fact, payload
+from ...checking.model.program import devices_text
 from ...checking.model.verdict import Verdict
 from ...core.graph import Instruction
-from ...properties.effects import LOOPS, where
+from ...properties.effects import LOOPS, branch_name, where
 from ...properties.sites import Site
 from ..model.kinds import FLOW, Kind, kind_of
 from . import Arrow, Bar, Lane, State, Stop
@@ -26,15 +28,16 @@ _STEPS = 12  # columns shown of what was done
 _LATER = 3  # items of a lane after the stop, and those that are waited for
 
 
-def of_run(verdict: Verdict, run: LevelRun) -> Parts:
+def of_run(verdict: Verdict, run: LevelRun, decisions: Decisions) -> Parts:
     """The lanes, stops, bars and arrows of a run, the column of the halt, and notes of what is not shown."""
-    return _Drawn(verdict, run).parts()
+    return _Drawn(verdict, run, decisions).parts()
 
 
 @define
 class _Drawn:
     verdict: Verdict
     run: LevelRun
+    decisions: Decisions
     rows: Rows = field(init=False)
     columns: Columns = field(init=False)
     notes: list[str] = field(init=False, factory=list)
@@ -118,12 +121,19 @@ class _Drawn:
     def _fact(self, item: Site, device: int) -> str:
         """The second line of a stop; of a send its channel, its peer and its payload, as `#1 → 2, f32[4]`."""
         if item.kind == "unit":
-            return ""
+            return self._decided(item, device)
         if item.kind not in ("send", "recv"):
             return fact(item.instruction, device).replace("channel ", "#")
         peer = self.run.context.transfers.peer(item.instruction, device)
         arrow = "" if peer is None else f" {'→' if item.kind == 'send' else '←'} {peer}"
         return f"#{item.instruction.attributes.channel_id}{arrow}, {payload(item.instruction)}"
+
+    def _decided(self, unit: Site, device: int) -> str:
+        """The trips of a loop or the branch of a conditional on this device, where they are known before the run."""
+        decided = self.decisions.decided(device, unit.instruction, unit.path)
+        if decided is None:
+            return ""
+        return trips_text(decided) if unit.instruction.opcode in LOOPS else branch_name(unit.instruction, decided)
 
     def parts(self) -> Parts:
         halt = min((stop.column for stop in self._stops if stop.state not in ("done", "open")), default=None)
@@ -194,15 +204,17 @@ class _Drawn:
                         break
 
     def _moves(self) -> Iterator[Arrow]:
-        """The arrows of the moves of the repair."""
+        """The arrows of the moves of the repair: one for each move, in the first lane of the devices that share it."""
         for move in self.verdict.repair.moves if self.verdict.repair else ():
             ends = {
                 (self._stop(device, move.instruction), self._stop(device, move.before))
                 for device in move.devices
                 if device in self.rows.lane_of
             }
-            for tail, head in sorted((a, b) for a, b in ends if a is not None and b is not None):
-                yield Arrow(tail, head, "move", "repair", f"move {move.instruction.name} before {move.before.name}")
+            shown = sorted((a, b) for a, b in ends if a is not None and b is not None)
+            for tail, head in shown[:1]:
+                words = f"repair on {devices_text(move.devices)}" if len(shown) > 1 else "repair"
+                yield Arrow(tail, head, "move", words, f"move {move.instruction.name} before {move.before.name}")
 
 
 def _kind(instruction: Instruction) -> Kind:
