@@ -40,9 +40,9 @@ def test_forward_and_backward_are_told_apart() -> None:
         ("jit(step)/cond/branch_0_fun/shard_map/loss/psum", "loss"),
         ("jit(step)/layer_1/mul;jit(step)/layer_2/add", "layer_1"),
         ("jit(step)/bkgts,bskd->btkgd/dot_general", "bkgts,bskd->btkgd"),
-        ("jit(step)/mul", ""),
+        ("jit(step)/mul", "step"),
         ("params['decoder/layer']", ""),
-        ("jit(step)/a(b/c", ""),
+        ("jit(step)/a(b/c", "step"),
         ("jit(step)/" + "vmap(" * 500 + "f" + ")" * 500 + "/mul", None),
     ],
 )

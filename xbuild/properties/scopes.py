@@ -2,7 +2,7 @@
 
 JAX writes `jit(step)/transpose(jvp(layer))/attention/while/body/dot_general`. The author named `layer/attention`; the
 rest says that it belongs to the derivative of a function that is jitted, in the body of a loop, and which primitive it
-is. The scope is `backward/layer/attention`.
+is. The scope is `backward/layer/attention`. What has no other scope has that of the function: `step`.
 
 Sources: JAX, jax.named_scope (how transformations wrap the names of scopes); xla_data.proto, OpMetadata.
 """
@@ -24,6 +24,7 @@ _BACKWARD = re.compile(r"(?:^|[/(])transpose\(|(?:^|/)vjp\([^()]*\)$")
 _DERIVED = re.compile(
     r"(?:vjp|jvp)\([^()]*\)"
 )  # what xb.grad and xb.jvp write: of which instruction it is the derivative
+_FUNCTION = re.compile(rf"(?:{'|'.join(_FUNCTIONS)})\(([^()/]*)\)/")
 _WRAPPED = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 _RECOMPUTED = "rematted_computation"
 # What tracing writes around the body of an op that calls computations.
@@ -64,7 +65,10 @@ class Scopes:
         found = [part for part, _ in itertools.groupby(_named(parts))] if self.is_traced else parts
         if self.has_backward and _BACKWARD.search(name):
             return ["backward", *found]
-        return ["forward", *found] if self.has_backward and self.is_traced and "jvp(" in name else found
+        if self.has_backward and self.is_traced and "jvp(" in name:
+            return ["forward", *found]
+        function = _FUNCTION.match(name)
+        return found or ([function[1]] if function and self.is_traced else [])
 
 
 def scopes_of(program: Module | ModuleGroup | Computation) -> Scopes:
@@ -121,7 +125,7 @@ def _named(parts: list[str]) -> Iterator[str]:
 
 
 def _unwrapped(parts: list[str], depth: int = 0) -> Iterator[str]:
-    """The parts without the transformations around them; the function of the whole program is left out."""
+    """The parts without the transformations around them, and without the function of the whole program."""
     for number, part in enumerate(parts):
         wrapped = _WRAPPED.fullmatch(part)
         if wrapped is None or wrapped[1] not in _TRANSFORMS or depth > _DEEPEST:

@@ -13,6 +13,7 @@ from shape_inference.escaping import in_line
 from ...core.graph import Computation, Instruction, Module, ModuleGroup
 from ...core.op import OPS
 from ...properties.scopes import Scopes, scopes_of
+from ...properties.structure import Structure, structure_without_channels
 from .data import Mark
 from .folding import Folding, simple_reducer
 from .kinds import OTHER
@@ -71,6 +72,7 @@ class _Drawing:
     _ids: dict[Computation, str] = Factory(dict)
     _operands: dict[tuple[Computation, int], list[tuple[Instruction, Folding]]] = Factory(dict)
     _taken: set[str] = Factory(set)
+    _structure: Structure | None = None
     _depth: int = 0
 
     def cluster(self, computation: Computation, title: str, role: str = "", caller: str = "") -> Cluster:
@@ -115,7 +117,13 @@ class _Drawing:
             in_line(self.scopes.of(instruction)),
             frozenset(folding.names(instruction)),
             mark=self.marks.get(instruction),
+            alike=partial(self._label, instruction),
         )
+
+    def _label(self, instruction: Instruction) -> bytes:
+        if self._structure is None:
+            self._structure = structure_without_channels(next(iter(self._ids)))
+        return self._structure.label(instruction)
 
     def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
         """A box for an operand outside its computation, which an unverified computation may have."""
