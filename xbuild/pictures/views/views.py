@@ -118,7 +118,8 @@ def smaller(picture: Picture, most: int, times: int = _TIMES) -> Picture:
         if most // 4 <= folded.size <= most:
             picture = folded
     if picture.size > most and whole.size > most * times:
-        picture = overview(repeated, most, blocks) or overview(whole, most) or picture
+        few = most if times > 1 else most // 2  # what unfolds may begin with less
+        picture = overview(repeated, few, blocks) or overview(whole, most) or picture
     if picture.size > most:
         picture = kept(picture, nearest(picture, most), "nearest to the root")
     large = f"large: {whole.size:,} boxes are drawn as {picture.size:,} (--max-nodes {most})"
