@@ -40,8 +40,7 @@ def _trips(finding: Finding) -> dict[int, str]:
     """How often a loop runs on each device, of a finding that these numbers differ."""
     if finding.kind != "trip_count_mismatch":
         return {}
-    told = zip(finding.rows, finding.facts, strict=False)
-    return {device: fact for row, fact in told for device in row.devices}
+    return {device: row.fact for row in finding.rows for device in row.devices}
 
 
 def _sites(entry: Computation, wrong: tuple[Instruction, ...]) -> list[Site]:

@@ -13,8 +13,9 @@ from ...checking.deadlock.stuck import Stuck
 from ...checking.model.describe import fact, payload
 from ...checking.model.program import devices_text
 from ...checking.model.verdict import Verdict
-from ...core.graph import Instruction
+from ...core.graph import Instruction, Module
 from ...properties.effects import LOOPS, branch_name, where
+from ...properties.scopes import Scopes, scopes_of
 from ...properties.sites import Site
 from ..model.kinds import FLOW, Kind, kind_of
 from . import Arrow, Bar, Lane, State, Stop
@@ -46,6 +47,7 @@ class _Drawn:
     _number: dict[ItemNumber, int] = field(init=False, factory=dict)
     _wanted: set[ItemNumber] = field(init=False, factory=set)
     _cycle: set[ItemNumber] = field(init=False, factory=set)
+    _scopes: dict[Module, Scopes] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         run = self.run
@@ -116,7 +118,14 @@ class _Drawn:
         tooltip = "\n".join(str(each) for each in (instruction, instruction.source) if each)
         name = f"{instruction.name}{where(item.path)}" if item.path else instruction.name
         self._number[place] = len(self._stops)
-        self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip))
+        scope = self._scopes_of(place[0]).of(instruction)
+        self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip, scope))
+
+    def _scopes_of(self, device: int) -> Scopes:
+        module = self.run.context.program.class_of[device].module
+        if module not in self._scopes:
+            self._scopes[module] = scopes_of(module)
+        return self._scopes[module]
 
     def _fact(self, item: Site, device: int) -> str:
         """The second line of a stop; of a send its channel, its peer and its payload, as `#1 → 2, f32[4]`."""
