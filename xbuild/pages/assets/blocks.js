@@ -35,8 +35,9 @@ const Blocks = {
     this.drawn = this.deepest ? this.of(lane) : [];
     const high = Lanes.row - (Lanes.row < 20 ? 2 : 5), top = Lanes.y(lane.device) - high / 2;
     for (const block of this.drawn) {
-      const x = Lanes.x(block.from) - Lanes.px / 2, wide = (block.to - block.from + 1) * Lanes.px, hue = this.hues.get(this.sort(block.name.split("/")[0]));
+      const x = Math.max(Lanes.x(block.from) - Lanes.px / 2, Lanes.label - 4), wide = Math.min(Lanes.x(block.to) + Lanes.px / 2, Lanes.width) - x, hue = this.hues.get(this.sort(block.name.split("/")[0]));
       block.place = [x, wide];
+      if (wide <= 0) continue;
       const rect = element(svg, "rect", {class: "block", x, y: top, width: Math.max(1, wide - 1), height: high, rx: Math.min(4, wide / 3), fill: `hsl(${hue} 60% 50% / .16)`, stroke: `hsl(${hue} 55% 50% / .7)`});
       element(rect, "title", {}, block.name);
     }
