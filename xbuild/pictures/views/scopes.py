@@ -12,8 +12,8 @@ from ..model.picture import Box, Cluster, Picture
 from .merging import common_prefix, frames, inside, merged
 from .splitting import split
 
-_LEAVES = 8  # that have the same users and stay boxes of their own
-_OPAQUE = 8  # a picture of less than this part of what it may have hides too much
+_LEAVES = 8  # leaves with the same users, above which they are folded into one box
+_OPAQUE = 8  # a picture with less than an eighth of the boxes that it may have hides too much
 
 
 def fold_scope(picture: Picture, name: str) -> Picture | None:

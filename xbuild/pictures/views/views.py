@@ -19,7 +19,7 @@ from .repeats import fold_repeats, has_names
 from .scopes import fold_scope, fold_scopes
 from .selecting import kept, near, nearest, on_paths
 
-_TIMES = 4  # as many boxes as a picture may have; of programs with more, the nearest part says little
+_TIMES = 4  # boxes of a program over those that a picture may have, above which an overview is shown
 
 
 def _only(view: View, attribute: object, only: str | None) -> None:
