@@ -23,13 +23,18 @@ SCRIPTS = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_each_script_runs(name: str) -> None:
+    if name == "shard_map":
+        pytest.importorskip("jaxlib")
     command = [sys.executable, "-W", "error", "-m", f"examples.{name}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
 
-@pytest.mark.parametrize(("name", "package"), [("digits", "rich"), ("notebook", "nbformat"), ("two_processes", "jax")])
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("digits", "rich"), ("notebook", "nbformat"), ("shard_map", "jax"), ("two_processes", "jax")],
+)
 def test_what_is_not_installed_is_named(name: str, package: str) -> None:
     code = (
         f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_module('examples.{name}', run_name='__main__')"
@@ -135,3 +140,15 @@ def test_the_readme_shows_the_refusals_and_the_deadlock() -> None:
     from examples.digits.refusal import verdict
 
     assert str(verdict(2)).partition(" in every order")[0] in text
+
+
+@pytest.mark.oracle
+def test_the_readme_begins_with_what_the_check_says_of_a_shard_map() -> None:
+    pytest.importorskip("jaxlib")
+    command = [sys.executable, "-m", "xbuild", "check", "examples/shard_map.py:program"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    text = (ROOT / "README.md").read_text()
+    assert re.findall(r"^```\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[0] == done.stderr
+    (line,) = re.findall(r"norm = .*", text)
+    assert line in (ROOT / "examples" / "shard_map.py").read_text()

@@ -186,7 +186,27 @@ def many() -> Trace:
     return trace(xb.Module("many", program, num_replicas=256), inputs, origins=True)
 
 
+def in_scopes() -> Trace:
+    """Two micro-batches forward and back, each in a scope."""
+
+    def program(x: xb.Value) -> xb.Value:
+        for name in ("F0", "F1", "B0", "B1"):
+            with xb.scope(name):
+                x = xb.all_reduce(xb.tanh(x) * 2.0, xb.add)
+        return x
+
+    module = xb.Module("batches", xb.computation(xb.f32[2])(program), num_replicas=2)
+    return xb.trace(module, [[np.ones(2, np.float32)]] * 2)
+
+
+def ring_of_many() -> Trace:
+    """Sixty-four devices, each of which sends before it has posted where it receives."""
+    return refused(exchange(64, "send recv done"))
+
+
 PAGES = {
+    "in_scopes": in_scopes,
+    "ring_of_many": ring_of_many,
     "ring": of_ring, "scattered": scattered, "loop": loop, "deadlock": deadlock, "large": large, "many": many,
     "moved": moved, "strict": strict, "starved": starved, "parted": parted, "numerous": numerous,
     "digits": digits,

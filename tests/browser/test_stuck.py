@@ -115,3 +115,13 @@ def test_a_program_that_is_refused_and_yet_runs(opened: Open) -> None:
         assert page.inner_text("#side").startswith("CAUSE")
         assert "device 1  recv   channel 1, f32[4]" in page.inner_text(".report pre")
     assert page.inner_text("#verdict").startswith("error: on channel 1")
+
+
+def test_the_cycle_of_many_devices_closes_through_those_that_are_not_shown(opened: Open) -> None:
+    page = opened("ring_of_many")
+    texts = page.eval_on_selector_all(".waits .node text", "all => all.map(each => each.textContent)")
+    assert texts == [*map(str, range(12)), "+52"]
+    assert edges(page) == [RED] * 13
+    assert page.get_attribute(".waits .node:last-of-type", "aria-label") == "52 more devices"
+    page.locator(".waits .node").last.click()
+    assert page.evaluate("state.device") == 12

@@ -184,11 +184,14 @@ def test_of_a_large_picture_what_is_in_sight_is_drawn(browser: Any, tmp_path: Pa
     page = browser.new_page()
     page.goto(file.as_uri())
     page.evaluate("ready")
-    few = page.locator("#stage g.shapes[id]").count()
-    assert 0 < few < 400
+    assert page.locator("#stage g.shapes[id]").count() == 901  # it opens fitted
     page.evaluate("go([...boxes.keys()].pop())")
     assert page.locator("g.shapes.chosen").is_visible()
+    assert 0 < page.locator("#stage g.shapes[id]").count() < 400
     page.keyboard.press("f")
+    page.keyboard.press("1")
+    assert 0 < page.locator("#stage g.shapes[id]").count() < 400
+    page.locator("#fit").click()
     assert page.locator("#stage g.shapes[id]").count() == 901
     assert page.locator("#stage g.shapes[id] text >> visible=true").count() == 0
     page.close()

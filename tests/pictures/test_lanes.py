@@ -158,3 +158,58 @@ def test_the_command_draws_the_verdict(tmp_path: Path) -> None:
     refused = run(main, ["check", "examples/gallery/deadlocks.py:both", "--picture", str(tmp_path / "no.svg")])
     assert refused.exit_code == 2
     assert not (tmp_path / "no.svg").exists()
+
+
+def sends_first() -> xb.Module:
+    """One program for four devices, in which each sends before it has posted where it receives."""
+    builder = xb.Builder("exchange")
+    mine, token = xb.parameter(builder, number=0, shape=xb.f32[4], name="mine"), xb.after_all(builder=builder)
+    pairs = [(device, (device + 1) % 4) for device in range(4)]
+    with xb.scope("step"), xb.scope("exchange"):
+        sent = xb.send(mine, token, channel_id=1, source_target_pairs=pairs, name="send")
+        xb.send_done(sent, channel_id=1, name="sent")
+    posted = xb.recv(token, shape=xb.f32[4], channel_id=1, source_target_pairs=pairs, name="recv")
+    taken, _ = xb.recv_done(posted, channel_id=1, name="taken")
+    return xb.Module("exchange", builder.build(taken), num_replicas=4, is_scheduled=True)
+
+
+def test_a_program_that_devices_share_has_one_repair() -> None:
+    lanes = lanes_of(xb.check(sends_first()))
+    assert described(lanes, "move") == {("recv@0", "send@0")}
+    assert [arrow.words for arrow in lanes.arrows if arrow.what == "move"] == ["repair on devices 0-3"]
+
+
+def test_scopes_are_blocks() -> None:
+    verdict = xb.check(sends_first())
+    lanes = lanes_of(verdict)
+    assert {stop.name: stop.scope for stop in lanes.stops} == {
+        "send": "step/exchange", "sent": "step/exchange", "recv": "",
+    } | ({"taken": ""} if any(stop.name == "taken" for stop in lanes.stops) else {})  # fmt: skip
+    svg = str(xb.viz(verdict, "svg"))
+    assert svg.count('class="block"') == 4
+    assert svg.count(">step/exchange</text>") == 4
+
+
+def test_unequal_trips_are_shown() -> None:
+    builder = xb.Builder("loop")
+    x = xb.parameter(builder, number=0, shape=xb.f32[4], name="x")
+    trips = xb.convert(xb.replica_id(builder), xb.s32) + 3
+    last = xb.while_(
+        [trips, x],
+        condition=lambda state: state[0] > 0,
+        body=lambda state: [state[0] - 1, xb.cross_replica_sum(state[1], name="total")],
+        name="loop",
+    )
+    lanes = lanes_of(xb.check(xb.Module("loop", builder.build(last), num_replicas=3)))
+    assert {(stop.lane, stop.fact) for stop in lanes.stops if stop.name == "loop"} == {
+        (0, "3 trips"), (1, "4 trips"), (2, "5 trips"),
+    }  # fmt: skip
+
+
+def test_known_trips_are_shown() -> None:
+    builder = xb.Builder("loop")
+    x = xb.cross_replica_sum(xb.parameter(builder, number=0, shape=xb.f32[4], name="x"), name="first")
+    body = lambda state: [state[0] - 1, xb.cross_replica_sum(state[1], name="total")]  # noqa: E731
+    last = xb.while_([xb.constant(builder, 3), x], condition=lambda state: state[0] > 0, body=body, name="loop")
+    lanes = lanes_of(xb.check(xb.Module("loop", builder.build(last), num_replicas=2)))
+    assert [(stop.name, stop.fact) for stop in lanes.stops if stop.lane == 0][-1] == ("loop", "3 trips")

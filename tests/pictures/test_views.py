@@ -18,8 +18,8 @@ from xbuild.pictures.model.drawing import draw
 from xbuild.pictures.model.kinds import COLLECTIVE, FOLDED
 from xbuild.pictures.model.picture import Picture
 from xbuild.pictures.views.communication import only_collectives
-from xbuild.pictures.views.merging import fold_scopes, frames
 from xbuild.pictures.views.overview import overview
+from xbuild.pictures.views.scopes import fold_scopes, frames
 from xbuild.pictures.views.views import View
 
 from ..golden import programs

@@ -3,6 +3,7 @@
 from . import check as check
 from . import completion as completion
 from . import edit as edit
+from . import examples as examples
 from . import reference as reference
 from . import run as run
 from . import show as show

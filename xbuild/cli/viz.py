@@ -95,9 +95,10 @@ def viz(target: str, output: str | None, **view: Any) -> None:
 
 def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str | bytes, tuple[str, ...]]:
     """The picture in the format of the file's name, and notes on the parts of the program that it leaves out."""
-    from ..pictures import most_boxes
-    from ..pictures import viz as draw
+    from ..pictures import Drawing, most_boxes
     from ..pictures.formats.engine import DrawingError
+    from ..pictures.showing import shown
+    from ..pictures.views.views import View
 
     form = form_of(output)
     view["max_nodes"] = view["max_nodes"] or most_boxes(form)
@@ -105,7 +106,9 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
     if view.pop("replication"):
         view |= _counted(program)
     try:
-        drawing = draw(program, **view)
+        laid = {name: view.pop(name) for name in ("data", "data_name") if name in view}
+        seconds, theme = view.pop("seconds"), view.pop("theme")
+        drawing = Drawing(shown(program, View(**view, unfolds=form == "html"), **laid), seconds, theme)
         return drawing.render(form), drawing.notes
     except DrawingError as error:
         raise stop(str(error)) from None

@@ -101,9 +101,10 @@ def _read_folder(path: Path) -> ModuleGroup:
 
 
 def _run(path: Path) -> ModuleType:
-    """Import a file with its folder on the path, as `python FILE` does; with relative imports, in its package."""
-    if (path.parent / "__init__.py").is_file() and _imports_relatively(path):
-        return _run_in_package(path.resolve())
+    """Import a file with its folder on the path, as `python FILE` does; if it imports from its package, in that."""
+    folder, names = _package(path.resolve())
+    if len(names) > 1 and _imports_from(names[0], path):
+        return _run_in_package(path, folder, names)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     loader = spec.loader
@@ -115,19 +116,26 @@ def _run(path: Path) -> ModuleType:
     return module
 
 
-def _imports_relatively(path: Path) -> bool:
+def _package(path: Path) -> tuple[Path, list[str]]:
+    """The folder of the outermost package of a file, and the names from this package to the file."""
+    folder, names = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    return folder, names
+
+
+def _imports_from(package: str, path: Path) -> bool:
+    """Whether a file imports relatively, or from this package by name."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return False
-    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return any(node.level or (node.module or "").partition(".")[0] == package for node in imports)
 
 
-def _run_in_package(path: Path) -> ModuleType:
+def _run_in_package(path: Path, folder: Path, names: list[str]) -> ModuleType:
     """Import a file as `python -m` does from the folder of its outermost package."""
-    folder, names = path.parent, [path.stem]
-    while (folder / "__init__.py").is_file():
-        folder, names = folder.parent, [folder.name, *names]
     sys.path.insert(0, str(folder))
     found: ModuleType = _guarded(lambda: importlib.import_module(".".join(names)), str(path))
     return found

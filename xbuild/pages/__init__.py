@@ -15,8 +15,8 @@ from ..traces import Trace
 __all__ = ["framed", "page_text", "write_page"]
 
 _SCRIPTS = (
-    "decoding.js", "sizes.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js", "around.js",
-    "culling.js", "graph.js", "app.js",
+    "decoding.js", "sizes.js", "blocks.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js",
+    "around.js", "culling.js", "graph.js", "app.js",
 )  # fmt: skip
 
 

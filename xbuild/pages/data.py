@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from shape_inference.escaping import in_line
+
 from ..core.attributes import Array
 from ..core.graph import Module, ModuleGroup
+from ..properties.scopes import scopes_of
 from ..traces import Across, Meeting, Trace
 from ..traces.partners import bringing
 from .drawn import boxes, drawn
@@ -28,6 +31,7 @@ def page_data(trace: Trace, source_root: Path | None = None) -> dict[str, Any]:
     values = fitted(trace)
     picture, graph = drawn(trace.program)
     tables = _Tables()
+    scopes = scopes_of(trace.program)
     of_events = {number: tables.add(each, _table) for number, each in trace.origins.items()}
     of_events |= {number: tables.add(each, _across) for number, each in trace.across.items()}
     return {
@@ -42,7 +46,12 @@ def page_data(trace: Trace, source_root: Path | None = None) -> dict[str, Any]:
         "end": trace.end,
         "spots": [
             told(spot, source_root)
-            | {"in": operands, "up": caller, "l": [[loop.name, loop.condition, loop.itself] for loop in loops]}
+            | {
+                "b": in_line(scopes.of(spot.instruction)),
+                "in": operands,
+                "up": caller,
+                "l": [[loop.name, loop.condition, loop.itself] for loop in loops],
+            }
             for spot, operands, caller, loops in zip(
                 trace.spots, _operands(trace), _callers(trace), trace.loops, strict=True
             )

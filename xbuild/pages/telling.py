@@ -9,7 +9,7 @@ from ..core.graph import Instruction
 from ..core.op import OPS
 from ..core.source_lines import line_of
 from ..pictures.model.drawing import shape_words
-from ..pictures.model.kinds import kind_of
+from ..pictures.model.main_op import kind_of_instruction
 from ..text.codecs.table import spellings
 from ..text.spelling.literals import excerpt_text
 from ..text.spelling.writer import Writer
@@ -26,7 +26,7 @@ def told(spot: Spot, root: Path | None = None) -> dict[str, Any]:
         "n": instruction.name,
         "o": instruction.opcode.replace("_", "-"),
         "s": shape_words(instruction),
-        "k": kind_of(instruction.opcode).letter,
+        "k": kind_of_instruction(instruction).letter,
         "p": list(spot.path),
         "a": _attributes(instruction),
         "w": _source(instruction, root),

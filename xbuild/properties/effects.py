@@ -41,6 +41,12 @@ def spelling(opcode: str) -> str:
     return opcode.replace("_", "-")
 
 
+def op_and_name(instruction: Instruction) -> str:
+    """`while w`; of an instruction whose name says its op, `while.25`, the name alone."""
+    op, name = spelling(instruction.opcode), instruction.name
+    return name if f"{name}.".startswith(f"{op}.") else f"{op} {name}"
+
+
 def collective_in(instruction: Instruction) -> Instruction | None:
     """The collective that an instruction is or starts: itself, or the one that an async-start wraps."""
     opcode = instruction.opcode
@@ -148,10 +154,10 @@ class Step:
         return branch_name(self.instruction, int(self.role.removeprefix("branch ")))
 
     def __str__(self) -> str:
-        """`while w`, `branch 0 of conditional c`, `call f`"""
+        """`while w`, `while.25`, `branch 0 of conditional c`, `call f`"""
         part = f"{self.branch} of " if self.role.startswith("branch") else ""
         part = "the condition of " if self.role == "while condition" else part
-        return f"{part}{spelling(self.instruction.opcode)} {self.instruction.name}"
+        return f"{part}{op_and_name(self.instruction)}"
 
 
 def branch_name(conditional: Instruction, number: int) -> str:

@@ -114,6 +114,11 @@ def structure_of(program: Module | Computation) -> Structure:
     return Structure(channels, isinstance(program, Module) and program.is_scheduled)
 
 
+def structure_without_channels(entry: Computation) -> Structure:
+    """The structure of a computation in which all channels count as one, so that layers have the same labels."""
+    return Structure(dict.fromkeys(structure_of(entry).channels, 0))
+
+
 def fingerprint(program: Module | Computation) -> str:
     """32 hexadecimal digits that two programs share exactly where they have one structure, on every machine.
 

@@ -130,13 +130,13 @@ class Decisions:
         for device, count in trips.items():
             groups.setdefault(count, []).append(device)
         places = [(devices, dict(members)[devices[0]]) for devices in groups.values()]
-        counts = " and ".join(f"{_trips(count)} on {devices_text(devices)}" for count, devices in groups.items())
+        counts = " and ".join(f"{trips_text(count)} on {devices_text(devices)}" for count, devices in groups.items())
         names = " and ".join(dict.fromkeys(site.instruction.name for _, site in members))
         return finding(
             "trip_count_mismatch",
             f"{names} runs {counts}, and what is inside meets",
             *places,
-            facts=tuple(_trips(count) for count in groups),
+            facts=tuple(trips_text(count) for count in groups),
             cause_text="these loops run together, trip by trip, and one of them ends before the other",
             repair_text="make the number of trips the same on all of these devices",
         )
@@ -158,7 +158,8 @@ def _is_pred(value: Instruction) -> bool:
     return isinstance(value.shape, Shape) and value.shape.dtype.kind == "pred"
 
 
-def _trips(count: int) -> str:
+def trips_text(count: int) -> str:
+    """`1 trip`, `5 trips`"""
     return f"{count} trip{'s' * (count != 1)}"
 
 

@@ -9,7 +9,7 @@ from attrs import evolve
 from shape_inference import AnyShape, TupleShape
 
 from ...core.graph import Instruction
-from ...properties.effects import START_OF, Path, collective_in, spelling, start_of, where
+from ...properties.effects import START_OF, Path, collective_in, op_and_name, start_of, where
 from ...properties.sites import Site
 from .program import devices_text
 from .verdict import Finding, ReportRow
@@ -64,8 +64,8 @@ def braces(ids: Iterable[int]) -> str:
 
 
 def named(instruction: Instruction, path: Path = ()) -> str:
-    """`send send.1 in while w`"""
-    return f"{spelling(instruction.opcode)} {instruction.name}{where(path)}"
+    """`send s in while w`, `send.1 in while.25`"""
+    return f"{op_and_name(instruction)}{where(path)}"
 
 
 def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:

@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 
 from ...core.graph import Instruction
-from ...properties.effects import collective_in, nest, spelling, travelling
+from ...properties.effects import collective_in, nest, op_and_name, travelling
 from ...properties.sites import Site, collectives_of, transfers_of
 from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
@@ -97,8 +97,8 @@ def _mixed(classes: tuple[DeviceClass, ...], channels: Mapping[int, Channel]) ->
                 halves = [half for halves in channels[number].halves.values() for half in halves]
                 yield finding(
                     "channel_kind_mix",
-                    f"channel {number} is used by {spelling(instruction.opcode)} {instruction.name} "
-                    f"and by {spelling(halves[0].instruction.opcode)} {halves[0].instruction.name}",
+                    f"channel {number} is used by {op_and_name(instruction)} "
+                    f"and by {op_and_name(halves[0].instruction)}",
                     (each.devices, site),
                     (halves[0].devices, halves[0].site),
                     repair_text=f"give {instruction.name} a channel of its own",

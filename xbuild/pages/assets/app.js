@@ -117,7 +117,7 @@ function setTheme(name) {
 const KEYS = {
   j: () => go({time: state.time + 1}), k: () => go({time: state.time - 1}), ArrowRight: () => go({time: state.time + 1}), ArrowLeft: () => go({time: state.time - 1}),
   ArrowDown: () => go({device: state.device + 1}), ArrowUp: () => go({device: state.device - 1}), Home: () => go({time: 1}), End: () => go({time: D.end}),
-  m: () => nextMark(), "?": () => byId("keys").showModal(), n: () => nextOf(1), p: () => nextOf(-1), "/": () => byId("search").focus(), "+": () => Lanes.scale(-1), "-": () => Lanes.scale(1), f: () => Graph.fit(), c: () => Graph.find(), v: () => Graph.show(Graph.mode === "whole" ? "around" : "whole"),
+  m: () => nextMark(), "?": () => byId("keys").showModal(), n: () => nextOf(1), p: () => nextOf(-1), "/": () => byId("search").focus(), "+": () => Lanes.scale(-1), "-": () => Lanes.scale(1), 0: () => Lanes.scale(ZOOMS.length), f: () => Graph.fit(), c: () => Graph.find(), v: () => Graph.show(Graph.mode === "whole" ? "around" : "whole"),
   t: () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); draw(); },
 };
 

@@ -2,7 +2,7 @@
 const ZOOMS = [64, 44, 16, 7, 3, 1.2];
 const ABOVE = 24;
 const Lanes = {
-  zoom: 0, first: 1, top: 0, bottom: 1e9, boxes: [], sent: [], met: [],
+  zoom: 0, zooms: ZOOMS, first: 1, top: 0, bottom: 1e9, boxes: [], sent: [], met: [],
   row: lanes.length <= 6 ? 50 : lanes.length <= 16 ? 34 : lanes.length <= 48 ? 22 : 13,
 
   start() {
@@ -15,11 +15,13 @@ const Lanes = {
     this.ground = element(this.svg, "g", {});
     Sizes.measure();
     this.measure();
-    this.zoom = this.row < 20 ? 2 : ZOOMS[0] * D.end > 2 * this.width ? 1 : 0;
+    this.zoom = Math.min(this.row < 20 ? 2 : ZOOMS[0] * D.end > 2 * this.width ? 1 : 0, this.zooms.length - 1);
+    Blocks.start();
     let asked = 0;
     this.host.addEventListener("scroll", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => { this.top = this.host.scrollTop; this.draw(); }); });
     byId("in").onclick = () => this.scale(-1);
     byId("out").onclick = () => this.scale(1);
+    byId("all").onclick = () => this.scale(ZOOMS.length);
     this.host.addEventListener("wheel", event => {
       const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
       if (!sideways) return;
@@ -34,13 +36,17 @@ const Lanes = {
   measure() {
     this.width = Sizes.lanes[0] || 800;
     this.label = Math.min(Math.max(...D.labels.slice(0, 300).map(each => each.length)) * 7.7 + 16, this.width / 3);
+    // The last zoom shows the whole run.
+    const fit = Math.min(ZOOMS[0], (this.width - this.label - 14) / (D.end + (D.stop ? 4 : 1)));
+    this.zooms = [...ZOOMS.filter(px => px > 1.15 * fit), fit];
+    this.zoom = Math.min(this.zoom, this.zooms.length - 1);
   },
-  get px() { return ZOOMS[this.zoom]; },
+  get px() { return this.zooms[this.zoom]; },
   get shown() { return Math.max(4, Math.floor((this.width - this.label - 14) / this.px)); },
   x(time) { return this.label + (time - this.first + 0.5) * this.px; },
   y(device) { return ABOVE + (device + 0.5) * this.row; },
   scale(change) {
-    this.zoom = Math.min(ZOOMS.length - 1, Math.max(0, this.zoom + change));
+    this.zoom = Math.min(this.zooms.length - 1, Math.max(0, this.zoom + change));
     this.first = state.time - Math.floor(this.shown / 2);
     this.draw();
   },
@@ -130,12 +136,17 @@ const Lanes = {
     label.addEventListener("click", () => go({device: lane.device}));
     this.labels.set(lane.device, label);
     element(svg, "line", {x1: this.label - 6, x2: this.width - 6, y1: y, y2: y, stroke: "var(--line)"});
-    let i = Math.max(0, lane.at(this.first - 1));
+    Blocks.draw(svg, lane);
+    let i = Math.max(0, lane.at(this.first - 1)), drawn = -1;
     const last = this.first + this.shown;
     for (; i < lane.length && lane.since(i) <= last; i++) {
       if (lane.waited.has(i)) this.wait(svg, lane, i);
-      if (lane.times[i] >= this.first && lane.times[i] <= last) i = this.event(svg, lane, i, last);
+      // Of several events in one pixel, the first is drawn.
+      if (lane.times[i] < this.first || lane.times[i] > last || (this.px < .8 && (lane.times[i] - drawn) * this.px < .8)) continue;
+      drawn = lane.times[i];
+      i = this.event(svg, lane, i, last);
     }
+    Blocks.name(svg, lane);
     if (D.stop && lane.state) this.standing(svg, lane);
   },
   // Draws one event or, where steps are narrow, a run of local events; returns the last event drawn.

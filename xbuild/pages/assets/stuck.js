@@ -40,16 +40,28 @@ const Stuck = {
   },
 };
 
+const MOST_NODES = 12;
+// The devices of the graph of waits: the first causes; all others are one node, so that a cycle through them closes.
+function nodes(devices) {
+  const awaited = new Set(devices.flatMap(each => each.missing));
+  const all = devices.filter(each => !each.ended || awaited.has(each.device)).sort((a, b) => b.cause - a.cause || a.device - b.device);
+  const few = all.slice(0, MOST_NODES).sort((a, b) => a.device - b.device), rest = all.slice(MOST_NODES);
+  if (!rest.length) return few;
+  const shown = new Set(few.map(each => each.device)), others = new Set(rest.map(each => each.device)), known = each => shown.has(each) || others.has(each);
+  const named = missing => [...new Set(missing.filter(known).map(each => shown.has(each) ? each : "rest"))];
+  const one = {device: "rest", count: rest.length, first: rest[0].device, cause: rest.some(each => each.cause), missing: named(rest.flatMap(each => each.missing)).filter(each => each !== "rest")};
+  return [...few.map(each => ({...each, missing: named(each.missing)})), one];
+}
+
 // The graph of waits: causes are red, victims grey; few devices are boxes with text, many are circles with numbers.
 function waits(devices) {
-  const awaited = new Set(devices.flatMap(each => each.missing));
-  const few = devices.filter(each => !each.ended || awaited.has(each.device)).sort((a, b) => b.cause - a.cause || a.device - b.device).slice(0, 12).sort((a, b) => a.device - b.device);
+  const few = nodes(devices);
   const large = few.length <= 6, svg = document.createElementNS(SVG, "svg"), places = new Map(), {width, height, at} = arranged(few.length, large);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("class", "waits");
   svg.setAttribute("style", `max-width:${large ? 500 : 340}px`);
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `which device waits for which: ${few.map(each => each.missing.length ? `${each.device} for ${each.missing.slice(0, 4).join(" and ")}` : "").filter(Boolean).join(", ")}`);
+  svg.setAttribute("aria-label", `which device waits for which: ${few.map(each => each.missing.length ? `${each.count ? `${each.count} more` : each.device} for ${each.missing.slice(0, 4).join(" and ")}` : "").filter(Boolean).join(", ")}`);
   element(svg, "defs", {}).innerHTML = ["wait", "dim"].map(name => `<marker id="to-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--${name})"/></marker>`).join("");
   few.forEach((each, n) => places.set(each.device, at(n)));
   const half = large ? [66, 24] : [18, 18], said = [];
@@ -92,13 +104,14 @@ function border(x, y, [tx, ty], wide, high) {
 
 function standing(svg, each, [x, y], large) {
   const colour = each.cause ? "wait" : "dim", look = {fill: "var(--panel)", stroke: `var(--${colour})`, "stroke-width": each.cause ? 2.2 : 1.2, "stroke-dasharray": each.ended ? "4 3" : ""};
-  const group = element(svg, "g", {class: "node", tabindex: 0, role: "button", "aria-label": `${D.labels[each.device]}${each.stands_at ? ` at ${each.stands_at}` : ""}`});
-  const open = () => go({device: each.device, time: Math.max(1, lanes[each.device].end)});
+  const group = element(svg, "g", {class: "node", tabindex: 0, role: "button", "aria-label": each.count ? `${each.count} more devices` : `${D.labels[each.device]}${each.stands_at ? ` at ${each.stands_at}` : ""}`});
+  const device = each.count ? each.first : each.device, open = () => go({device, time: Math.max(1, lanes[device].end)});
   group.addEventListener("click", open);
   group.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); open(); } });
   if (!large) {
     element(group, "circle", {cx: x, cy: y, r: 17, ...look});
-    element(group, "text", {x, y: y + 4, "text-anchor": "middle"}, each.device);
+    element(group, "text", {x, y: y + 4, "text-anchor": "middle"}, each.count ? `+${each.count}` : each.device);
+    if (each.count) element(group, "title", {}, `${each.count} more devices`);
     return;
   }
   element(group, "rect", {x: x - 66, y: y - 24, width: 132, height: 48, rx: 8, ...look});

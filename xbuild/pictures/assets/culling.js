@@ -17,7 +17,6 @@ function holds(outer, inner) {
 }
 function begin() {
   readAddress();
-  readable();
   show();
 }
 const ready = unpack().then(() => { if (folds.size && location.hash) { readAddress(); show(); } });

@@ -29,10 +29,9 @@ function at(event) {
     view[1] + view[3] / 2 + (event.clientY - place.top - place.height / 2) * unit];
 }
 function fit() { view = [...whole]; show(); }
-function readable() {
-  // A picture that would be too small to read as a whole is shown in its original size, from the top.
-  if (scale() < 1.6) return;
-  view = [whole[0] + (whole[2] - room[0]) / 2, whole[1], ...room];
+// Shows the picture in its original size, around what is in the middle of the view.
+function original() {
+  view = [view[0] + (view[2] - room[0]) / 2, Math.max(whole[1], view[1] + (view[3] - room[1]) / 2), ...room];
   show();
 }
 
@@ -136,12 +135,14 @@ search.addEventListener("keydown", event => {
   }
 });
 document.getElementById("fit").addEventListener("click", fit);
+document.getElementById("original").addEventListener("click", original);
 addEventListener("keydown", event => {
   if (event.key === "Escape") {
     search.value = ""; search.dispatchEvent(new Event("input")); search.blur(); choose(null);
   } else if (document.activeElement === search || event.ctrlKey || event.metaKey || event.altKey) return;
   else if (event.key === "/") { event.preventDefault(); search.focus(); }
   else if (event.key === "f") fit();
+  else if (event.key === "1") original();
   else if (event.key === "+" || event.key === "-") {
     zoom(event.key === "+" ? 0.8 : 1.25, view[0] + view[2] / 2, view[1] + view[3] / 2);
   }

@@ -41,7 +41,7 @@ def html_text(picture: Picture, theme: str = "auto") -> str:
         '<input id="search" type="search" placeholder="name, op, shape, file:line  ( / )" aria-label="search">',
         '<span id="count" role="status"></span>',
         '<button id="fit" type="button" title="all of it (f); nearer and farther: + and -, or Ctrl and the wheel">'
-        "fit</button></header>",
+        'fit</button><button id="original" type="button" title="in its original size (1)">1:1</button></header>',
         f'<main><div id="stage">{svg_text(picture, theme, layout, [each.picture for each in inside])}</div>'
         '<aside id="side" aria-label="the chosen box" hidden></aside></main>',
         f'<script id="data" type="application/json">{in_json(_data(picture, layout, unfolds))}</script>',

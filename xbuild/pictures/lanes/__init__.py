@@ -27,6 +27,7 @@ class Stop:
     kind: Kind
     state: State
     tooltip: str = ""
+    scope: str = ""
 
 
 @frozen

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...checking.model.describe import fact
 from ...checking.model.program import Program
-from ...checking.model.verdict import Verdict
+from ...checking.model.verdict import Finding, Verdict
 from ...core.graph import Computation, Instruction
 from ...properties.sites import Site, sites_of
 from ..model.kinds import kind_of
@@ -20,10 +20,11 @@ _MOST = 8  # instructions of a lane that are shown, besides faulty ones
 
 def of_fault(verdict: Verdict, program: Program) -> Parts:
     """The lanes, stops, arrows and notes of a fault; the instructions that the first finding names are marked."""
-    wrong = verdict.findings[0].instructions
+    finding = verdict.findings[0]
+    wrong, trips = finding.instructions, _trips(finding)
     listed = {device: _sites(each.module.entry, wrong) for device, each in program.class_of.items()}
-    alike = {device: tuple(str(site) for site in sites) for device, sites in listed.items()}
-    found = rows(alike, [d for d in verdict.findings[0].devices if d in listed])
+    alike = {device: (trips.get(device), *map(str, sites)) for device, sites in listed.items()}
+    found = rows(alike, [d for d in finding.devices if d in listed])
     stops: list[Stop] = []
     notes = []
     for lane, device in enumerate(found.shown):
@@ -31,8 +32,15 @@ def of_fault(verdict: Verdict, program: Program) -> Parts:
         shown = _few(sites, wrong)
         if len(shown) < len(sites):
             notes.append(f"+{len(sites) - len(shown):,} of {found.lanes[lane].title} hidden")
-        stops += (_stop(lane, column, site, wrong) for column, site in enumerate(shown))
+        stops += (_stop(lane, column, site, wrong, trips.get(device, "")) for column, site in enumerate(shown))
     return found.lanes, tuple(stops), (), (*_clashes(stops),), None, tuple(notes)
+
+
+def _trips(finding: Finding) -> dict[int, str]:
+    """How often a loop runs on each device, of a finding that these numbers differ."""
+    if finding.kind != "trip_count_mismatch":
+        return {}
+    return {device: row.fact for row in finding.rows for device in row.devices}
 
 
 def _sites(entry: Computation, wrong: tuple[Instruction, ...]) -> list[Site]:
@@ -47,11 +55,11 @@ def _few(sites: list[Site], wrong: tuple[Instruction, ...]) -> list[Site]:
     return [site for n, site in enumerate(sites) if n < _MOST or site.instruction in wrong][: 2 * _MOST]
 
 
-def _stop(lane: int, column: int, site: Site, wrong: tuple[Instruction, ...]) -> Stop:
+def _stop(lane: int, column: int, site: Site, wrong: tuple[Instruction, ...], trips: str) -> Stop:
     instruction = site.instruction
     tooltip = "\n".join(str(each) for each in (instruction, instruction.source) if each)
     state: State = "cycle" if instruction in wrong else "done"
-    told = fact(instruction).replace("channel ", "#")
+    told = trips if trips and instruction in wrong else fact(instruction).replace("channel ", "#")
     return Stop(lane, column, str(site), told, kind_of(instruction.opcode), state, tooltip)
 
 

@@ -7,12 +7,15 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field
 
+from ...checking.dataflow.decisions import Decisions, trips_text
 from ...checking.deadlock.level_run import ItemNumber, LevelRun
 from ...checking.deadlock.stuck import Stuck
 from ...checking.model.describe import fact, payload
+from ...checking.model.program import devices_text
 from ...checking.model.verdict import Verdict
-from ...core.graph import Instruction
-from ...properties.effects import LOOPS, where
+from ...core.graph import Instruction, Module
+from ...properties.effects import LOOPS, branch_name, where
+from ...properties.scopes import Scopes, scopes_of
 from ...properties.sites import Site
 from ..model.kinds import FLOW, Kind, kind_of
 from . import Arrow, Bar, Lane, State, Stop
@@ -26,15 +29,16 @@ _STEPS = 12  # columns of executed items that are shown
 _LATER = 3  # items after the stop of a lane that are shown, besides those that others wait for
 
 
-def of_run(verdict: Verdict, run: LevelRun) -> Parts:
+def of_run(verdict: Verdict, run: LevelRun, decisions: Decisions) -> Parts:
     """The lanes, stops, bars and arrows of a run, the column of the halt, and notes of what is not shown."""
-    return _Drawn(verdict, run).parts()
+    return _Drawn(verdict, run, decisions).parts()
 
 
 @define
 class _Drawn:
     verdict: Verdict
     run: LevelRun
+    decisions: Decisions
     rows: Rows = field(init=False)
     columns: Columns = field(init=False)
     notes: list[str] = field(init=False, factory=list)
@@ -43,6 +47,7 @@ class _Drawn:
     _number: dict[ItemNumber, int] = field(init=False, factory=dict)
     _wanted: set[ItemNumber] = field(init=False, factory=set)
     _cycle: set[ItemNumber] = field(init=False, factory=set)
+    _scopes: dict[Module, Scopes] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         run = self.run
@@ -113,17 +118,31 @@ class _Drawn:
         tooltip = "\n".join(str(each) for each in (instruction, instruction.source) if each)
         name = f"{instruction.name}{where(item.path)}" if item.path else instruction.name
         self._number[place] = len(self._stops)
-        self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip))
+        scope = self._scopes_of(place[0]).of(instruction)
+        self._stops.append(Stop(lane, column, name, told, _kind(instruction), state, tooltip, scope))
+
+    def _scopes_of(self, device: int) -> Scopes:
+        module = self.run.context.program.class_of[device].module
+        if module not in self._scopes:
+            self._scopes[module] = scopes_of(module)
+        return self._scopes[module]
 
     def _fact(self, item: Site, device: int) -> str:
         """The second line of a stop; of a send its channel, its peer and its payload, as `#1 → 2, f32[4]`."""
         if item.kind == "unit":
-            return ""
+            return self._decided(item, device)
         if item.kind not in ("send", "recv"):
             return fact(item.instruction, device).replace("channel ", "#")
         peer = self.run.context.transfers.peer(item.instruction, device)
         arrow = "" if peer is None else f" {'→' if item.kind == 'send' else '←'} {peer}"
         return f"#{item.instruction.attributes.channel_id}{arrow}, {payload(item.instruction)}"
+
+    def _decided(self, unit: Site, device: int) -> str:
+        """The trips of a loop or the branch of a conditional on this device, where they are known before the run."""
+        decided = self.decisions.decided(device, unit.instruction, unit.path)
+        if decided is None:
+            return ""
+        return trips_text(decided) if unit.instruction.opcode in LOOPS else branch_name(unit.instruction, decided)
 
     def parts(self) -> Parts:
         halt = min((stop.column for stop in self._stops if stop.state not in ("done", "open")), default=None)
@@ -194,15 +213,17 @@ class _Drawn:
                         break
 
     def _moves(self) -> Iterator[Arrow]:
-        """The arrows of the moves of the repair."""
+        """The arrows of the moves of the repair: one for each move, in the first lane of the devices that share it."""
         for move in self.verdict.repair.moves if self.verdict.repair else ():
             ends = {
                 (self._stop(device, move.instruction), self._stop(device, move.before))
                 for device in move.devices
                 if device in self.rows.lane_of
             }
-            for tail, head in sorted((a, b) for a, b in ends if a is not None and b is not None):
-                yield Arrow(tail, head, "move", "repair", f"move {move.instruction.name} before {move.before.name}")
+            shown = sorted((a, b) for a, b in ends if a is not None and b is not None)
+            for tail, head in shown[:1]:
+                words = f"repair on {devices_text(move.devices)}" if len(shown) > 1 else "repair"
+                yield Arrow(tail, head, "move", words, f"move {move.instruction.name} before {move.before.name}")
 
 
 def _kind(instruction: Instruction) -> Kind:

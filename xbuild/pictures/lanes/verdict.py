@@ -21,12 +21,12 @@ def lanes_of(verdict: Verdict) -> Lanes:
     if verdict.kind == "error":
         parts = of_fault(verdict, verdict.asked.program)
     else:
-        parts = of_run(verdict, _run(verdict, verdict.asked))
+        parts = of_run(verdict, *_run(verdict, verdict.asked))
     remarks, text = _remarks(verdict), str(verdict)
     return Lanes(name, verdict.kind, _headline(verdict), *parts[:-1], remarks=remarks, notes=parts[-1], report=text)
 
 
-def _run(verdict: Verdict, asked: CheckArguments) -> LevelRun:
+def _run(verdict: Verdict, asked: CheckArguments) -> tuple[LevelRun, Decisions]:
     """The run that is stuck; else the finished run of the outermost level that has other items than loops."""
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
@@ -36,9 +36,9 @@ def _run(verdict: Verdict, asked: CheckArguments) -> LevelRun:
     )
     stage = LevelStage(context, Decisions(program))
     if stage.stuck:
-        return stage.stuck[0]
+        return stage.stuck[0], stage.decisions
     levels = stage.levels or [Level({}, {})]
-    return LevelRun(context, next((level for level in levels if _says_much(level)), levels[0]))
+    return LevelRun(context, next((level for level in levels if _says_much(level)), levels[0])), stage.decisions
 
 
 def _says_much(level: Level) -> bool:

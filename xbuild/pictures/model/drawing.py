@@ -8,18 +8,20 @@ from functools import partial
 from attrs import Factory, define, evolve
 
 from shape_inference import AnyShape, TokenShape
+from shape_inference.escaping import in_line
 
 from ...core.graph import Computation, Instruction, Module, ModuleGroup
 from ...core.op import OPS
-from ...properties.async_pairs import origin, wrapped_in
-from ...text.codecs.sugar import ASYNC
+from ...properties.scopes import Scopes, scopes_of
+from ...properties.structure import Structure, structure_without_channels
 from .data import Mark
 from .folding import Folding, simple_reducer
-from .kinds import OTHER, Kind, kind_of
+from .kinds import OTHER
+from .main_op import kind_of_instruction
 from .picture import Box, Cluster, Edge, Picture, Words
-from .words import scope_of, title_of, tooltip, worded, words_of
 from .words import shape_words as shape_words
 from .words import short_shape as short_shape
+from .words import title_of, tooltip, worded, words_of
 
 _DEEPEST = 100  # nested frames
 
@@ -30,15 +32,15 @@ def draw(program: Computation | Module | ModuleGroup, marks: Mapping[Instruction
     if isinstance(program, ModuleGroup):
         return _group(program, marks)
     entry = program.entry if isinstance(program, Module) else program
-    drawing = _Drawing("", marks)
+    drawing = _Drawing("", marks, scopes_of(program))
     clusters = (drawing.cluster(entry, program.name),)
     return Picture(program.name, clusters, (*drawing.edges, *_channels([drawing])))
 
 
 def _group(group: ModuleGroup, marks: Mapping[Instruction, Mark]) -> Picture:
-    drawings, clusters = [], []
+    drawings, clusters, scopes = [], [], scopes_of(group)
     for device, module in group.modules.items():
-        drawing = _Drawing(f"d{device}/", marks)
+        drawing = _Drawing(f"d{device}/", marks, scopes)
         drawings.append(drawing)
         clusters.append(drawing.cluster(module.entry, f"device {device}: {module.name}"))
     edges = tuple(edge for drawing in drawings for edge in drawing.edges)
@@ -63,12 +65,14 @@ class _Drawing:
 
     prefix: str
     marks: Mapping[Instruction, Mark]
+    scopes: Scopes
     edges: list[Edge] = Factory(list)
     sends: list[tuple[int, str]] = Factory(list)
     recvs: list[tuple[int, str]] = Factory(list)
     _ids: dict[Computation, str] = Factory(dict)
     _operands: dict[tuple[Computation, int], list[tuple[Instruction, Folding]]] = Factory(dict)
     _taken: set[str] = Factory(set)
+    _structure: Structure | None = None
     _depth: int = 0
 
     def cluster(self, computation: Computation, title: str, role: str = "", caller: str = "") -> Cluster:
@@ -106,14 +110,20 @@ class _Drawing:
             instruction.name,
             title_of(instruction),
             partial(words_of, instruction, folding, given),
-            _kind(instruction),
+            kind_of_instruction(instruction),
             (),
             partial(tooltip, instruction),
             instruction is computation.root,
-            scope_of(instruction),
+            in_line(self.scopes.of(instruction)),
             frozenset(folding.names(instruction)),
             mark=self.marks.get(instruction),
+            alike=partial(self._label, instruction),
         )
+
+    def _label(self, instruction: Instruction) -> bytes:
+        if self._structure is None:
+            self._structure = structure_without_channels(next(iter(self._ids)))
+        return self._structure.label(instruction)
 
     def _foreign_box(self, computation: Computation, instruction: Instruction) -> Box:
         """A box for an operand outside its computation, which an unverified computation may have."""
@@ -172,14 +182,6 @@ def _passed(instruction: Instruction, place: int) -> Sequence[Instruction]:
     if instruction.opcode in ("call", "fusion"):
         return instruction.operands
     return instruction.operands[place + 1 : place + 2] if instruction.opcode == "conditional" else ()
-
-
-def _kind(instruction: Instruction) -> Kind:
-    """The kind of an instruction; an async op has the kind of the op that it wraps."""
-    start = instruction if instruction.opcode == "async_start" else origin(instruction)
-    is_async = instruction.opcode in ASYNC and start is not None and start.opcode == "async_start"
-    wrapped = wrapped_in(start) if is_async and start is not None else None
-    return kind_of(instruction.opcode if wrapped is None else wrapped.opcode)
 
 
 def _foreign_operands(computation: Computation) -> dict[Instruction, None]:

@@ -58,8 +58,8 @@ _BY_FAMILY = {
     "tuples": TUPLE, "windows": REDUCTION,
 }  # fmt: skip
 _BY_OPCODE = {
-    "async_done": FLOW, "async_start": FLOW, "async_update": FLOW, "copy_done": MOVEMENT, "copy_start": MOVEMENT,
-    "parameter": PARAMETER, "partition_id": DEVICE, "replica_id": DEVICE,
+    "async_done": FLOW, "async_start": FLOW, "async_update": FLOW, "convolution": CONTRACTION, "copy_done": MOVEMENT,
+    "copy_start": MOVEMENT, "custom_call": OTHER, "parameter": PARAMETER, "partition_id": DEVICE, "replica_id": DEVICE,
 }  # fmt: skip
 
 

@@ -27,9 +27,10 @@ class Words:
 class Box:
     """A box of one instruction or of several; its text and its tooltip are computed on demand.
 
-    `added` are further details, `scope` is the `op_name` of the metadata, `folded` are the names of the instructions
-    that stand as words in the box, `hidden_before` and `hidden_after` are the numbers of its neighbours that are left
-    out of the picture, `holds` makes the pictures of the boxes that are folded into it, and `mark` is its datum.
+    `added` are further details, `scope` is its scope (`xbuild/properties/scopes.py`), `folded` are the names of the
+    instructions that stand as words in the box, `hidden_before` and `hidden_after` are the numbers of its neighbours
+    that are left out of the picture, `holds` makes the pictures of the boxes that are folded into it, `mark` is its
+    datum, and `alike` makes its label.
     """
 
     id: str
@@ -46,6 +47,12 @@ class Box:
     hidden_after: int = 0
     holds: tuple[Callable[[], Picture], ...] = field(default=(), eq=False)
     mark: Mark | None = None
+    alike: Callable[[], bytes] | None = field(default=None, eq=False)
+
+    @cached_property
+    def label(self) -> bytes:
+        """What boxes of one op, shape and attributes share; of a folded box, its words."""
+        return self.alike() if self.alike is not None else repr((self.title, self._told)).encode()
 
     @cached_property
     def _told(self) -> Words:

@@ -91,14 +91,9 @@ def argument(operand: Instruction, folding: Folding) -> str:
     return f"{origin.name}{path}"
 
 
-def scope_of(instruction: Instruction) -> str:
-    """The scope of an instruction: the `op_name` of its metadata."""
-    return in_line(str(instruction.annotations.get("metadata", {}).get("op_name", "")))
-
-
 def tooltip(instruction: Instruction) -> str:
     """The text on hover: the instruction as text, its source and its scope."""
-    scope = scope_of(instruction)
+    scope = in_line(str(instruction.annotations.get("metadata", {}).get("op_name", "")))
     large = instruction.opcode == "constant" and instruction.attributes.literal.size > 8
     first = f"{instruction.name} = {instruction.shape} constant" if large else repr(instruction)
     lines = (first, str(instruction.source or ""), f"scope {scope}" if scope else "")

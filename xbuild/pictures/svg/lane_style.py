@@ -19,6 +19,7 @@ def _rules(ok: str, bad: str, open_: str, pale: str, grey: str, ground: str, dim
         f".legend path{{fill:{ground}}}",
         f".lane{{stroke:{dim};stroke-width:1.2;opacity:.6}}",
         ".beyond{stroke-dasharray:2 5}",
+        f".block{{fill:{dim};fill-opacity:.13;stroke:{dim};stroke-opacity:.6;stroke-width:1}}",
         f".halt{{stroke:{bad};stroke-width:1.5;stroke-dasharray:7 4}}",
         f".cycle path,.xb .after path,.xb .clash path{{stroke:{bad};stroke-width:2.4}}",
         ".clash path{stroke-dasharray:6 4}",

@@ -14,6 +14,7 @@ from ..layout.places import Point, Rectangle
 from ..layout.sizes import ADVANCE, width_of
 from ..model.kinds import KINDS
 from .document import document, marker, text
+from .lane_blocks import scope_blocks
 from .lane_style import EXTRA
 from .outlines import curve, n, outline, rounded
 from .style import kind_class
@@ -98,6 +99,7 @@ class Drawing:
         rows = range(max(self._rows, default=0) + 1)
         lanes = [*enumerate(self.lanes.lanes)]
         drawn += (part for row in rows for number, lane in lanes for part in self._rail(number, lane, row))
+        drawn += scope_blocks(self.lanes, self.places)
         drawn += (part for bar in self._bars() for part in bar)
         drawn += (part for arrow in self.lanes.arrows for part in self._arrow(arrow))
         for stop, place in zip(self.lanes.stops, self.places, strict=True):
@@ -140,7 +142,9 @@ class Drawing:
         x = self._halt_at()
         if x is not None:
             yield f'<path class="halt" d="M{n(x)} {n(self._top - 2)}V{n(self.height - 6)}"/>'
-            yield text(x + 6, self._top + 8, "nobody can go on", 11, "s-bad")
+            # Left of the line, where no arrow goes.
+            for number, words in enumerate(("nobody", "can go on")):
+                yield text(x - 6, self._top + 6 + 13 * number, words, 11, "s-bad", "end")
 
     def _bars(self) -> Iterator[list[str]]:
         """The bars of collectives; overlapping bars of one column stand beside each other."""
@@ -173,7 +177,7 @@ class Drawing:
             bow = max(a.right, b.right) + 16 + 22 * abs(lanes)
             return (a.right, ay + 6), (bow, ay + 6), (bow, by - 6), (b.right, by - 6)
         if not lanes:
-            up, far = self._side(arrow), 32 if arrow.what == "after" else 48
+            up, far = self._side(arrow), 32 if arrow.what == "after" else 60
             y = a.y if up < 0 else a.bottom
             end = bx + 20 if arrow.what == "after" else b.x + 4
             start = ax + 16 if arrow.what == "after" else ax + 34

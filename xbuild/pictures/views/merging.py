@@ -1,23 +1,20 @@
-"""Folding of boxes: a computation into its callers, the ops of a scope into one box."""
+"""Folding of boxes: a computation into its callers, groups of boxes into one box each."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from attrs import evolve
 
 from ..model.data import Mark, combined
-from ..model.kinds import CHANNEL, COLLECTIVE, FOLDED, LEAF, PARAMETER
+from ..model.kinds import CHANNEL, COLLECTIVE, FOLDED
 from ..model.picture import Box, Cluster, Edge, Picture, Words
-from .splitting import split
 from .unfolding import Parts
 
 _LISTED = 12  # names in the text on hover
-_LEAVES = 8  # leaves with the same users, above which they are folded into one box
 _APART = 4  # lines from a folded box to one other, above which their operand numbers are left out
-_OPAQUE = 8  # a picture with less than an eighth of the boxes that it may have hides too much
 
 
 def fold_computation(picture: Picture, name: str) -> Picture | None:
@@ -133,92 +130,6 @@ def _last(into: Mapping[str, str], box: str) -> str:
     return box
 
 
-def fold_scope(picture: Picture, name: str) -> Picture | None:
-    """The picture with each scope of this name (a path, or a part between slashes) as a box; None without any."""
-
-    def of(box: Box) -> str:
-        at = f"/{box.scope}/".find(f"/{name}/")
-        return box.scope[: at + len(name)] if at >= 0 else ""
-
-    found = _grouped(picture, of)
-    return merged(picture, found) if found else None
-
-
-def fold_scopes(picture: Picture, most: int) -> Picture:
-    """The picture with scopes folded at the deepest level that leaves at most `most` boxes, or about that."""
-    deepest = max((box.scope.count("/") for box in picture.all_boxes()), default=0)
-    first = next((depth for depth in range(deepest, 0, -1) if _least(picture, depth) <= most), 0)
-    best = picture
-    for depth in range(first, -1, -1):
-        folded = _scopes_folded(picture, depth)
-        if folded.size < most // _OPAQUE:
-            # Too few boxes hide nearly the whole program, so a picture with more than `most` boxes is preferred.
-            deeper = _scopes_folded(picture, depth + 1) if depth == first < deepest else best
-            return deeper if deeper.size >= most // _OPAQUE else best
-        if folded.size < best.size:
-            best = folded
-        if folded.size <= most:
-            break
-    return best
-
-
-def _scopes_folded(picture: Picture, depth: int) -> Picture:
-    groups = _grouped(picture, partial(_prefix, depth))
-    folded = merged(picture, _with_own_leaves(picture, groups))
-    note = f"scopes are folded below {depth + 1} name{'s' * (depth > 0)}"
-    return evolve(folded, notes=(*picture.notes, note)) if folded.size < picture.size else picture
-
-
-def _prefix(depth: int, box: Box) -> str:
-    return "/".join(box.scope.split("/")[: depth + 1])
-
-
-def _least(picture: Picture, depth: int) -> int:
-    """A lower bound on the number of boxes that folding scopes at this depth leaves."""
-    scopes, single = set(), 0
-    for cluster, _ in frames(picture):
-        for box in cluster.boxes:
-            if box.scope:
-                scopes.add((cluster.id, _prefix(depth, box)))
-            else:
-                single += box.kind not in (PARAMETER, LEAF)
-    return len(scopes) + single
-
-
-def _grouped(picture: Picture, scope: Callable[[Box], str]) -> dict[str, list[Box]]:
-    """The boxes of each frame by scope, in groups that no path leaves and enters again."""
-    found: dict[str, list[Box]] = {}
-    for cluster, _ in frames(picture):
-        groups: dict[str, list[Box]] = {}
-        for box in cluster.boxes:
-            if name := scope(box):
-                groups.setdefault(name, []).append(box)
-        found |= {f"{cluster.id}/{name}": boxes for name, boxes in groups.items() if len(boxes) > 1}
-    return split(found, picture.edges)
-
-
-def _with_own_leaves(picture: Picture, groups: dict[str, list[Box]]) -> dict[str, list[Box]]:
-    """The groups, with each leaf without a scope added to its only user; many with the same users are a group."""
-    group_of = {box.id: key for key, boxes in groups.items() for box in boxes}
-    users: dict[str, set[str]] = {}
-    for edge in picture.edges:
-        users.setdefault(edge.tail, set()).add(group_of.get(edge.head, ""))
-    found = {key: [*boxes] for key, boxes in groups.items()}
-    alike: dict[tuple[str, frozenset[str]], list[Box]] = {}
-    for cluster, _ in frames(picture):
-        for box in cluster.boxes:
-            if box.kind in (PARAMETER, LEAF) and box.id not in group_of and not box.is_root:
-                alike.setdefault((cluster.id, frozenset(users.get(box.id, ()))), []).append(box)
-    for (frame, keys), boxes in alike.items():
-        if len(keys) == 1 and "" not in keys:
-            (key,) = keys
-            found[key] = [*boxes, *found[key]]
-        elif len(keys) > 1 and len(boxes) > _LEAVES:
-            first, last = boxes[0].name, boxes[-1].name
-            found[f"{frame}/{first}//{first} … {last}"] = boxes
-    return found
-
-
 def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
     """The picture with each group of boxes, and the frames that the boxes call, folded into one box."""
     into = {box.id: key for key, boxes in groups.items() for box in boxes}
@@ -272,10 +183,14 @@ def _listed(boxes: list[Box]) -> str:
 
 
 def _common(boxes: list[Box]) -> str:
-    """The longest common prefix of the scopes of boxes."""
-    paths = [box.scope.split("/") for box in boxes]
+    """The longest common prefix of the scopes of boxes that have one."""
+    return common_prefix(box.scope for box in boxes if box.scope)
+
+
+def common_prefix(scopes: Iterable[str]) -> str:
+    """The longest path that all scopes begin with."""
     agreed = []
-    for names in zip(*paths, strict=False):
+    for names in zip(*(scope.split("/") for scope in scopes), strict=False):
         if len(set(names)) > 1:
             break
         agreed.append(names[0])

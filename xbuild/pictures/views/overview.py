@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import evolve
 
@@ -15,22 +15,24 @@ from .paging import alive, paged
 
 _PART = 5  # an overview has a fifth of the boxes that a picture may have, to be read at a glance
 _FRAMES = 4  # one frame for so many boxes of an overview
+_LEAST = 4  # at least a quarter of the boxes of an overview are for what does not stand apart
 _KINDS = 4  # kinds whose ops are counted in a box
 _PAGE = 12  # boxes of a page
 _WIDTH = 44  # letters of the names of two scopes
 
 
-def overview(picture: Picture, most: int) -> Picture | None:
+def overview(picture: Picture, most: int, apart: Collection[str] = ()) -> Picture | None:
     """The picture with each stretch as a box in the outer frames; None where there would be more than `most` boxes.
 
-    Stretches end where scopes change and few values go across; the callers of frames stand between them.
+    Stretches end where scopes change and few values go across; the callers of frames, and the boxes that stand `apart`,
+    stand between them.
     """
     wanted = max(most // _PART, 1)
     shown = without_below(picture, deepest(Counter(depth for _, depth in frames(picture)), wanted // _FRAMES))
-    lines, callers = inside(shown), {cluster.caller for cluster, _ in frames(shown)}
+    lines, callers = inside(shown), {cluster.caller for cluster, _ in frames(shown)} | {*apart}
     runs = [(cluster, run) for cluster, _ in frames(shown) for run in _runs(cluster, callers)]
     single = sum(box.id in callers for box in shown.all_boxes())
-    spare = max(wanted - single - len(runs), 0) / max(sum(end - start for _, (start, end) in runs), 1)
+    spare = max(wanted - single - len(runs), wanted // _LEAST) / max(sum(end - start for _, (start, end) in runs), 1)
     groups: dict[str, list[Box]] = {}
     for cluster, _ in frames(shown):
         crossing = alive(cluster, lines.get(cluster.id, ()))

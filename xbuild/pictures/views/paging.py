@@ -38,6 +38,8 @@ def _paged(cluster: Cluster, edges: Sequence[Edge], pages: dict[str, str], size:
     if len(cluster.boxes) <= large and not _has_long_lines(cluster, edges):
         return cluster
     parts = _parts(cluster, edges, size)
+    if len(parts) < 2:
+        return cluster
     found = []
     for number, boxes in enumerate(parts, 1):
         ids = {box.id for box in boxes}

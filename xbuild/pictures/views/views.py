@@ -12,9 +12,11 @@ from shape_inference.escaping import in_line
 from ..model.errors import MOST, ViewError
 from ..model.picture import Box, Cluster, Picture
 from .communication import only_collectives
-from .merging import fold_computation, fold_computations, fold_scope, fold_scopes
+from .merging import fold_computation, fold_computations
 from .overview import overview
 from .paging import paged
+from .repeats import fold_repeats, has_names
+from .scopes import fold_scope, fold_scopes
 from .selecting import kept, near, nearest, on_paths
 
 _TIMES = 4  # boxes of a program over those that a picture may have, above which an overview is shown
@@ -102,19 +104,22 @@ def _frames(picture: Picture) -> Iterator[Cluster]:
 def smaller(picture: Picture, most: int, times: int = _TIMES) -> Picture:
     """A picture of at most `most` boxes.
 
-    Scopes are folded first, then computations; if the picture is still too large, the boxes far from the root are left
-    out, and a program of more than `times` that many boxes is shown as an overview.
+    Scopes are folded first (where few boxes have one, what repeats in structure), then computations; if the picture is
+    still too large, the boxes far from the root are left out, and a program of more than `times` that many boxes is
+    shown as an overview.
     """
     if picture.size <= most:
         return picture
     whole = picture
-    picture = fold_scopes(picture, most)
+    repeated, blocks = (whole, set[str]()) if has_names(whole) else fold_repeats(whole)
+    picture = fold_scopes(repeated, most) if repeated.size > most else repeated
     if picture.size > most:
         folded = fold_computations(picture, most)
         if most // 4 <= folded.size <= most:
             picture = folded
     if picture.size > most and whole.size > most * times:
-        picture = overview(whole, most) or picture
+        few = most if times > 1 else most // 2  # what unfolds may begin with less
+        picture = overview(repeated, few, blocks) or overview(whole, most) or picture
     if picture.size > most:
         picture = kept(picture, nearest(picture, most), "nearest to the root")
     large = f"large: {whole.size:,} boxes are drawn as {picture.size:,} (--max-nodes {most})"
