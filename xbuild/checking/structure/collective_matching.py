@@ -117,9 +117,7 @@ def collective_faults(program: Program, identity: CollectiveIdentities, runs: Ru
     return found
 
 
-def _alone(
-    program: Program, each: DeviceClass, site: Site, right: set[tuple[int, str, bool]]
-) -> Iterator[Finding]:
+def _alone(program: Program, each: DeviceClass, site: Site, right: set[tuple[int, str, bool]]) -> Iterator[Finding]:
     """The faults of one collective; `right` keeps which lists of groups, read in which way, were found without."""
     collective = collective_in(site.instruction)
     assert collective is not None
