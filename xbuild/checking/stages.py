@@ -13,6 +13,7 @@ from ..core.graph import Module, ModuleGroup, module_in
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
+from ..properties.partitioning import not_partitioned
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
@@ -67,11 +68,17 @@ def check(
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
-                return evolve(_verdict(asked), asked=asked)
+                return evolve(_verdict(asked), asked=asked, notes=_notes(asked.program))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
                 raise
             return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
+
+
+def _notes(program: Program) -> tuple[str, ...]:
+    """What the verdict does not look at: collectives that XLA's partitioner has still to insert."""
+    modules = dict.fromkeys(each.module for each in program.classes)
+    return tuple([note for module in modules if (note := not_partitioned(module, "checked"))])
 
 
 def _verdict(asked: Asked) -> Verdict:
@@ -224,7 +231,7 @@ class _Check:
 def _summary(program: Program, orders: Mapping[int, Orders], scope: Scope) -> str:
     counts = _counted(program)
     if not counts:
-        return "no schedule can deadlock: nothing communicates, so nobody waits"
+        return f"no schedule can deadlock: nothing communicates{' yet' * bool(_notes(program))}, so nobody waits"
     runs = "run" if len(program.devices) > 1 else "runs"
     have = "have" if len(program.devices) > 1 else "has"
     whose = f"{devices_text(program.devices)} {f'{runs} one program, which has' if program.spmd else have} {counts}"

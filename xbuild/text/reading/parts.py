@@ -7,12 +7,18 @@ import re
 
 SEVERAL = "the second begins here; xb.parse_hlo_modules reads each"
 _BORDER = re.compile(r"^[ \t]*+// -----[^\n]*+$|^(?=[ \t]*+HloModule[ \t,])", re.MULTILINE)
+_NAME = re.compile(r"^[ \t]*+HloModule[ \t]++%?([\w.-]++)", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 
 
 def parts_of(text: str) -> list[str]:
     """The parts that have more than comments."""
     return ["\n" * text.count("\n", 0, begin) + text[begin:end] for begin, end in _ranges(text)]
+
+
+def modules_in(text: str) -> list[tuple[str, str]]:
+    """The name of each part, as its header has it, and its text, with a blank line for each line before it."""
+    return [(found[1] if (found := _NAME.search(part)) else "", part) for part in parts_of(text)]
 
 
 def second_of(text: str) -> tuple[int, int]:
