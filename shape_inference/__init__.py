@@ -19,6 +19,7 @@ from .types import (
     COMPONENT,
     PRIMITIVES,
     AnyShape,
+    BufferShape,
     Dims,
     Layout,
     PrimitiveType,
@@ -67,7 +68,7 @@ from .types import (
 
 # Written out, so that `from shape_inference import *` imports no submodule.
 __all__ = [
-    "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "Dims", "Layout", "MissingRule",
+    "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "BufferShape", "Dims", "Layout", "MissingRule",
     "PrimitiveType", "ProgramShape", "RuleTable", "Shape", "ShapeError", "TokenShape", "TupleShape",
     "XbuildError", "array_shape", "bf16", "c64", "c128", "compatible", "f4e2m1fn", "f6e2m3fn",
     "f6e3m2fn", "f8e3m4", "f8e4m3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
+from shape_inference import PRIMITIVES, AnyShape, Shape, TupleShape, XbuildError, compatible, refuse
 
 from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Instruction, TextSource
@@ -31,7 +31,8 @@ from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
-from .converts import convert, convert_operands, under_made_up_name
+from .constants import tuple_constant
+from .converts import bits_alone, convert, convert_operands, under_made_up_name
 from .lines import Known, line_at, take
 from .parameters import read_number
 
@@ -127,9 +128,10 @@ class Body:
         """The shape, if one stands here."""
         reader = self.reader
         match = NAME.match(reader.text, reader.skip())
-        if match and match[0] in ("opaque", "b") and reader.text[match.end() : match.end() + 1] in ("[", "("):
-            reader.fail("syntax", f"xbuild has no values of type {match[0]}")
-        if reader.sees("(") or (match and (match[0] in PRIMITIVES or match[0] == "token")):
+        if match and match[0] == "opaque" and reader.text.startswith("[", match.end()):
+            reader.fail("syntax", "xbuild has no values of type opaque")
+        is_buffer = match and match[0] == "b" and reader.text.startswith("(", match.end())
+        if reader.sees("(") or is_buffer or (match and (match[0] in PRIMITIVES or match[0] == "token")):
             return reader.shape()
         return None
 
@@ -146,6 +148,8 @@ class Body:
             shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions)
         )
         reader.expect("(", f" after {schema.spelling}")
+        if schema.opcode == "constant" and isinstance(shape, TupleShape):
+            return tuple_constant(self, name, shape, place)
         literal = ""
         if schema.opcode == "constant":
             parsed.inside, literal = read_literal(reader, shape)
@@ -158,6 +162,8 @@ class Body:
         starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
             read_attributes(reader, starts or schema, parsed, self.named, repeated_keys(schema, starts))
+        if schema.opcode == "rng_bit_generator" and isinstance(shape, Shape):
+            return bits_alone(self, name, parsed, shape, place)
         if schema.opcode in HALVES:
             check_repeated(self, parsed, place)
         if starts is not None:
@@ -243,6 +249,9 @@ class Body:
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self.made_up(schema.spelling), None
                 self.bits.add(name)
+            elif schema.opcode == "async_update" and parsed.operands[0].name in self.bits:
+                start = parsed.operands[0].name
+                refuse("shape_mismatch", f"{start!r} is written with () for its result, and {parsed.shape} here")
         except XbuildError as error:
             raise self.refused(error, schema, parsed.operands, segments, values, place) from None
         if literal:

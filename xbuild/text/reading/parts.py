@@ -7,6 +7,9 @@ import re
 
 SEVERAL = "the second begins here; xb.parse_hlo_modules reads each"
 _BORDER = re.compile(r"^[ \t]*+// -----[^\n]*+$|^(?=[ \t]*+HloModule[ \t,])", re.MULTILINE)
+_BORDER_OR_STRING = re.compile(
+    rf'(?P<border>{_BORDER.pattern})|"(?s:[^"\\]++|\\.)*+"|//[^\n]*+|/\*(?s:.*?)\*/', re.MULTILINE
+)
 _NAME = re.compile(r"^[ \t]*+HloModule[ \t]++%?([\w.-]++)", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 
@@ -28,7 +31,10 @@ def second_of(text: str) -> tuple[int, int]:
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
-    borders = [0, *(found.start() for found in _BORDER.finditer(text)), len(text)]
+    found = [each.start() for each in _BORDER.finditer(text)]
+    if len(found) > 1:  # a table of the header may hold the text of a module, as a string
+        found = [each.start() for each in _BORDER_OR_STRING.finditer(text) if each["border"] is not None]
+    borders = [0, *found, len(text)]
     return [(begin, end) for begin, end in itertools.pairwise(borders) if _says(text, begin, end)]
 
 
