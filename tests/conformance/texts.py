@@ -101,7 +101,7 @@ def _judged(case: Case, ours: Outcome, answer: Answer | None) -> tuple[str, bool
 
 
 def _is_of_shapes(message: str) -> bool:
-    """Whether a message names a shape, a type or a number of operands that does not fit, also of ops that XLA:CPU lacks."""
+    """Whether a message names a shape, type or number of operands that does not fit, also of ops that XLA:CPU lacks."""
     return _OF_SHAPES.search(message) is not None
 
 

@@ -169,7 +169,7 @@ def load(target: str) -> Program:
 
 
 def each_of(target: str, *single: str) -> list[str]:
-    """A target for each module of a file of several; a usage error where one of the options is given, of one program."""
+    """A target for each module of a file of several; a usage error where an option of one program is given."""
     try:
         found = targets.each_of(target)
     except targets.TargetError as error:

@@ -68,7 +68,7 @@ def _annotated(instruction: Instruction) -> int:
 
 
 def not_partitioned(module: Module, is_treated: str) -> str | None:
-    """The sentence that a module is not partitioned yet, and how it `is_treated` nevertheless; None where that is not so."""
+    """The sentence that a module is not partitioned yet, and how it `is_treated` all the same; None where it is."""
     devices = annotated_devices(module)
     if not devices:
         return None

@@ -157,8 +157,8 @@ class Verdict(Showable):
     """Whether a program may deadlock, found before it runs; str() of it is the report.
 
     `scope` says for which schedules: every legal one, the given one, or the one that was found. `schedule` is for each
-    device an order of its entry's instructions that runs to the end (none where the program is refused). `notes` say what
-    the verdict does not look at, such as collectives of a module that is not partitioned yet.
+    device an order of its entry's instructions that runs to the end (none where the program is refused). `notes` say
+    what the verdict does not look at, such as collectives of a module that is not partitioned yet.
     """
 
     kind: VerdictKind

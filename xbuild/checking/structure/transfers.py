@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from shape_inference import compatible
 
 from ...core.graph import Instruction
-from ...properties.effects import collective_in, nest, spelling, travelling
+from ...properties.effects import TRANSFERS, collective_in, nest, spelling, start_of, travelling
 from ...properties.sites import Site, collectives_of, transfers_of
 from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
@@ -39,11 +39,16 @@ class Half:
 
 @define(eq=False)
 class Channel:
-    """The sends and recvs of one channel id, and the peer of each device that takes part."""
+    """The sends and recvs of one channel id, and the peer of each device that takes part, by send or recv."""
 
     number: int
     halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
-    peers: dict[tuple[str, int], int] = field(factory=dict)
+    peers: dict[tuple[Instruction, int], int] = field(factory=dict)
+
+    def only_peer(self, role: str, device: int) -> int | None:
+        """The one device that all sends, or all recvs, of a device meet; None where there is none, or several."""
+        found = {peer for (half, at), peer in self.peers.items() if at == device and half.opcode == role}
+        return found.pop() if len(found) == 1 else None
 
     def half_on(self, role: str, device: int) -> Half | None:
         for half in self.halves[role]:
@@ -64,7 +69,14 @@ class Transfers:
 
     def peer(self, instruction: Instruction, device: int) -> int | None:
         """The device that this send or recv meets when it runs there; None where it takes no part."""
-        return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
+        return self.channels[instruction.attributes.channel_id].peers.get((instruction, device))
+
+    def peer_at(self, instruction: Instruction, role: str, device: int) -> int | None:
+        """The same of a send or recv, or of its done; where that has no start of its own, of all of its channel."""
+        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
+        if half is not None:
+            return self.peer(half, device)
+        return self.channels[instruction.attributes.channel_id].only_peer(role, device)
 
 
 def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
@@ -77,7 +89,8 @@ def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
             number, instruction = site.channel, site.instruction
             if number not in channels:
                 channels[number] = Channel(number)
-            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel)
+            is_grouped = bool(site.path) and site.path[-1].instruction.opcode == "async_start"
+            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel) and not is_grouped
             channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
     found: list[Finding] = [*_mixed(classes, channels)]
     for channel in channels.values():
@@ -118,7 +131,7 @@ def _set_plain_peers(channel: Channel) -> bool:
     if any(_differing(channel.number, send, recv)):
         return False
     (source,), (target,) = send.devices, recv.devices
-    channel.peers = {("send", source): target, ("recv", target): source}
+    channel.peers = {(send.instruction, source): target, (recv.instruction, target): source}
     return True
 
 
@@ -145,15 +158,27 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
                 "duplicate_channel",
                 f"channel {channel.number} has {len(clash)} {role}s: {names}",
                 *((half.devices, half.site) for half in clash),
-                cause_text=f"a channel has one {role}, or nobody can tell which of them a {OTHER[role]} meets",
+                cause_text=f"a channel has one {role}, or pairs that tell which of them a {OTHER[role]} meets",
                 repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
             )
 
 
 def _clash(a: Half, b: Half) -> bool:
-    """Whether a device has both, or no pairs tell them apart; the two starts of a pipelined transfer do not clash."""
-    is_pipelined = a.travels and b.travels and a.on == b.on
-    return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
+    """Whether a device has both, and neither their pairs nor their pipelines tell them apart.
+
+    The two starts of a pipelined transfer do not clash.
+    """
+    if a.travels and b.travels and a.on == b.on:
+        return False
+    if a.pairs and b.pairs and (not {*a.pairs} & {*b.pairs} or _pipeline(a) != _pipeline(b)):
+        return False
+    return bool(a.on & b.on) or not (a.pairs or b.pairs)
+
+
+def _pipeline(half: Half) -> str | None:
+    """The number of the pipeline that XLA's decomposer of collective permutes gives a send or recv."""
+    given = half.instruction.annotations.get("frontend_attributes", {})
+    return given.get("_xla_send_recv_pipeline") if isinstance(given, Mapping) else None
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
@@ -195,14 +220,18 @@ def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
                     continue
                 fault = _unfit(program, channel, half, role, device, peer)
                 if fault is None:
-                    channel.peers[role, device] = peer
+                    channel.peers[half.instruction, device] = peer
                 elif fault.kind not in seen:
                     seen.add(fault.kind)
                     yield fault
-    for (role, device), peer in channel.peers.items():
-        back = channel.peers.get((OTHER[role], peer))
-        if back != device and channel.half_on(OTHER[role], peer) is not None and not seen:
-            yield _peers_differ(channel, role, device, peer, back)
+    met: dict[tuple[str, int], list[int]] = {}
+    for (instruction, device), peer in channel.peers.items():
+        met.setdefault((instruction.opcode, device), []).append(peer)
+    for (instruction, device), peer in channel.peers.items():
+        other = OTHER[instruction.opcode]
+        back = met.get((other, peer), [])
+        if device not in back and channel.half_on(other, peer) is not None and not seen:
+            yield _peers_differ(channel, instruction, device, peer, back[0] if back else None)
             return
 
 
@@ -241,9 +270,10 @@ def _unfit(program: Program, channel: Channel, half: Half, role: str, device: in
     )
 
 
-def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int | None) -> Finding:
-    mine, other = channel.half_on(role, device), channel.half_on(OTHER[role], peer)
-    assert mine is not None
+def _peers_differ(channel: Channel, instruction: Instruction, device: int, peer: int, back: int | None) -> Finding:
+    role = instruction.opcode
+    mine = next(half for half in channel.halves[role] if half.instruction is instruction and device in half.on)
+    other = channel.half_on(OTHER[role], peer)
     assert other is not None
     meets = "no device" if back is None else f"device {back}"
     return finding(
@@ -260,9 +290,12 @@ def _disagreeing(channel: Channel) -> Iterator[Finding]:
     """Faults of halves that differ in shape, host flag or call nest."""
     for send in channel.halves["send"]:
         for recv in channel.halves["recv"]:
-            if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):
-                yield from _differing(channel.number, send, recv)
-                return
+            ends = ((device, channel.peers.get((send.instruction, device))) for device in send.devices)
+            if any(b in recv.on and channel.peers.get((recv.instruction, b)) == a for a, b in ends if b is not None):
+                faults = [*_differing(channel.number, send, recv)]
+                yield from faults
+                if faults:
+                    return
 
 
 def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:

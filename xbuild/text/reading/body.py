@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from shape_inference import PRIMITIVES, AnyShape, Shape, TupleShape, XbuildError, compatible, refuse
 
 from ...core.diagnostics import explain
-from ...core.graph import NOTHING, Computation, Instruction, TextSource
+from ...core.graph import Computation, Instruction, TextSource
 from ...core.inference import infer_shape
 from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
-from ..codecs.attribute_reader import by_operands, read_attributes, record_of
+from ..codecs.attribute_reader import read_attributes, record_of
 from ..codecs.counted import check_ids
 from ..codecs.sugar import (
-    ASYNC,
     HALVES,
     check_alone,
     check_repeated,
@@ -33,7 +32,7 @@ from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
 from .constants import tuple_constant
 from .converts import bits_alone, convert, convert_operands, under_made_up_name
-from .lines import Known, line_at, take
+from .lines import Known, like, line_at, take
 from .parameters import read_number
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 # XLA infers the shape of a result that is not written, but not of these.
 NEEDS_SHAPE = opcodes(lambda op: op.states_shape)
-
-_UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
 
 
 class Body:
@@ -257,7 +254,7 @@ class Body:
         if literal:
             parsed.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
-            self.known = self._like(schema, parsed, record, declared)
+            self.known = like(schema, parsed, record, declared)
         name = self.made_up(schema.spelling) if name is None else name
         where = self.reader.origin(parsed.notes.get("metadata")) or self.where
         instruction = Instruction(
@@ -267,14 +264,6 @@ class Body:
         if schema.opcode in MEETS:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
-
-    def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
-        """What other lines of these words have in common with this one, unless they differ by more than names."""
-        if declared is None or parsed.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
-            return None
-        notes = {key: value for key, value in parsed.notes.items() if key != "metadata"}
-        assert parsed.shape is not None
-        return Known(schema, record, declared, parsed.shape, notes or NOTHING)
 
     def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
         self.names[instruction.name] = instruction

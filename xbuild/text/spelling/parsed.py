@@ -84,8 +84,10 @@ class ParsedInstruction:
         if not isinstance(self.shape, TupleShape) or not isinstance(inferred, TupleShape):
             return False
         written, found = self.shape.elements, inferred.elements
-        return len(written) == len(found) and written[:1] + (TupleShape(),) == written[:2] and all(
-            a == b for n, (a, b) in enumerate(zip(written, found, strict=True)) if n != 1
+        return (
+            len(written) == len(found)
+            and (*written[:1], TupleShape()) == written[:2]
+            and all(a == b for n, (a, b) in enumerate(zip(written, found, strict=True)) if n != 1)
         )
 
     def operand(self) -> Shape | None:
