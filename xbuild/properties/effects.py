@@ -66,7 +66,7 @@ def grouped_in(instruction: Instruction) -> tuple[Instruction, ...]:
     """
     if instruction.opcode != "async_start" or collective_in(instruction) is not None:
         return ()
-    return _together(instruction.attributes.calls)  # type: ignore[no-any-return]
+    return _together(instruction.attributes.calls)
 
 
 def begins_communication(start: Instruction) -> bool:
