@@ -11,7 +11,7 @@ from attrs import frozen
 import xbuild as xb
 
 DEVICES = 3
-SEEDS = 150
+SEEDS = 100
 
 
 @frozen

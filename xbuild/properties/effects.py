@@ -53,10 +53,10 @@ def collective_in(instruction: Instruction) -> Instruction | None:
 
 @remembered
 def _together(computation: Computation) -> tuple[Instruction, ...]:
-    """The collectives and transfers of a computation that has nothing else but parameters, constants and tuples."""
-    found = tuple([i for i in computation.instructions if i.opcode in COLLECTIVES or i.opcode in TRANSFERS])
+    """The collectives and transfers of a computation that has nothing else but their dones and what packs values."""
+    found = tuple([i for i in computation.instructions if i.opcode in TRANSFERS or collective_in(i) is not None])
     others = (i.opcode for i in computation.instructions if i not in found)
-    return found if all(opcode in STRUCTURE for opcode in others) else ()
+    return found if all(opcode in STRUCTURE or opcode in START_OF for opcode in others) else ()
 
 
 def grouped_in(instruction: Instruction) -> tuple[Instruction, ...]:

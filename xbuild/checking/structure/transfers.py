@@ -4,79 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import define, field, frozen
-
 from shape_inference import compatible
 
 from ...core.graph import Instruction
-from ...properties.effects import TRANSFERS, collective_in, nest, spelling, start_of, travelling
-from ...properties.sites import Site, collectives_of, transfers_of
+from ...properties.effects import collective_in, nest, spelling, travelling
+from ...properties.sites import collectives_of, transfers_of
 from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
+from .channels import OTHER, Channel, Half, Transfers, clash, share_a_pair
 from .pairs import pair_faults
-
-OTHER = {"send": "recv", "recv": "send"}
-
-
-@frozen(eq=False)
-class Half:
-    """A send or recv of one program, and the devices that run it."""
-
-    devices: tuple[int, ...]
-    site: Site
-    on: frozenset[int]
-    travels: bool = False
-
-    @property
-    def instruction(self) -> Instruction:
-        return self.site.instruction
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        return self.site.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
-
-
-@define(eq=False)
-class Channel:
-    """The sends and recvs of one channel id, and the peer of each device that takes part, by send or recv."""
-
-    number: int
-    halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
-    peers: dict[tuple[Instruction, int], int] = field(factory=dict)
-
-    def only_peer(self, role: str, device: int) -> int | None:
-        """The one device that all sends, or all recvs, of a device meet; None where there is none, or several."""
-        found = {peer for (half, at), peer in self.peers.items() if at == device and half.opcode == role}
-        return found.pop() if len(found) == 1 else None
-
-    def half_on(self, role: str, device: int) -> Half | None:
-        for half in self.halves[role]:
-            if device in half.on:
-                return half
-        return None
-
-    @property
-    def is_host_transfer(self) -> bool:
-        return any(half.instruction.attributes.is_host_transfer for halves in self.halves.values() for half in halves)
-
-
-@frozen(eq=False)
-class Transfers:
-    """All channels of a program."""
-
-    channels: Mapping[int, Channel]
-
-    def peer(self, instruction: Instruction, device: int) -> int | None:
-        """The device that this send or recv meets when it runs there; None where it takes no part."""
-        return self.channels[instruction.attributes.channel_id].peers.get((instruction, device))
-
-    def peer_at(self, instruction: Instruction, role: str, device: int) -> int | None:
-        """The same of a send or recv, or of its done; where that has no start of its own, of all of its channel."""
-        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
-        if half is not None:
-            return self.peer(half, device)
-        return self.channels[instruction.attributes.channel_id].only_peer(role, device)
 
 
 def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
@@ -151,34 +88,16 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
     """Faults of channels with several sends or recvs on a device, or, without pairs, in all programs."""
     for role, halves in channel.halves.items():
         distinct = list({half.instruction: half for half in halves}.values())
-        clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
-        if clash:
-            names = " and ".join(half.site.instruction.name for half in clash)
+        alike = [half for half in distinct if any(clash(half, o) for o in distinct if o is not half)]
+        if alike:
+            names = " and ".join(half.site.instruction.name for half in alike)
             yield finding(
                 "duplicate_channel",
-                f"channel {channel.number} has {len(clash)} {role}s: {names}",
-                *((half.devices, half.site) for half in clash),
+                f"channel {channel.number} has {len(alike)} {role}s: {names}",
+                *((half.devices, half.site) for half in alike),
                 cause_text=f"a channel has one {role}, or pairs that tell which of them a {OTHER[role]} meets",
                 repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
             )
-
-
-def _clash(a: Half, b: Half) -> bool:
-    """Whether a device has both, and neither their pairs nor their pipelines tell them apart.
-
-    The two starts of a pipelined transfer do not clash.
-    """
-    if a.travels and b.travels and a.on == b.on:
-        return False
-    if a.pairs and b.pairs and (not {*a.pairs} & {*b.pairs} or _pipeline(a) != _pipeline(b)):
-        return False
-    return bool(a.on & b.on) or not (a.pairs or b.pairs)
-
-
-def _pipeline(half: Half) -> str | None:
-    """The number of the pipeline that XLA's decomposer of collective permutes gives a send or recv."""
-    given = half.instruction.annotations.get("frontend_attributes", {})
-    return given.get("_xla_send_recv_pipeline") if isinstance(given, Mapping) else None
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
@@ -288,17 +207,24 @@ def _peers_differ(channel: Channel, instruction: Instruction, device: int, peer:
 
 def _disagreeing(channel: Channel) -> Iterator[Finding]:
     """Faults of halves that differ in shape, host flag or call nest."""
-    for send in channel.halves["send"]:
-        for recv in channel.halves["recv"]:
+    sends, recvs = channel.halves["send"], channel.halves["recv"]
+    for send in sends:
+        for recv in recvs:
             ends = ((device, channel.peers.get((send.instruction, device))) for device in send.devices)
             if any(b in recv.on and channel.peers.get((recv.instruction, b)) == a for a, b in ends if b is not None):
-                faults = [*_differing(channel.number, send, recv)]
+                is_peeled = any(_shares(half, halves) for half, halves in ((send, sends), (recv, recvs)))
+                faults = [*_differing(channel.number, send, recv, is_peeled=is_peeled)]
                 yield from faults
                 if faults:
                     return
 
 
-def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
+def _shares(half: Half, halves: list[Half]) -> bool:
+    """Whether another send, or recv, of the channel has a pair in common: then nests need not be equal, counts tell."""
+    return any(share_a_pair(half, each) for each in halves if each.instruction is not half.instruction)
+
+
+def _differing(number: int, send: Half, recv: Half, *, is_peeled: bool = False) -> Iterator[Finding]:
     places = (send.devices, send.site), (recv.devices, recv.site)
     first, second = send.site.instruction, recv.site.instruction
     if not compatible(payload(first), payload(second)):
@@ -312,5 +238,5 @@ def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
         text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
         yield finding("host_flag_mismatch", text, *places)
     here, there = send.site.path, recv.site.path
-    if here != there and nest(here) != nest(there) and not (send.travels or recv.travels):
+    if here != there and nest(here) != nest(there) and not (is_peeled or send.travels or recv.travels):
         yield nest_finding(f"channel {number}", *places)
