@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..core.graph import Instruction, Module
-from .effects import communicates
+from .effects import communicates_itself
 from .sites import reached
 
 # Calls that the partitioner replaces, so that they stand in no partitioned module.
@@ -47,13 +47,13 @@ def annotated_devices(module: Module) -> int:
     devices = max(named, default=1)
     if any(map(_is_mark, instructions)):
         devices = max(devices, module.num_partitions)
-    elif module.is_scheduled or module.entry.name.endswith("_spmd") or _is_per_device(module, instructions):
+    elif module.is_scheduled or module.entry.name.endswith("_spmd") or any(map(_is_per_device, instructions)):
         return 0
     return devices if devices > 1 else 0
 
 
-def _is_per_device(module: Module, instructions: list[Instruction]) -> bool:
-    return communicates(module.entry) or any(each.opcode == "partition_id" for each in instructions)
+def _is_per_device(instruction: Instruction) -> bool:
+    return instruction.opcode == "partition_id" or communicates_itself(instruction)
 
 
 def _is_mark(instruction: Instruction) -> bool:

@@ -42,7 +42,7 @@ def _element(body: Body, shape: AnyShape, place: int) -> Instruction:
     if isinstance(shape, TupleShape):
         return body.finish(None, OPS["tuple"], _tuple(body, shape, place), shape, place, "")
     if not isinstance(shape, Shape):
-        body.reader.fail("syntax", f"constants hold arrays, and {shape} is written for an element", place=place)
+        body.reader.fail("syntax", f"constants hold arrays, and {shape} is written for an element")
     parsed = ParsedInstruction(shape.plain())
     parsed.inside, text = elements_of(body.reader, shape)
     return body.finish(None, OPS["constant"], parsed, shape, place, text)
