@@ -97,7 +97,8 @@ def _check_named(target: str, send_buffers: float) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     verdict = xbuild.check(program, send_buffers=send_buffers)
-    say(f"{target}  {getattr(program, 'name', '')}".rstrip(), err=verdict.refused)
+    name = program.name if isinstance(program, xbuild.Module) else ""
+    say(f"{target}  {name}".rstrip(), err=verdict.refused)
     _say_report(verdict)
     _say_what_decides(verdict)
     return REFUSED if verdict.refused else 0
