@@ -113,4 +113,4 @@ def test_the_verdict_is_what_the_model_says(first: int) -> None:
 
 def test_ends_and_halts_and_peeled_transfers_occur() -> None:
     kinds = Counter(verdict_of(drawn(seed)).kind for seed in range(SEEDS))
-    assert min(kinds["ok"], kinds["deadlock"]) > SEEDS / 20
+    assert min(kinds["ok"], kinds["deadlock"]) > 2

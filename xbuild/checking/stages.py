@@ -17,6 +17,7 @@ from ..properties.effects import communicates, notable
 from ..properties.loops import never_ends
 from ..properties.partitioning import annotated_devices, not_partitioned
 from ..properties.sites import Site, collectives_of, feeds_of, reached, transfers_of
+from ..running import one_evaluator
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
 from .deadlock.level_run import Context
@@ -25,9 +26,9 @@ from .deadlock.repair import find_repair, most_tries
 from .declared_types import declared_types
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
-from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
+from .model.verdict import CheckArguments, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios import conclude
-from .structure.meetings import collective_faults, identities
+from .structure.collective_matching import collective_faults, collective_identities
 from .structure.structure import structure_faults
 from .structure.transfers import match_transfers
 from .summary import is_summarised, summary_verdict, unfinished_verdict
@@ -66,7 +67,7 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    asked = Asked(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
+    asked = CheckArguments(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
@@ -95,13 +96,14 @@ def _endless(module: Module) -> Iterator[str]:
                 yield f"while {each.name} never ends, as its condition is constant: what is said is of one trip of it"
 
 
-def _verdict(asked: Asked) -> Verdict:
+@one_evaluator()
+def _verdict(asked: CheckArguments) -> Verdict:
     whole = asked.program
     faults = structure_faults(whole)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
     found, faults = match_transfers(whole)
-    identity = identities(whole)
+    identity = collective_identities(whole)
     faults += collective_faults(whole, identity, Decisions(whole).runs)
     faults = faults or declared_types(whole)
     if faults:
