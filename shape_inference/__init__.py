@@ -2,6 +2,7 @@
 
 from . import ops as _ops  # noqa: F401  (the import enters the rules in the tables)
 from . import regions as _regions  # noqa: F401
+from .buffers import BufferShape
 from .kinds import KINDS
 from .notation import parse_program_shape, parse_shape
 from .rules import (
@@ -19,7 +20,6 @@ from .types import (
     COMPONENT,
     PRIMITIVES,
     AnyShape,
-    BufferShape,
     Dims,
     Layout,
     PrimitiveType,

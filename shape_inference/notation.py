@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
+from .buffers import BufferShape
 from .rules import XbuildError
 from .tuple_sizes import DEEPEST_TUPLE
-from .types import PRIMITIVES, AnyShape, BufferShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
+from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
 
 BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+")
 """White space and comments, which HLO text may have between any two tokens."""

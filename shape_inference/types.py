@@ -188,26 +188,6 @@ class Shape:
         return f"{self.dtype}[{extents}]{'' if self.layout is None else self.layout}"
 
 
-@frozen(repr=False, cache_hash=True)
-class BufferShape(Shape):
-    """The shape of a buffer: an array in memory that custom calls write in place; no other op takes it as an array.
-
-    >>> BufferShape(f32, (2,)), BufferShape(f32, (2,)) == Shape(f32, (2,))
-    (b(f32[2]), False)
-
-    Source: xla_data.proto, PrimitiveType BUFFER.
-    """
-
-    def plain(self) -> BufferShape:
-        return self if self.layout is None else BufferShape(self.dtype, self.dims, self.dynamic)
-
-    def with_dtype(self, dtype: PrimitiveType) -> BufferShape:
-        return BufferShape(dtype, self.dims, self.dynamic)
-
-    def __repr__(self) -> str:
-        return f"b({super().__repr__()})"
-
-
 @functools.lru_cache(maxsize=8192)
 def array_shape(dtype: PrimitiveType, dims: Dims) -> Shape:
     """The static array shape of these extents; it is cached, so that equal shapes are mostly one object."""
