@@ -2,6 +2,7 @@
 
 from . import ops as _ops  # noqa: F401  (the import enters the rules in the tables)
 from . import regions as _regions  # noqa: F401
+from .buffers import BufferShape
 from .kinds import KINDS
 from .notation import parse_program_shape, parse_shape
 from .rules import (
@@ -67,7 +68,7 @@ from .types import (
 
 # Written out, so that `from shape_inference import *` imports no submodule.
 __all__ = [
-    "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "Dims", "Layout", "MissingRule",
+    "COMPLEX_OF", "COMPONENT", "KINDS", "PRIMITIVES", "AnyShape", "BufferShape", "Dims", "Layout", "MissingRule",
     "PrimitiveType", "ProgramShape", "RuleTable", "Shape", "ShapeError", "TokenShape", "TupleShape",
     "XbuildError", "array_shape", "bf16", "c64", "c128", "compatible", "f4e2m1fn", "f6e2m3fn",
     "f6e3m2fn", "f8e3m4", "f8e4m3",

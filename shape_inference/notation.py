@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
+from .buffers import BufferShape
 from .rules import XbuildError
 from .tuple_sizes import DEEPEST_TUPLE
 from .types import PRIMITIVES, AnyShape, Layout, ProgramShape, Shape, TupleShape, array_shape, token
@@ -99,6 +100,8 @@ class _Reader:
         if self.ahead == "(":
             return self._tuple()
         name = self.ahead
+        if name == "b":
+            return self._buffer()
         if name != "token" and name not in PRIMITIVES:
             self.refuse(f"{_told(name)} is no element type")
         self.take()
@@ -109,6 +112,15 @@ class _Reader:
         if extents:
             self.refuse("a token has no extents")
         return token
+
+    def _buffer(self) -> BufferShape:
+        self.take()
+        self.expect("(")
+        place, array = self.place, self.shape()
+        if type(array) is not Shape:
+            raise NotAShape(self.text, f"a buffer is of an array, and {array} stands here", place)
+        self.expect(")")
+        return BufferShape(array.dtype, array.dims, array.dynamic, array.layout)
 
     def _tuple(self) -> TupleShape:
         self.depth += 1

@@ -46,7 +46,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
     "xbuild/checking/structure/collective_matching.py:SIZED": (
         COLLECTIVES, {"all_reduce", "collective_broadcast", "collective_permute"},
     ),
-    "xbuild/checking/structure/transfers.py:OTHER": (frozenset(TRANSFERS), set()),
+    "xbuild/checking/structure/channels.py:OTHER": (frozenset(TRANSFERS), set()),
     "xbuild/properties/device_groups.py:_REDUCING": (
         COLLECTIVES, {"all_to_all", "collective_broadcast", "collective_permute", "ragged_all_to_all"},
     ),

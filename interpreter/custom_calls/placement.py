@@ -15,7 +15,8 @@ from .table import target
 
 @target(
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "MoveToHost",
-    "MoveToDevice", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
+    "MoveToDevice", "Pin", "Unpin",
+    "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
 )  # fmt: skip
 def same(instruction: Instruction, *operands: Any) -> Any:
     """The operands, unchanged; a program that declares another shape needs a partitioner."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shape_inference import AnyShape, Shape, TupleShape, array_shape, u32
+from shape_inference import AnyShape, Shape, TupleShape, array_shape, refuse, u32
 from xbuild.checking.dataflow.analysis import spread
 from xbuild.core.graph import Instruction
-from xbuild.properties.effects import collective_in, start_of
+from xbuild.properties.effects import collective_in, grouped_in, start_of
 
 from ..compiler.requests import request_text
 from ..kernels.values import zeros
@@ -44,6 +44,13 @@ def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
 def async_start(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     if collective_in(instruction) is not None:
         return _started(emitter, instruction, operands, path)
+    if grouped_in(instruction):
+        refuse(
+            "invalid_attribute",
+            f"%{instruction.name}: an async-start of a group of collectives and transfers is read, checked and drawn, "
+            "and has no values here",
+            "each started by itself has values",
+        )
     attributes = instruction.attributes
     contexts = [_context(emitter, shape) for shape in attributes.context_shapes]
     return (tuple(operands), emitter.called(attributes.calls, operands, path), *contexts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -28,14 +29,13 @@ class Outcome:
 
     kind: str
     message: str = ""
-    counts: tuple[int, int] = (1, 1)
 
 
 def outcome(text: str) -> Outcome:
     begin = time.monotonic()
     try:
-        module = xb.parse_hlo(text)
-        found = Outcome("read", counts=(module.num_replicas, module.num_partitions))
+        xb.parse_hlo_modules(text)
+        found = Outcome("read")
     except xb.HloParseError as error:
         found = Outcome("refused", str(error).splitlines()[0])
     except Exception as error:
@@ -66,8 +66,9 @@ class Result:
     @property
     def share(self) -> float:
         """Of the texts that XLA's parser reads, those that are read or refused for a reason that XLA gives, too."""
-        good = self.counts["XLA reads, read"] + self.counts["XLA reads, refused as by XLA's verifier"]
-        return good / max(good + self.counts["XLA reads, refused here alone"], 1)
+        alone = self.counts["XLA reads, refused here alone"]
+        good = sum(count for name, count in self.counts.items() if name.startswith("XLA reads")) - alone
+        return good / max(good + alone, 1)
 
 
 def run(cases: Sequence[Case]) -> Result:
@@ -80,7 +81,7 @@ def run(cases: Sequence[Case]) -> Result:
         counts[name] += 1
         if not is_good:
             lines.append(f"{case['id']}: {name}: {ours.message}")
-        elif "verifier" in name:
+        elif case["id"] in answers:
             print(f"{case['id']}: {name}: {ours.message} | {_line(answers[case['id']].message)}")
     return Result(counts, lines)
 
@@ -93,8 +94,21 @@ def _judged(case: Case, ours: Outcome, answer: Answer | None) -> tuple[str, bool
         return f"XLA {case['xla']}, {ours.kind}", case["xla"] == "died" or ours.kind == "refused"
     if ours.kind == "read":
         return "XLA reads, read", True
-    is_shared = answer is not None and answer.is_refused and not answer.is_unable
+    if answer is not None and answer.message.startswith("died"):
+        return "XLA reads, and dies of it when it compiles, refused", True
+    is_shared = answer is not None and answer.is_refused and (not answer.is_unable or _is_of_shapes(answer.message))
     return ("XLA reads, refused as by XLA's verifier", True) if is_shared else ("XLA reads, refused here alone", False)
+
+
+def _is_of_shapes(message: str) -> bool:
+    """Whether a message names a shape, type or number of operands that does not fit, also of ops that XLA:CPU lacks."""
+    return _OF_SHAPES.search(message) is not None
+
+
+_OF_SHAPES = re.compile(
+    r"doesn't match callee|number of operands doesn't match|type mismatch on argument|must be [^:]*, but got|"
+    r"inferred type\(s\) .* incompatible with return type"
+)
 
 
 def _line(text: str) -> str:

@@ -1,6 +1,7 @@
 """Cases of XLA's verifier of send and recv: what it refuses is an error or a deadlock, and what it accepts is ok.
 
 XLA looks at scheduled modules alone: an unscheduled one that it accepts may get another verdict, which is proved.
+XLA does not ask whether a send waits for its recv: what it accepts has to run with a send buffer, if not without.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ def failure(case: Case) -> str | None:
     wanted = WRONG if case["xla"] == "refused" else ("ok",)
     if came in wanted or (case["xla"] == "accepted" and came in WRONG and not _is_scheduled(case)):
         return None
+    if case["xla"] == "accepted" and came == "deadlock" and _verdict(case, send_buffers=1)[0] == "ok":
+        print(f"{case['id']}: ok with a send buffer, without: {told}")
+        return None
     return f"{' or '.join(wanted)} is expected, {came} came: {told}"
 
 
-def _verdict(case: Case) -> tuple[str, str]:
+def _verdict(case: Case, send_buffers: int = 0) -> tuple[str, str]:
     """The kind of verdict, and its first sentence; a text that is refused at reading is an error."""
     try:
         module = xb.parse_hlo(case["text"], case["id"])
     except xb.HloParseError as refused:
         return "error", str(refused).splitlines()[0]
-    verdict = xb.check(module)
+    verdict = xb.check(module, send_buffers=send_buffers)
     return verdict.kind, str(verdict).splitlines()[0]
 
 

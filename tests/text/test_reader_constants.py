@@ -68,7 +68,8 @@ def test_the_payload_of_a_nan_is_kept() -> None:
         ("c64[]", "1", "syntax", "1"),
         ("c64[]", "(1, 2, 3)", "shape_mismatch", ""),
         ("f8e8m0fnu[]", "-1", "invalid_literal", "-1"),
-        ("(f32[])", "(1)", "syntax", ""),
+        ("(f32[])", "1", "syntax", "1"),
+        ("(f32[], token[])", "(1, 2)", "syntax", "2"),
     ],
 )
 def test_constants_that_are_none(shape: str, text: str, kind: str, place: str) -> None:

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from ..core.graph import Computation, Instruction
 from ..properties.effects import PLAIN_CALLS, TRANSFERS, UNITS, communicates, communicates_itself, start_of
-from ..properties.waiting import KINDS, in_sequence
+from ..properties.waiting import KINDS, sequences_of
 from .deadlock.level_run import FIRST, RANK
 from .model.program import Program
 from .model.verdict import Order, Orders, Verdict
@@ -86,7 +86,7 @@ def _dependencies(instructions: Order) -> tuple[dict[Instruction, list[Instructi
     last: dict[Hashable, Instruction] = {}
     for each in instructions:
         needs = {*each.operands, *each.control}
-        if communicates_itself(each) and (sequence := in_sequence(each)) is not None:
+        for sequence in sequences_of(each) if communicates_itself(each) else ():
             needs |= {last[sequence]} if sequence in last else set()
             last[sequence] = each
         count[each] = len(needs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from attrs import evolve, frozen
@@ -13,7 +13,10 @@ from ..core.graph import Computation, Module, ModuleGroup
 from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
-from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
+from ..properties.effects import communicates, notable
+from ..properties.loops import never_ends
+from ..properties.partitioning import annotated_devices, not_partitioned
+from ..properties.sites import Site, collectives_of, feeds_of, reached, transfers_of
 from ..running import one_evaluator
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
@@ -69,11 +72,29 @@ def check(
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
-                return evolve(_verdict(asked), asked=asked)
+                return evolve(_verdict(asked), asked=asked, notes=_notes(asked.program))
         except DeadlineError:
             if max_seconds is None:  # the deadline is that of a caller
                 raise
             return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
+
+
+def _notes(program: Program) -> tuple[str, ...]:
+    """What the verdict does not look at: collectives that are still to be inserted, trips of loops without an end."""
+    modules = dict.fromkeys(each.module for each in program.classes)
+    told = [note for module in modules if (note := not_partitioned(module, "checked"))]
+    return (*told, *dict.fromkeys(note for module in modules for note in _endless(module)))
+
+
+def _is_unpartitioned(program: Program) -> bool:
+    return any(annotated_devices(each.module) for each in program.classes)
+
+
+def _endless(module: Module) -> Iterator[str]:
+    for computation in reached(module.entry):
+        for each in notable(computation):
+            if never_ends(each) and any(map(communicates, each.called)):
+                yield f"while {each.name} never ends, as its condition is constant: what is said is of one trip of it"
 
 
 @one_evaluator()
@@ -227,7 +248,7 @@ class _Check:
 def _summary(program: Program, orders: Mapping[int, Orders], scope: Scope) -> str:
     counts = _counted(program)
     if not counts:
-        return "no schedule can deadlock: nothing communicates, so nobody waits"
+        return f"no schedule can deadlock: nothing communicates{' yet' * _is_unpartitioned(program)}, so nobody waits"
     runs = "run" if len(program.devices) > 1 else "runs"
     have = "have" if len(program.devices) > 1 else "has"
     whose = f"{devices_text(program.devices)} {f'{runs} one program, which has' if program.spmd else have} {counts}"

@@ -11,7 +11,7 @@ import click
 import xbuild
 from shape_inference.escaping import printable
 
-from .group import REFUSED, load, main, module_of, needs, takes_target
+from .group import REFUSED, each_of, load, main, module_of, needs, takes_target
 from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .paths import distinct, target_of
 from .run import SEED, arguments_of
@@ -78,6 +78,9 @@ def check(
     """
     needs("--picture", picture, "theme")
     needs("--page", page, "seed", "source_root")
+    found = each_of(target, "as_json", "picture", "page", "repair")
+    if len(found) > 1:
+        sys.exit(max([_check_named(each, send_buffers, strict) for each in found]))
     form, asked = _form(picture), Asked(page, source_root=source_root)
     distinct(target_of(target), {"--picture": picture, "--page": page, "--repair": repair})
     program = module_of(load(target))
@@ -93,14 +96,40 @@ def check(
     if as_json:
         say_json(verdict.to_dict())
     else:
-        say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+        _say_report(verdict)
+    _say_what_decides(verdict)
+    if repair is not None:
+        _write_repaired(verdict, repair, as_json)
+    sys.exit(_exit_code(verdict, strict))
+
+
+def _check_named(target: str, send_buffers: float, strict: bool) -> int:
+    """Print the report of one module of several, below a line with its name; gives the exit code for it."""
+    try:
+        program = module_of(load(target))
+    except SystemExit as end:
+        return int(end.code or 0)
+    verdict = xbuild.check(program, send_buffers=send_buffers)
+    name = program.name if isinstance(program, xbuild.Module) else ""
+    say(f"{target}  {name}".rstrip(), err=verdict.refused)
+    _say_report(verdict)
+    _say_what_decides(verdict)
+    return _exit_code(verdict, strict)
+
+
+def _exit_code(verdict: xbuild.Verdict, strict: bool) -> int:
+    return REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0
+
+
+def _say_report(verdict: xbuild.Verdict) -> None:
+    say_painted(_coloured(str(verdict), verdict.kind), err=verdict.refused)
+
+
+def _say_what_decides(verdict: xbuild.Verdict) -> None:
     if verdict.kind == "ok" and verdict.scope != "every":
         say(f"notice: {_ONE_ORDER}", err=True)
     if verdict.kind == "depends":
         say("notice: data decides whether this program comes to an end; the run will show it", err=True)
-    if repair is not None:
-        _write_repaired(verdict, repair, as_json)
-    sys.exit(REFUSED if verdict.refused or (strict and verdict.kind == "depends") else 0)
 
 
 def _check_place(program: xbuild.Module | xbuild.ModuleGroup, path: Path) -> None:

@@ -159,7 +159,8 @@ def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on.
+    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Of a file of several
+    modules FILE.hlo#2 or FILE.hlo#NAME is one; check and show take them in turn without that.
 
     Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly, 3 the command has come to its
     limit of seconds or bytes, 130 it is interrupted where no run can tell of it.
@@ -189,6 +190,17 @@ def load(target: str) -> Program:
     except XbuildError as error:
         raise stop(str(error)) from None
     _say_counts(found)
+    return found
+
+
+def each_of(target: str, *single: str) -> list[str]:
+    """A target for each module of a file of several; a usage error where an option of one program is given."""
+    try:
+        found = targets.each_of(target)
+    except targets.TargetError as error:
+        raise click.UsageError(str(error)) from None
+    if len(found) > 1 and (options := given(*single)):
+        raise click.UsageError(f"{options[0]} is of one program, and {target} has {len(found)}, as in {found[0]}")
     return found
 
 

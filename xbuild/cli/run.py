@@ -16,6 +16,7 @@ from ..core.graph import Module, ModuleGroup
 from ..files import arguments as npz_inputs
 from ..files import results as archive
 from ..files.targets import file_of
+from ..properties.partitioning import not_partitioned
 from .agreement import agreeing
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
@@ -153,6 +154,7 @@ def run(
     read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
     distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
+    _say_partitioning(program)
     given: dict[str, Any] = {
         "trips": max_trips,
         "seconds": RUN_SECONDS if max_seconds is None else max_seconds,
@@ -199,6 +201,13 @@ def _written(outputs: str | None, page: str | None, folder: str | None) -> Itera
         yield f"wrote {page}: a page that replays the run, for any browser"
     if folder:
         yield f"wrote {folder}: the trace; `xbuild trace {folder}` asks it, `xbuild step {folder}` goes through it"
+
+
+def _say_partitioning(program: Module | ModuleGroup) -> None:
+    """Tell on stderr of modules that are not partitioned yet."""
+    for module in dict.fromkeys(program.modules.values() if isinstance(program, ModuleGroup) else (program,)):
+        if note := not_partitioned(module, "run"):
+            say(f"notice: {note}", err=True)
 
 
 def _write(path: str, results: list[Any], shapes: list[Any]) -> None:

@@ -9,7 +9,7 @@ import click
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
 from .candidates import instructions
-from .group import given, load, main, needs, takes_target
+from .group import each_of, given, load, main, needs, takes_target
 from .saying import say
 
 _STYLE = "How HLO text is spelled: short, with % before names, in full (layouts, metadata), or with types on a mesh."
@@ -50,10 +50,12 @@ def show(
         raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
     if only and given("style"):
         raise click.UsageError("--style is for the whole text, and --only is given")
-    program = load(target)
-    for heading, part in _parts(program):
-        say(heading, nl=False)
-        say(_shown(part, plan, only, style).rstrip("\n"))
+    found = each_of(target)
+    for place, each in enumerate(found):
+        say(f"{chr(10) * bool(place)}// ----- {each}\n" if len(found) > 1 else "", nl=False)
+        for heading, part in _parts(load(each)):
+            say(heading, nl=False)
+            say(_shown(part, plan, only, style).rstrip("\n"))
 
 
 def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:

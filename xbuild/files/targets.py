@@ -1,4 +1,7 @@
-"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device."""
+"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device.
+
+Of a file of several modules `FILE.hlo#2` or `FILE.hlo#NAME` names one.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,15 @@ from shape_inference import XbuildError
 from shape_inference.escaping import Harmless
 
 from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
+from ..text.reading.parts import modules_in
 from .npz import ArchiveError, kind_of, read_text
 
 MOST_TEXT = 4 << 30
 """The limit of bytes of HLO text that is read; a sparse file may have any size."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
+MOST_NAMED = 12
+_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|txt))#([^#/\\]+)", re.DOTALL)
 _OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
@@ -45,8 +51,9 @@ def load(target: str, replicas: int | None = None, partitions: int | None = None
 
     TargetError where the target names none, UserError where its file raises.
     """
-    if target.endswith((".hlo", ".txt")) and not Path(target).is_dir():
-        return _read_hlo(Path(target), replicas, partitions)
+    path, one = split_target(target)
+    if path.endswith((".hlo", ".txt")) and not Path(path).is_dir():
+        return _read_hlo(Path(path), replicas, partitions, one)
     if replicas is not None or partitions is not None:
         raise TargetError(f"--replicas and --partitions are for HLO text, and the target is {target!r}")
     if target and Path(target).is_dir():
@@ -64,7 +71,22 @@ def load(target: str, replicas: int | None = None, partitions: int | None = None
 def file_of(target: str) -> str:
     """The file or folder that a target names."""
     path, colon, _ = target.rpartition(":")
-    return path if colon and path.endswith(".py") else target
+    return path if colon and path.endswith(".py") else split_target(target)[0]
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """The file of a target and, after `#`, the number or name of one of its modules, else nothing."""
+    found = _OF_SEVERAL.fullmatch(target)
+    return (target, "") if found is None or Path(target).exists() else (found[1], found[2])
+
+
+def each_of(target: str) -> list[str]:
+    """A target for each module of a file of several; the target alone where it names one program."""
+    path, one = split_target(target)
+    if one or not path.endswith((".hlo", ".txt")) or not Path(path).is_file():
+        return [target]
+    count = len(modules_in(_text_of(Path(path))))
+    return [f"{path}#{number}" for number in range(1, count + 1)] if count > 1 else [target]
 
 
 def _existing(path: Path) -> Path:
@@ -76,19 +98,44 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = None) -> Module:
-    from ..text.reading.reader import parse_hlo
-
+def _text_of(path: Path) -> str:
     try:
-        text = read_text(_existing(path), MOST_TEXT)
+        return read_text(_existing(path), MOST_TEXT).decode("utf-8", errors="surrogateescape")
     except ArchiveError as error:
         raise TargetError(str(error)) from None
+
+
+def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = None, one: str = "") -> Module:
+    """A module of a file; lines of the user's program are those that its metadata and tables of frames name."""
+    from ..text.reading.reader import parse_hlo
+
+    text, file = _part_of(_text_of(path), path, one), short_path(str(path))
     try:
-        return parse_hlo(text, short_path(str(path)), replicas=replicas, partitions=partitions)
+        return parse_hlo(text, file, origins=True, replicas=replicas, partitions=partitions)
     except ValueError as error:
         if isinstance(error, XbuildError):
             raise
         raise TargetError(str(error)) from None
+
+
+def _part_of(text: str, path: Path, one: str) -> str:
+    """The text of one module of a file, with the lines before it blank; TargetError where the target names none."""
+    found = modules_in(text)
+    if len(found) < 2 and not one:
+        return text
+    numbered = [f"{number} {name}" for number, (name, _) in enumerate(found, 1)]
+    has = f"{path} has {len(found)} module{'s' * (len(found) != 1)}: {shortened(numbered)}"
+    if not one:
+        raise TargetError(f"{has}; this command takes one, as in {path}#1")
+    chosen = [part for n, (name, part) in enumerate(found, 1) if one == str(n)]
+    chosen = chosen or [part for name, part in found if name == one]
+    if len(chosen) != 1:
+        raise TargetError(f"{'no module' if not chosen else 'more than one module'} is {one!r}: {has}")
+    return chosen[0]
+
+
+def shortened(names: list[str]) -> str:
+    return ", ".join([*names[:MOST_NAMED], f"... {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else names)
 
 
 def _read_folder(path: Path) -> ModuleGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
@@ -13,6 +13,7 @@ from ..checking import Verdict
 from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..process.gc_pause import no_collection
+from ..properties.partitioning import not_partitioned
 from . import ViewError
 from .lanes import Lanes
 from .model.data import Datum, by_instruction, scale_of
@@ -37,7 +38,16 @@ def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_
             f"viz: {type(thing).__name__} has no picture; a Computation, Module, ModuleGroup, Value or Verdict has"
         )
     with no_collection():
-        return view.of(draw(thing) if data is None else _laid(thing, data, data_name))
+        picture = view.of(draw(thing) if data is None else _laid(thing, data, data_name))
+    return evolve(picture, notes=(*_not_partitioned(thing), *picture.notes))
+
+
+def _not_partitioned(program: Computation | Module | ModuleGroup) -> Iterator[str]:
+    """The notes that modules are not partitioned yet."""
+    modules = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
+    for module in dict.fromkeys(each for each in modules if isinstance(each, Module)):
+        if note := not_partitioned(module, "drawn"):
+            yield note
 
 
 def _laid(program: Computation | Module | ModuleGroup, data: Mapping[Any, Datum], name: str) -> Picture:

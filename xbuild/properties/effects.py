@@ -13,6 +13,7 @@ from ..core.memos import remembered as remembered
 from ..core.op import OPS, opcodes
 from .async_pairs import origin, wrapped_in
 from .host import rendezvous_of
+from .loops import never_ends
 
 DONE_OF = {opcode: schema.properties.done for opcode, schema in OPS.items() if schema.properties.done}
 START_OF = {done: start for start, done in DONE_OF.items()}
@@ -56,6 +57,29 @@ def collective_in(instruction: Instruction) -> Instruction | None:
     return wrapped if wrapped is not None and wrapped.opcode in COLLECTIVES else None
 
 
+@remembered
+def _together(computation: Computation) -> tuple[Instruction, ...]:
+    """The collectives and transfers of a computation that has nothing else but their dones and what packs values."""
+    found = tuple([i for i in computation.instructions if i.opcode in TRANSFERS or collective_in(i) is not None])
+    others = (i.opcode for i in computation.instructions if i not in found)
+    return found if all(opcode in STRUCTURE or opcode in START_OF for opcode in others) else ()
+
+
+def grouped_in(instruction: Instruction) -> tuple[Instruction, ...]:
+    """The collectives and transfers that an async-start begins together; none where it wraps one collective, or others.
+
+    Source: XLA's groups of collectives, as NCCL has them.
+    """
+    if instruction.opcode != "async_start" or collective_in(instruction) is not None:
+        return ()
+    return _together(instruction.attributes.calls)
+
+
+def begins_communication(start: Instruction) -> bool:
+    """Whether a start begins a collective or a group."""
+    return collective_in(start) is not None or bool(grouped_in(start))
+
+
 def is_in_place(collective: Instruction) -> bool:
     """Whether it is a collective permute that writes slices into an operand, of which there are no values here."""
     return base_of(collective) == "collective_permute" and bool(collective.attributes.slice_sizes)
@@ -88,7 +112,7 @@ def travelling(computation: Computation) -> frozenset[Instruction]:
 def is_under_way(instruction: Instruction) -> bool:
     """Whether the value of an instruction is a collective that has started, whose result comes with its done."""
     start = origin(instruction) if instruction.opcode == "async_update" else instruction
-    return start is not None and start.opcode in DONE_OF and collective_in(start) is not None
+    return start is not None and start.opcode in DONE_OF and begins_communication(start)
 
 
 def communicates_itself(instruction: Instruction) -> bool:
@@ -99,7 +123,7 @@ def communicates_itself(instruction: Instruction) -> bool:
     if opcode not in _MAYBE:
         return False
     start = instruction if opcode == "async_start" else start_of(instruction)
-    return start is not None and collective_in(start) is not None
+    return start is not None and begins_communication(start)
 
 
 def communicates_anywhere(instruction: Instruction) -> bool:
@@ -188,8 +212,8 @@ Path = tuple[Step, ...]
 
 
 def nest(path: Path) -> tuple[str, ...]:
-    """The path by kinds of call, as the two halves of a channel are compared."""
-    return tuple(step.role for step in path)
+    """The path by kinds of call, as the two halves of a channel are compared: without groups and loops of one trip."""
+    return tuple(step.role for step in path if step.role != "async-start" and not never_ends(step.instruction))
 
 
 def where(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from attrs import frozen
 
@@ -18,6 +18,7 @@ from .effects import (
     collective_in,
     communicates,
     communicates_itself,
+    grouped_in,
     notable,
     steps,
     where,
@@ -107,6 +108,15 @@ def _communicating_steps(instruction: Instruction) -> list[Step]:
     return [step for step in steps(instruction) if communicates(step.computation)]
 
 
+def members(site: Site) -> tuple[Site, ...]:
+    """The collectives and transfers of a group that a start begins; the site itself where it is of no group."""
+    group = grouped_in(site.instruction)
+    if not group:
+        return (site,)
+    (step,) = steps(site.instruction)
+    return tuple([Site((*site.path, step), each) for each in group])
+
+
 @remembered
 def sites_of(computation: Computation) -> tuple[Site, ...]:
     """The sites of an entry, found once."""
@@ -116,14 +126,18 @@ def sites_of(computation: Computation) -> tuple[Site, ...]:
 @remembered
 def transfers_of(computation: Computation) -> tuple[Site, ...]:
     """The sends and recvs among the sites of an entry."""
-    return tuple([site for site in sites_of(computation) if site.instruction.opcode in TRANSFERS])
+    return tuple([each for site in sites_of(computation) for each in members(site) if _is(each, TRANSFERS)])
 
 
 @remembered
 def collectives_of(computation: Computation) -> tuple[Site, ...]:
     """The collectives among the sites of an entry, blocking or started."""
-    maybe = [site for site in sites_of(computation) if site.instruction.opcode in MEETING]
+    maybe = [each for site in sites_of(computation) for each in members(site) if _is(each, MEETING)]
     return tuple([site for site in maybe if collective_in(site.instruction) is not None])
+
+
+def _is(site: Site, opcodes: Container[str]) -> bool:
+    return site.instruction.opcode in opcodes
 
 
 @remembered

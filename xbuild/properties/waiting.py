@@ -13,7 +13,7 @@ from attrs import field, frozen
 from shape_inference import TupleShape
 
 from ..core.graph import Instruction
-from .effects import COLLECTIVES, DONE_OF, FEEDS, MEETS, START_OF, TRANSFERS
+from .effects import COLLECTIVES, DONE_OF, FEEDS, MEETS, START_OF, TRANSFERS, grouped_in
 
 # The counters of events: within one of these, the n-th of one kind waits for the n-th of another.
 CHANNEL = "channel"  # a channel from one device to another; an event waits for the device at the other end
@@ -51,6 +51,7 @@ class EventKind:
 POSTED = EventKind("posted", CHANNEL, TARGET)
 SENT = EventKind("sent", CHANNEL, SOURCE, awaits=POSTED, is_buffered=True)
 RECEIVED = EventKind("received", CHANNEL, TARGET, awaits=SENT)
+ACCEPTED = EventKind("accepted", CHANNEL, SOURCE, awaits=POSTED, is_buffered=True)  # of a send of a group, at its done
 ARRIVED = EventKind("arrived", COLLECTIVE)
 COMPLETED = EventKind("completed", COLLECTIVE, awaits=ARRIVED)
 SUPPLIED = EventKind("supplied", FEED)  # by the host, as often as `check(..., infeed=...)` says
@@ -126,3 +127,9 @@ def in_sequence(instruction: Instruction) -> Hashable | None:
     if instruction.opcode in TRANSFERS:
         return instruction.opcode, instruction.attributes.channel_id
     return instruction if instruction.opcode in MEETS or instruction.opcode == "async_start" else None
+
+
+def sequences_of(instruction: Instruction) -> tuple[Hashable, ...]:
+    """The sequences that an instruction is in, itself and by what it starts together."""
+    found = map(in_sequence, (instruction, *grouped_in(instruction)))
+    return tuple([sequence for sequence in found if sequence is not None])

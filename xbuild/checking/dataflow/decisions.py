@@ -11,6 +11,7 @@ from shape_inference import Shape
 
 from ...core.graph import Instruction, Module
 from ...properties.effects import LOOPS, Path, Step, steps
+from ...properties.loops import never_ends
 from ...properties.sites import Site
 from ..model.branches import decider_row
 from ..model.describe import finding, named
@@ -24,6 +25,7 @@ from .known import propagate_constants
 from .replication import Replication, replication_of
 
 Member = tuple[int, Site]
+_ONCE = frozenset((1,))
 
 
 @define(eq=False)
@@ -45,12 +47,14 @@ class Decisions:
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
         """The branch of a conditional on this device, or the trips of a loop; None where neither known nor assumed."""
+        if never_ends(instruction):
+            return 1
         place, ways = key_of(instruction, path), self.ways(device, instruction, path)
         return self.assumed.get((device, place)) if ways is None or len(ways) != 1 else next(iter(ways))
 
     def ways(self, device: int, instruction: Instruction, path: Path) -> frozenset[int] | None:
         """The possible branches of a conditional on this device, or trip counts of a loop; None where unknown."""
-        return self._known(device).decides.get(key_of(instruction, path))
+        return _ONCE if never_ends(instruction) else self._known(device).decides.get(key_of(instruction, path))
 
     def turns(self, device: int, instruction: Instruction, path: Path) -> Sequence[int] | None:
         """The decisions at a unit in the order in which a device makes them; None where they are unknown."""

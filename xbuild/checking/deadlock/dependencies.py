@@ -10,7 +10,7 @@ from attrs import define, field
 from ...core.graph import Computation, Instruction
 from ...properties.effects import UNITS, Path, notable
 from ...properties.sites import sites
-from ...properties.waiting import in_sequence
+from ...properties.waiting import sequences_of
 from ..model.flattening import Choose, OrderOf, flattened_step, is_item
 
 Front: TypeAlias = tuple[int, ...]  # the nearest items before a place; of joint j the number -1 - j
@@ -75,7 +75,6 @@ class DependencyWalk:
 def _sequences(item: Instruction) -> Iterable[Hashable]:
     """The sequences in which an item keeps its recorded order beyond dependencies; of a unit those inside it."""
     if item.opcode not in UNITS:
-        own = in_sequence(item)
-        return () if own is None else (own,)
-    found = (in_sequence(site.instruction) for called in item.called for site in sites(called))
-    return dict.fromkeys(sequence for sequence in found if sequence is not None)
+        return sequences_of(item)
+    inside = (site.instruction for called in item.called for site in sites(called))
+    return dict.fromkeys(sequence for each in inside for sequence in sequences_of(each))

@@ -11,8 +11,8 @@ from attrs import define, field, frozen
 from ...properties.effects import Path
 from ...properties.sites import Site
 from ..model.program import Program
+from ..structure.channels import Transfers
 from ..structure.collective_matching import CollectiveIdentities
-from ..structure.transfers import Transfers
 from .in_order_run import InOrderRun
 from .skeleton import Skeleton
 from .wait_graph import WaitGraph

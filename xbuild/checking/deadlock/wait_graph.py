@@ -12,20 +12,29 @@ from attrs import define, field
 
 from ...properties.effects import TRANSFERS, collective_in, start_of
 from ...properties.host import rendezvous_of
-from ...properties.sites import Site
+from ...properties.sites import Site, members
 from ...properties.waiting import CHANNEL, EVENTS, FEED, KINDS, POSTED, RECEIVED, SENT, SOURCE, EventKind, takes_item
 
 if TYPE_CHECKING:
+    from ...core.graph import Instruction
     from .level_run import LevelRun
 
 
 @define(eq=False)
 class ChannelNodes:
-    """One channel from one device to another, and for each kind of event the nodes that have it, in order."""
+    """One channel from one device to another, and for each kind of event the nodes that have it, in order.
+
+    `waiting` are the nodes that wait for it to happen: those, but for a send of a group the node of the group's done.
+    """
 
     source: int
     target: int
     nodes: dict[EventKind, list[int]] = field(factory=lambda: {POSTED: [], SENT: [], RECEIVED: []})
+    waiting: dict[EventKind, list[int]] = field(factory=lambda: {POSTED: [], SENT: [], RECEIVED: []})
+
+    def add(self, event: EventKind, node: int) -> None:
+        self.nodes[event].append(node)
+        self.waiting[event].append(node)
 
 
 @define(eq=False)
@@ -41,6 +50,7 @@ class WaitGraph:
     asked: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
     answered: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
     fed: dict[int, int] = field(factory=dict)
+    sends: dict[tuple[int, Hashable], int] = field(factory=dict)  # of groups: their numbers in their channels
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
     def build(self) -> dict[int, int]:
@@ -70,13 +80,38 @@ class WaitGraph:
         self._meeting(device, number, *self._meeting_key(device, item))
 
     def _start(self, device: int, number: int, item: Site) -> None:
-        key, _ = self._meeting_key(device, item)
-        self.starts.setdefault(key, {})[device] = self._node(device, number)
+        node = self._node(device, number)
+        for each in members(item):
+            if each.instruction.opcode not in TRANSFERS:
+                key, _ = self._meeting_key(device, each)
+                self.starts.setdefault(key, {})[device] = node
+            elif (channel := self.channel(device, each.instruction)) is not None:
+                channel.add(SENT if each.instruction.opcode == "send" else POSTED, node)
+                self.sends[device, each.key] = len(channel.nodes[SENT]) - 1
 
     def _done(self, device: int, number: int, item: Site) -> None:
-        start = start_of(item.instruction)
+        start, node = start_of(item.instruction), self._node(device, number)
         assert start is not None
-        self.dones.setdefault(self._meeting_key(device, Site(item.path, start)), []).append(self._node(device, number))
+        for each in members(Site(item.path, start)):
+            if each.instruction.opcode not in TRANSFERS:
+                self.dones.setdefault(self._meeting_key(device, each), []).append(node)
+            elif (channel := self.channel(device, each.instruction)) is None:
+                continue
+            elif each.instruction.opcode == "send":
+                channel.waiting[SENT][self.sends[device, each.key]] = node
+            else:
+                channel.add(RECEIVED, node)
+
+    def channel(self, device: int, half: Instruction) -> ChannelNodes | None:
+        """The channel to or from the peer of a send or recv on a device; None where it has no peer."""
+        peer = self.run.context.transfers.peer(half, device)
+        if peer is None:
+            return None
+        source, target = (device, peer) if half.opcode == "send" else (peer, device)
+        key = half.attributes.channel_id, source, target
+        if key not in self.channels:
+            self.channels[key] = ChannelNodes(source, target)
+        return self.channels[key]
 
     def _new(self) -> int:
         """A new node that is no item of one device."""
@@ -155,7 +190,7 @@ class WaitGraph:
     def _channel_edges(self, channel: ChannelNodes) -> None:
         """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
         buffers = self.run.context.send_buffers
-        for event, nodes in channel.nodes.items():
+        for event, nodes in channel.waiting.items():
             awaited = event.awaits
             if nodes and awaited is not None:
                 if event.is_buffered and buffers:
@@ -190,19 +225,14 @@ def _transfer(event: EventKind) -> Callable[[WaitGraph, int, int, Site], None]:
     def add(graph: WaitGraph, device: int, number: int, item: Site) -> None:
         run, instruction = graph.run, item.instruction
         half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
-        peer = None if half is None else run.context.transfers.peer(half, device)
-        if peer is None:
+        channel = None if half is None else graph.channel(device, half)
+        if channel is None:
             if half is not None and event is not POSTED and (name := rendezvous_of(half)):
                 rounds = graph.asked if is_source else graph.answered
                 nodes = rounds.setdefault((device, name), {}).setdefault(instruction.attributes.channel_id, [])
                 nodes.append(run.node_of[device][number])
             return
-        source, target = (device, peer) if is_source else (peer, device)
-        key = instruction.attributes.channel_id, source, target
-        channel = graph.channels.get(key)
-        if channel is None:
-            channel = graph.channels[key] = ChannelNodes(source, target)
-        channel.nodes[event].append(run.node_of[device][number])
+        channel.add(event, run.node_of[device][number])
 
     return add
 

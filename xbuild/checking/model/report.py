@@ -13,14 +13,15 @@ MOST_EDGES = 4
 
 def report(verdict: Verdict) -> str:
     """The whole report, in plain text."""
+    notes = [f"  note    {note}" for note in verdict.notes]
     if verdict.kind == "ok":
-        return f"ok: {verdict.summary}"
+        return "\n".join([f"ok: {verdict.summary}", *notes])
     lines = [f"depends: {_conditions(verdict)}"] if verdict.kind == "depends" else []
     for finding in verdict.findings:
         lines += _finding(verdict, finding)
     if verdict.kind == "depends" and verdict.summary:
         lines += ["", f"  otherwise {verdict.summary}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *notes])
 
 
 def _conditions(verdict: Verdict) -> str:

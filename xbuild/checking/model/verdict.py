@@ -157,7 +157,8 @@ class Verdict(Showable):
     """Whether a program may deadlock, found before it runs; str() of it is the report.
 
     `scope` says for which schedules: every legal one, the given one, or the one that was found. `schedule` is for each
-    device an order of its entry's instructions that runs to the end (none where the program is refused).
+    device an order of its entry's instructions that runs to the end (none where the program is refused). `notes` say
+    what the verdict does not look at, such as collectives of a module that is not partitioned yet.
     """
 
     kind: VerdictKind
@@ -168,6 +169,7 @@ class Verdict(Showable):
     summary: str = ""
     reordered: Mapping[int, Orders] = field(factory=dict)
     asked: CheckArguments | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -188,6 +190,7 @@ class Verdict(Showable):
             "schedule": _names(self.schedule),
             "repair": None if self.repair is None else self.repair.to_dict(),
             "summary": self.summary,
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:

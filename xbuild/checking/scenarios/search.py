@@ -26,7 +26,7 @@ from ...properties.effects import (
 )
 from ...properties.order import linear
 from ...properties.sites import reached, sites
-from ...properties.waiting import COMPLETING, POSTING, SILENT, in_sequence
+from ...properties.waiting import COMPLETING, POSTING, SILENT, sequences_of
 from ..dataflow.analysis import Key, key_of
 from ..deadlock.level_run import Context
 from ..deadlock.orders import arranged
@@ -77,8 +77,8 @@ def order_parts(computation: Computation) -> Parts:
 def _sequences(instruction: Instruction) -> list[Hashable]:
     """The sequences in which an instruction keeps its recorded order beyond dependencies; of a call those inside it."""
     inside = (site.instruction for called in instruction.called for site in sites(called))
-    found = map(in_sequence, (instruction,) if communicates_itself(instruction) else inside)
-    return [sequence for sequence in found if sequence is not None]
+    every = (instruction,) if communicates_itself(instruction) else inside
+    return [sequence for each in every for sequence in sequences_of(each)]
 
 
 @define(eq=False)

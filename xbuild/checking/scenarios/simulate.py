@@ -12,6 +12,7 @@ from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
 from ...properties.effects import (
     START_OF,
+    TRANSFERS,
     UNITS,
     Path,
     Step,
@@ -24,12 +25,14 @@ from ...properties.effects import (
     steps,
 )
 from ...properties.host import rendezvous_of
-from ...properties.sites import Site, transfers_of
+from ...properties.sites import Site, members, transfers_of
 from ...properties.waiting import (
+    ACCEPTED,
     CHANNEL,
     COLLECTIVE,
     FEED,
     OPERAND,
+    POSTED,
     RECEIVED,
     RESULT,
     SENT,
@@ -211,10 +214,10 @@ class Tracer:
     def _transfer(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         device, channel = self.device, site.channel
         for kind in kinds:
-            peer = self.context.transfers.channels[channel].peers.get((kind.role, device))
+            peer = self.context.transfers.peer_at(site.instruction, kind.role, device)
             if peer is not None:
                 source, target = (device, peer) if kind.role == "send" else (peer, device)
-                count = self._counted(kind, channel)
+                count = self._counted(kind, channel, source, target)
                 needed = kind.needed(count, self.context.send_buffers) if kind.is_buffered else count
                 is_free = kind.awaits is None or not needed
                 needs = () if is_free else ((peer, (kind.awaits, channel, source, target), needed),)
@@ -237,10 +240,36 @@ class Tracer:
             yield SimulatedEvent(site, (kind,), ((self.device, (kind.awaits,), count),) if starved else ())
 
     def _collective(self, site: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
-        """The arrival at a collective and its completion: of a start the one, of its done the other."""
+        """The arrival at a collective and its completion: of a start the one, of its done the other; so of a group."""
         instruction = site.instruction
         start = start_of(instruction) if instruction.opcode in START_OF else None
-        begun = site if start is None else Site(site.path, start)
+        for each in members(site if start is None else Site(site.path, start)):
+            if each.instruction.opcode in TRANSFERS:
+                yield from self._of_group(site, each, is_done=start is not None)
+            else:
+                yield from self._met(site, each, kinds)
+
+    def _of_group(self, site: Site, half: Site, *, is_done: bool) -> Iterator[SimulatedEvent]:
+        """The event of a send or recv of a group at its start, which waits for nobody, or at its done."""
+        device, channel, role = self.device, half.channel, half.instruction.opcode
+        peer = self.context.transfers.peer(half.instruction, device)
+        if peer is None:
+            return
+        ends = (channel, device, peer) if role == "send" else (channel, peer, device)
+        number = "number", half.key
+        if not is_done:
+            kind = SENT if role == "send" else POSTED
+            self.counts[number] = self._counted(kind, *ends)
+            yield SimulatedEvent(site, (kind, *ends))
+            return
+        kind = ACCEPTED if role == "send" else RECEIVED
+        assert kind.awaits is not None
+        count = self.counts[number] if role == "send" else self._counted(kind, *ends)
+        needed = kind.needed(count, self.context.send_buffers) if kind.is_buffered else count
+        needs = ((peer, (kind.awaits, *ends), needed),) if needed else ()
+        yield SimulatedEvent(site, (kind, *ends), needs, None, (peer,) if needs else ())
+
+    def _met(self, site: Site, begun: Site, kinds: Sequence[EventKind]) -> Iterator[SimulatedEvent]:
         collective = collective_in(begun.instruction)
         assert collective is not None
         group = self.context.program.group(collective, self.device)

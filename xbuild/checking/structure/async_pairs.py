@@ -12,8 +12,9 @@ from ...properties.effects import (
     START_OF,
     TRANSFERS,
     Path,
-    collective_in,
+    begins_communication,
     communicates,
+    grouped_in,
     notable,
     remembered,
     spelling,
@@ -85,7 +86,7 @@ def _places(computation: Computation, path: Path, seen: set[Computation]) -> Ite
     for instruction in notable(computation):
         if instruction.opcode in HALVES:
             yield Site(path, instruction)
-        for step in steps(instruction):
+        for step in () if grouped_in(instruction) else steps(instruction):
             if step.computation not in seen and _has_halves(step.computation):
                 yield from _places(step.computation, (*path, step), seen)
 
@@ -120,7 +121,7 @@ def _disallowed(each: DeviceClass, places: Sequence[Site]) -> Iterator[Finding]:
 
 def _wrapped(each: DeviceClass, start: Site) -> Iterator[Finding]:
     """The fault of an async-start whose computation communicates and is not one collective of parameters."""
-    if start.instruction.opcode != "async_start" or collective_in(start.instruction) is not None:
+    if start.instruction.opcode != "async_start" or begins_communication(start.instruction):
         return
     for called in filter(communicates, start.instruction.called):
         inside = [Site(start.path, i) for i in called.instructions if i.opcode != "parameter"]
@@ -130,7 +131,7 @@ def _wrapped(each: DeviceClass, start: Site) -> Iterator[Finding]:
             f"{len(inside)} instructions: {', '.join(site.instruction.name for site in inside[:4])}",
             (each.devices, start),
             *((each.devices, site) for site in inside[:4]),
-            cause_text="what is started is one collective, which its done waits for; nothing else in it could wait",
+            cause_text="what is started is one collective, or a group of collectives and transfers with nothing else",
             repair_text=f"start each collective of {called.name} by itself, or call {called.name}",
         )
 

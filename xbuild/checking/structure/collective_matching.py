@@ -219,7 +219,7 @@ def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[Device
 
 def _loops(path: Path) -> tuple[str, ...]:
     """The kinds of the loops around a collective; conditionals do not count: a branch may meet what stands outside."""
-    return tuple(role for step, role in zip(path, nest(path), strict=True) if step.instruction.opcode in LOOPS)
+    return nest(tuple(step for step in path if step.instruction.opcode in LOOPS))
 
 
 def _one(a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> str:

@@ -4,67 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import define, field, frozen
-
 from shape_inference import compatible
 
 from ...core.graph import Instruction
 from ...properties.effects import collective_in, nest, op_and_name, travelling
-from ...properties.sites import Site, collectives_of, transfers_of
+from ...properties.sites import collectives_of, transfers_of
 from ..model.describe import absent_row, calls_text, finding, nest_finding, payload
 from ..model.program import DeviceClass, Program, devices_text
 from ..model.verdict import Finding
+from .channels import OTHER, Channel, Half, Transfers, clash, share_a_pair
 from .pairs import pair_faults
-
-OTHER = {"send": "recv", "recv": "send"}
-
-
-@frozen(eq=False)
-class Half:
-    """A send or recv of one program, and the devices that run it."""
-
-    devices: tuple[int, ...]
-    site: Site
-    on: frozenset[int]
-    travels: bool = False
-
-    @property
-    def instruction(self) -> Instruction:
-        return self.site.instruction
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        return self.site.instruction.attributes.source_target_pairs  # type: ignore[no-any-return]
-
-
-@define(eq=False)
-class Channel:
-    """The sends and recvs of one channel id, and the peer of each device that takes part."""
-
-    number: int
-    halves: dict[str, list[Half]] = field(factory=lambda: {"send": [], "recv": []})
-    peers: dict[tuple[str, int], int] = field(factory=dict)
-
-    def half_on(self, role: str, device: int) -> Half | None:
-        for half in self.halves[role]:
-            if device in half.on:
-                return half
-        return None
-
-    @property
-    def is_host_transfer(self) -> bool:
-        return any(half.instruction.attributes.is_host_transfer for halves in self.halves.values() for half in halves)
-
-
-@frozen(eq=False)
-class Transfers:
-    """All channels of a program."""
-
-    channels: Mapping[int, Channel]
-
-    def peer(self, instruction: Instruction, device: int) -> int | None:
-        """The device that this send or recv meets when it runs there; None where it takes no part."""
-        return self.channels[instruction.attributes.channel_id].peers.get((instruction.opcode, device))
 
 
 def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
@@ -77,7 +26,8 @@ def match_transfers(program: Program) -> tuple[Transfers, list[Finding]]:
             number, instruction = site.channel, site.instruction
             if number not in channels:
                 channels[number] = Channel(number)
-            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel)
+            is_grouped = bool(site.path) and site.path[-1].instruction.opcode == "async_start"
+            travels = instruction in (travelling(site.path[-1].computation) if site.path else travel) and not is_grouped
             channels[number].halves[instruction.opcode].append(Half(each.devices, site, on, travels))
     found: list[Finding] = [*_mixed(classes, channels)]
     for channel in channels.values():
@@ -118,7 +68,7 @@ def _set_plain_peers(channel: Channel) -> bool:
     if any(_differing(channel.number, send, recv)):
         return False
     (source,), (target,) = send.devices, recv.devices
-    channel.peers = {("send", source): target, ("recv", target): source}
+    channel.peers = {(send.instruction, source): target, (recv.instruction, target): source}
     return True
 
 
@@ -138,22 +88,16 @@ def _duplicated(program: Program, channel: Channel) -> Iterator[Finding]:
     """Faults of channels with several sends or recvs on a device, or, without pairs, in all programs."""
     for role, halves in channel.halves.items():
         distinct = list({half.instruction: half for half in halves}.values())
-        clash = [half for half in distinct if any(_clash(half, o) for o in distinct if o is not half)]
-        if clash:
-            names = " and ".join(half.site.instruction.name for half in clash)
+        alike = [half for half in distinct if any(clash(half, o) for o in distinct if o is not half)]
+        if alike:
+            names = " and ".join(half.site.instruction.name for half in alike)
             yield finding(
                 "duplicate_channel",
-                f"channel {channel.number} has {len(clash)} {role}s: {names}",
-                *((half.devices, half.site) for half in clash),
-                cause_text=f"a channel has one {role}, or nobody can tell which of them a {OTHER[role]} meets",
+                f"channel {channel.number} has {len(alike)} {role}s: {names}",
+                *((half.devices, half.site) for half in alike),
+                cause_text=f"a channel has one {role}, or pairs that tell which of them a {OTHER[role]} meets",
                 repair_text=f"give each {role} a channel of its own, with its {OTHER[role]}",
             )
-
-
-def _clash(a: Half, b: Half) -> bool:
-    """Whether a device has both, or no pairs tell them apart; the two starts of a pipelined transfer do not clash."""
-    is_pipelined = a.travels and b.travels and a.on == b.on
-    return not is_pipelined and (bool(a.on & b.on) or not (a.pairs or b.pairs))
 
 
 def _one_sided(program: Program, channel: Channel) -> Iterator[Finding]:
@@ -195,14 +139,18 @@ def _set_peers(program: Program, channel: Channel) -> Iterator[Finding]:
                     continue
                 fault = _unfit(program, channel, half, role, device, peer)
                 if fault is None:
-                    channel.peers[role, device] = peer
+                    channel.peers[half.instruction, device] = peer
                 elif fault.kind not in seen:
                     seen.add(fault.kind)
                     yield fault
-    for (role, device), peer in channel.peers.items():
-        back = channel.peers.get((OTHER[role], peer))
-        if back != device and channel.half_on(OTHER[role], peer) is not None and not seen:
-            yield _peers_differ(channel, role, device, peer, back)
+    met: dict[tuple[str, int], list[int]] = {}
+    for (instruction, device), peer in channel.peers.items():
+        met.setdefault((instruction.opcode, device), []).append(peer)
+    for (instruction, device), peer in channel.peers.items():
+        other = OTHER[instruction.opcode]
+        back = met.get((other, peer), [])
+        if device not in back and channel.half_on(other, peer) is not None and not seen:
+            yield _peers_differ(channel, instruction, device, peer, back[0] if back else None)
             return
 
 
@@ -241,9 +189,10 @@ def _unfit(program: Program, channel: Channel, half: Half, role: str, device: in
     )
 
 
-def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int | None) -> Finding:
-    mine, other = channel.half_on(role, device), channel.half_on(OTHER[role], peer)
-    assert mine is not None
+def _peers_differ(channel: Channel, instruction: Instruction, device: int, peer: int, back: int | None) -> Finding:
+    role = instruction.opcode
+    mine = next(half for half in channel.halves[role] if half.instruction is instruction and device in half.on)
+    other = channel.half_on(OTHER[role], peer)
     assert other is not None
     meets = "no device" if back is None else f"device {back}"
     return finding(
@@ -258,14 +207,24 @@ def _peers_differ(channel: Channel, role: str, device: int, peer: int, back: int
 
 def _disagreeing(channel: Channel) -> Iterator[Finding]:
     """Faults of halves that differ in shape, host flag or call nest."""
-    for send in channel.halves["send"]:
-        for recv in channel.halves["recv"]:
-            if any(channel.peers.get(("send", d)) in recv.on for d in send.devices):
-                yield from _differing(channel.number, send, recv)
-                return
+    sends, recvs = channel.halves["send"], channel.halves["recv"]
+    for send in sends:
+        for recv in recvs:
+            ends = ((device, channel.peers.get((send.instruction, device))) for device in send.devices)
+            if any(b in recv.on and channel.peers.get((recv.instruction, b)) == a for a, b in ends if b is not None):
+                is_peeled = any(_shares(half, halves) for half, halves in ((send, sends), (recv, recvs)))
+                faults = [*_differing(channel.number, send, recv, is_peeled=is_peeled)]
+                yield from faults
+                if faults:
+                    return
 
 
-def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
+def _shares(half: Half, halves: list[Half]) -> bool:
+    """Whether another send, or recv, of the channel has a pair in common: then nests need not be equal, counts tell."""
+    return any(share_a_pair(half, each) for each in halves if each.instruction is not half.instruction)
+
+
+def _differing(number: int, send: Half, recv: Half, *, is_peeled: bool = False) -> Iterator[Finding]:
     places = (send.devices, send.site), (recv.devices, recv.site)
     first, second = send.site.instruction, recv.site.instruction
     if not compatible(payload(first), payload(second)):
@@ -279,5 +238,5 @@ def _differing(number: int, send: Half, recv: Half) -> Iterator[Finding]:
         text = f"on channel {number} {first.name} has is_host_transfer={one} and {second.name} is_host_transfer={two}"
         yield finding("host_flag_mismatch", text, *places)
     here, there = send.site.path, recv.site.path
-    if here != there and nest(here) != nest(there) and not (send.travels or recv.travels):
+    if here != there and nest(here) != nest(there) and not (is_peeled or send.travels or recv.travels):
         yield nest_finding(f"channel {number}", *places)

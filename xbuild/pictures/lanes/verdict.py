@@ -62,6 +62,7 @@ def _remarks(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         found += _facts(verdict, finding)
     if len(verdict.findings) > 1 and verdict.kind != "depends":
         found.append(("also", verdict.findings[1].message))
+    found += (("note", note) for note in verdict.notes)
     return tuple(found)
 
 

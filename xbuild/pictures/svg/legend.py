@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from ..layout.places import Rectangle
@@ -13,6 +14,8 @@ from .outlines import n, outline
 from .style import kind_class
 
 SIZE = 10.5
+LONGEST = 96
+"""The most characters of a row of notes."""
 WORDS = {
     "value": "value",
     "token": "token",
@@ -27,8 +30,14 @@ def notes(picture: Picture, width: float) -> tuple[list[str], float]:
     """The notes as lines of text above the drawing, and their height."""
     from .document import text
 
-    lines = [text(0, 11 + 16 * number, note, 11.5, "dim") for number, note in enumerate(picture.notes)]
+    lines = [text(0, 11 + 16 * number, row, 11.5, "dim") for number, row in enumerate(_rows(picture))]
     return lines, 16.0 * len(lines) + (10 if lines else 0)
+
+
+def _rows(picture: Picture) -> Iterator[str]:
+    """The notes in rows of some length."""
+    for note in picture.notes:
+        yield from textwrap.wrap(note, LONGEST, break_long_words=False)
 
 
 def legend(picture: Picture, width: float, others: Sequence[Picture] = ()) -> tuple[list[str], float, float]:
@@ -48,7 +57,7 @@ def legend(picture: Picture, width: float, others: Sequence[Picture] = ()) -> tu
         folded = any(len(box.mark.values) > 1 for box in picture.all_boxes() if box.mark)
         row, wide = scale_legend(picture.scale, y + _HEIGHT + 5, folded=folded)
         found, least, y = [*found, *row], max(least, wide), y + _HEIGHT + 5
-    notes_wide = max((width_of(note, 11.5) for note in picture.notes), default=0.0)
+    notes_wide = max((width_of(row, 11.5) for row in _rows(picture)), default=0.0)
     return found, (y + _HEIGHT) if items else 0.0, max(least, notes_wide, min(420.0, widest) if items else 0.0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import Layout, Shape, TupleShape, refuse
+from shape_inference import AnyShape, Layout, Shape, TupleShape, refuse
 
 from ...core.attributes import Aliases
 from ...core.graph import Instruction
@@ -56,8 +56,12 @@ def _literal(writer: Writer, instruction: Instruction) -> str:
 
 
 def _read_literal(reader: Reader) -> Any:
-    """A shape and its elements: in braces, or one number."""
-    shape = reader.shape()
+    """A shape and its elements."""
+    return elements_of(reader, reader.shape())[0]
+
+
+def elements_of(reader: Reader, shape: AnyShape) -> tuple[Any, str]:
+    """The elements of an array, in braces or one number, and their text."""
     place = reader.skip()
     if reader.sees("{"):
         text = reader.braces()
@@ -65,7 +69,7 @@ def _read_literal(reader: Reader) -> Any:
         match = reader.scan(_ONE)
         text = match[0] if match else reader.expected("the elements of a literal")
     try:
-        return read_literal(Scanner(f"{text})"), shape)[0]
+        return read_literal(Scanner(f"{text})"), shape)
     except Fault as fault:
         reader.fail(fault.kind, fault.message, place=place)
 

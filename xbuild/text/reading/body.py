@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import PRIMITIVES, AnyShape, XbuildError, compatible
+from shape_inference import PRIMITIVES, AnyShape, Shape, TupleShape, XbuildError, compatible, refuse
 
 from ...core.diagnostics import explain
-from ...core.graph import NOTHING, Computation, Instruction, TextSource
+from ...core.graph import Computation, Instruction, TextSource
 from ...core.inference import infer_shape
 from ...core.op import Schema, opcodes
 from ...properties.effects import MEETS
-from ..codecs.attribute_reader import by_operands, read_attributes, record_of
+from ..codecs.attribute_reader import read_attributes, record_of
 from ..codecs.counted import check_ids
 from ..codecs.sugar import (
-    ASYNC,
     HALVES,
     check_alone,
     check_repeated,
@@ -31,8 +30,9 @@ from ..spelling.opcodes import OPENS, unknown
 from ..spelling.parsed import ParsedInstruction, stands_for
 from ..spelling.scanner import NAME
 from ..spelling.segments import check_precision, segments_of
-from .converts import convert, convert_operands, under_made_up_name
-from .lines import Known, line_at, take
+from .constants import tuple_constant
+from .converts import bits_alone, convert, convert_operands, under_made_up_name
+from .lines import Known, like, line_at, take
 from .parameters import read_number
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # XLA infers the shape of a result that is not written, but not of these.
 NEEDS_SHAPE = opcodes(lambda op: op.states_shape)
-
-_UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
 
 
 class Body:
@@ -127,9 +125,10 @@ class Body:
         """The shape, if one stands here."""
         reader = self.reader
         match = NAME.match(reader.text, reader.skip())
-        if match and match[0] in ("opaque", "b") and reader.text[match.end() : match.end() + 1] in ("[", "("):
-            reader.fail("syntax", f"xbuild has no values of type {match[0]}")
-        if reader.sees("(") or (match and (match[0] in PRIMITIVES or match[0] == "token")):
+        if match and match[0] == "opaque" and reader.text.startswith("[", match.end()):
+            reader.fail("syntax", "xbuild has no values of type opaque")
+        is_buffer = match and match[0] == "b" and reader.text.startswith("(", match.end())
+        if reader.sees("(") or is_buffer or (match and (match[0] in PRIMITIVES or match[0] == "token")):
             return reader.shape()
         return None
 
@@ -146,6 +145,8 @@ class Body:
             shape and shape.plain(), counts=(reader.header.num_replicas, reader.header.num_partitions)
         )
         reader.expect("(", f" after {schema.spelling}")
+        if schema.opcode == "constant" and isinstance(shape, TupleShape):
+            return tuple_constant(self, name, shape, place)
         literal = ""
         if schema.opcode == "constant":
             parsed.inside, literal = read_literal(reader, shape)
@@ -158,6 +159,8 @@ class Body:
         starts = wrapped if schema.opcode == "async_start" else None
         if name is not None:
             read_attributes(reader, starts or schema, parsed, self.named, repeated_keys(schema, starts))
+        if schema.opcode == "rng_bit_generator" and isinstance(shape, Shape):
+            return bits_alone(self, name, parsed, shape, place)
         if schema.opcode in HALVES:
             check_repeated(self, parsed, place)
         if starts is not None:
@@ -243,12 +246,15 @@ class Body:
                 parsed.check_are_bits(schema.opcode, shape, self.bits)
                 name, declared = name or self.made_up(schema.spelling), None
                 self.bits.add(name)
+            elif schema.opcode == "async_update" and parsed.operands[0].name in self.bits:
+                start = parsed.operands[0].name
+                refuse("shape_mismatch", f"{start!r} is written with () for its result, and {parsed.shape} here")
         except XbuildError as error:
             raise self.refused(error, schema, parsed.operands, segments, values, place) from None
         if literal:
             parsed.notes["literal"] = SpelledLiteral(record.literal, literal)
         if name is not None:
-            self.known = self._like(schema, parsed, record, declared)
+            self.known = like(schema, parsed, record, declared)
         name = self.made_up(schema.spelling) if name is None else name
         where = self.reader.origin(parsed.notes.get("metadata")) or self.where
         instruction = Instruction(
@@ -258,14 +264,6 @@ class Body:
         if schema.opcode in MEETS:
             check_ids(self, instruction, schema, place)
         return self.add(instruction, shape)
-
-    def _like(self, schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
-        """What other lines of these words have in common with this one, unless they differ by more than names."""
-        if declared is None or parsed.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
-            return None
-        notes = {key: value for key, value in parsed.notes.items() if key != "metadata"}
-        assert parsed.shape is not None
-        return Known(schema, record, declared, parsed.shape, notes or NOTHING)
 
     def add(self, instruction: Instruction, shape: AnyShape) -> Instruction:
         self.names[instruction.name] = instruction

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import AnyShape, Shape
+from attrs import evolve
+
+from shape_inference import AnyShape, Shape, TupleShape
 
 from ...core.graph import Instruction
 from ...core.op import OPS, Schema
@@ -36,6 +38,15 @@ def convert(body: Body, name: str | None, operand: Instruction, shape: AnyShape 
     parsed = ParsedInstruction(shape)
     parsed.operands = (operand,)
     return body.finish(name, OPS["convert"], parsed, None, place, "")
+
+
+def bits_alone(body: Body, name: str | None, parsed: ParsedInstruction, shape: Shape, place: int) -> Instruction:
+    """The random bits of an rng-bit-generator whose result is written without the new state."""
+    states = [each.shape.plain() for each in parsed.operands[:1]]
+    both = evolve(parsed, shape=TupleShape((*states, shape.plain())), notes={})
+    made = body.finish(None, OPS["rng_bit_generator"], both, None, place, "")
+    taken = ParsedInstruction(shape.plain(), (made,), written={"index": 1}, notes=parsed.notes)
+    return body.finish(name, OPS["get_tuple_element"], taken, None, place, "")
 
 
 def under_made_up_name(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -11,14 +10,12 @@ from attrs import frozen
 from ...core.graph import Computation, Instruction
 from ...properties.device_groups import strategy
 from ...properties.effects import MEETS
+from ...properties.partitioning import sharded_devices
 from ..codecs.header import Header
 from ..spelling.groups import MOST_DEVICES
 
 INFERRED = "inferred_counts"
 """The annotation of a module whose counts were inferred: the sentence that says so."""
-
-_TILES = re.compile(r"devices=\[([\d,]+)\]")
-
 
 Counted: TypeAlias = tuple[int | None, int | None]
 
@@ -97,7 +94,7 @@ def _named(instruction: Instruction) -> Iterator[_Named]:
     """The ids that an instruction names, as their number from 0 to the greatest."""
     name = instruction.name
     if "sharding" in instruction.annotations:
-        yield _Named(_sharded(instruction.annotations["sharding"]), "shard", name)
+        yield _Named(sharded_devices(instruction.annotations["sharding"]), "shard", name)
     if instruction.opcode in ("send", "recv"):
         yield from _greatest(instruction.attributes.source_target_pairs, "device", name)
     elif instruction.opcode in MEETS:
@@ -113,14 +110,3 @@ def _greatest(lists: Iterable[tuple[int, ...]], what: str, name: str) -> Iterato
     greatest = max((each for ids in lists for each in ids), default=-1)
     if greatest >= 0:
         yield _Named(greatest + 1, what, name)
-
-
-def _sharded(text: str) -> int:
-    """How many devices the greatest of the shardings names."""
-    found = 1
-    for tiles in _TILES.findall(text):
-        count = 1
-        for each in tiles.split(","):
-            count *= int(each or 1)
-        found = max(found, count)
-    return found

@@ -14,7 +14,10 @@ from ...core.graph import NOTHING, Instruction, TextSource
 from ...core.identifiers import KEYWORDS
 from ...core.inference import infer_shape
 from ...core.op import Schema
+from ..codecs.attribute_reader import by_operands
+from ..codecs.sugar import ASYNC
 from ..spelling.notes import METADATA
+from ..spelling.parsed import ParsedInstruction
 from ..spelling.segments import check_precision, segments_of
 
 if TYPE_CHECKING:
@@ -41,6 +44,18 @@ class Known:
     declared: AnyShape
     plain: AnyShape
     annotations: Mapping[str, Any]
+
+
+_UNLIKE = tuple(ASYNC)  # async ops are what their operand makes of them
+
+
+def like(schema: Schema, parsed: ParsedInstruction, record: Any, declared: AnyShape | None) -> Known | None:
+    """What other lines of these words have in common with this one, unless they differ by more than names."""
+    if declared is None or parsed.control or schema.opcode in _UNLIKE or by_operands(schema.opcode):
+        return None
+    notes = {key: value for key, value in parsed.notes.items() if key != "metadata"}
+    assert parsed.shape is not None
+    return Known(schema, record, declared, parsed.shape, notes or NOTHING)
 
 
 class Line:

@@ -66,6 +66,8 @@ class ParsedInstruction:
             return  # as older texts have it; nothing but its done uses the result
         if opcode in ("send", "recv") and isinstance(inferred, TupleShape) and self._is_context(inferred):
             return
+        if opcode in ("async_start", "async_update") and self._is_bound_later(inferred):
+            return
         is_of_bits = opcode == "rng_bit_generator" or any(each.name in bits for each in self.operands)
         if self.shape is None or not is_of_bits or not of_one_width(inferred, self.shape):
             refuse("shape_mismatch", f"the result is {inferred}, and {self.shape} is written")
@@ -76,6 +78,17 @@ class ParsedInstruction:
         if isinstance(written, TupleShape) and len(written) == 3:
             return written.elements[0] == passed and written.elements[2] == token
         return written == passed
+
+    def _is_bound_later(self, inferred: AnyShape) -> bool:
+        """Whether the result of an async op is written as (), since only its done says where it is."""
+        if not isinstance(self.shape, TupleShape) or not isinstance(inferred, TupleShape):
+            return False
+        written, found = self.shape.elements, inferred.elements
+        return (
+            len(written) == len(found)
+            and (*written[:1], TupleShape()) == written[:2]
+            and all(a == b for n, (a, b) in enumerate(zip(written, found, strict=True)) if n != 1)
+        )
 
     def operand(self) -> Shape | None:
         """The shape of the first operand, or None if it is no array."""

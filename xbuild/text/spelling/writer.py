@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
 from shape_inference import AnyShape, Layout, Shape, TokenShape, TupleShape
 
@@ -85,7 +85,7 @@ class Writer:
 
 
 def _laid_out(shape: Shape) -> Shape:
-    return Shape(shape.dtype, shape.dims, shape.dynamic, Layout(tuple(reversed(range(shape.rank)))))
+    return evolve(shape, layout=Layout(tuple(reversed(range(shape.rank)))))
 
 
 def numbered(items: list[str]) -> str:
