@@ -69,6 +69,8 @@ PARTIAL = {
     "xbuild/checking/dataflow/shared_results.py:_EACH": "the result is made of all operands",
     "xbuild/checking/dataflow/shared_results.py:_MARKS": "the result is of each device by itself",
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
+    "xbuild/stablehlo/spelling/op_names.py:UNNAMED": "one MLIR op has the name of the opcode, or that of _OTHER",
+    "xbuild/stablehlo/spelling/op_names.py:_OTHER": "the op of StableHLO has the name of the opcode",
     "xbuild/text/codecs/sugar.py:HALVES": "the op has its own attributes alone",
     "xbuild/variance/rules/collective_rules.py:_NAMES": "the op has no name on a mesh",
     "xbuild/variance/rules/linearity.py:LINEAR": "operands that wait for their sum are refused",
