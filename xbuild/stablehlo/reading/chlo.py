@@ -15,6 +15,12 @@ def unary(op: Reading) -> Results:
     return op.result(op.operation.name.partition(".")[2], *op.wants(1))
 
 
+@rule("chlo.square")
+def square(op: Reading) -> Results:
+    (operand,) = op.wants(1)
+    return op.result("multiply", operand, operand)
+
+
 @rule("chlo.top_k")
 def top_k(op: Reading) -> Results:
     return op.elements(op.result(OPCODES["chlo.top_k"], *op.wants(1), k=op.integer("k")))
