@@ -56,6 +56,7 @@ from .text.reading.several import parse_hlo_modules as parse_hlo_modules
 from .stablehlo.reading.either import parse as parse
 from .stablehlo.reading.parse import parse_stablehlo as parse_stablehlo
 from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehlo_modules
+from .stablehlo.writing.support.refusals import StablehloError as StablehloError
 from .pictures import viz as viz
 from . import mesh as mesh
 from .variance import P as P
