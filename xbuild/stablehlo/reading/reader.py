@@ -127,7 +127,7 @@ class Reader:
                 made = parameter(scope, argument, number, operation)
                 if number < len(notes) and notes[number].fields:
                     object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields)})
-            root = ended(scope, scope.read(operation.regions[0].operations), operation)
+            root = ended(scope, scope.read(operation.regions[0]), operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
                 self.keep(fault)

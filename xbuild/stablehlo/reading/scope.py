@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from attrs import frozen
@@ -14,7 +14,7 @@ from ...core.graph import NOTHING, Computation, Draft, Instruction, Source
 from ...core.inference import infer_shape
 from ...core.op import OPS, Schema
 from ...text.spelling.faults import COUNTED_FAULTS, Fault, Poisoned
-from ..syntax.trees import Form, Operation
+from ..syntax.trees import Form, Operation, Region
 from ..syntax.types import FutureType
 from .names import Names
 from .operation import Reading
@@ -48,20 +48,17 @@ class Scope:
         self.names = Names()
         self.instructions: list[Instruction] = []
 
-    def read(self, operations: Iterable[Operation]) -> tuple[Instruction, ...]:
+    def read(self, region: Region) -> tuple[Instruction, ...]:
         """Record operations up to the one that ends the block; the result is what that gives."""
         known = self.reader.known
-        operation = None
-        for operation in operations:
+        for operation in region.operations:
             found = known.get(operation.form)
             if found is not None and self._take(operation, found):
                 continue
             if operation.name in ENDS:
                 return self._ended(operation)
             self._recovering(operation)
-        if operation is not None:
-            self.reader.fail("syntax", "the block ends without a return", place=operation.place)
-        return ()
+        return self.reader.fail("syntax", "this block ends without a return", place=region.place)
 
     def _ended(self, operation: Operation) -> tuple[Instruction, ...]:
         return self._operands(operation)

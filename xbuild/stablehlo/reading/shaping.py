@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shape_inference import Shape
+from shape_inference.elided import ElidedArray
 
 from .operation import Reading
 from .rules import Results, both, rule
@@ -12,7 +13,7 @@ from .rules import Results, both, rule
 def constant(op: Reading) -> Results:
     """One element for all is a scalar that is broadcast, as XLA has it."""
     array = op.literal("value")
-    if array.ndim == 0 or any(getattr(array, "strides", (1,))) or not array.size:
+    if isinstance(array, ElidedArray) or any(array.strides) or not array.size or not array.ndim:
         return op.result("constant", literal=array)
     scalar = op.emit("constant", literal=array[(0,) * array.ndim], wanted="constant")
     return op.result("broadcast", scalar, sizes=op.array_shape.dims, dimensions=())
