@@ -16,15 +16,19 @@ ADD = """({
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = {}, type = 1>"
 GROUPS = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"
 TO_SAME = "(tensor<2xi64>) -> tensor<2xi64>"
+PAIRS = "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>"
+ROOT = "replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>"
+SPLIT = "split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64"
+ONE, GLOBAL = CHANNEL.format(1), "use_global_device_ids"
 CASES = [
-    (f'"stablehlo.all_reduce"(%x) <{{{GROUPS}}}> {ADD} : {TO_SAME}', "cross_replica", (2, 1), [[4, 6], [4, 6]]),
-    (f'"stablehlo.all_reduce"(%x) <{{{GROUPS}, {CHANNEL.format(1)}}}> {ADD} : {TO_SAME}', "cross_replica_and_partition", (2, 1), [[4, 6], [4, 6]]),
-    (f'"stablehlo.all_reduce"(%x) <{{{GROUPS}, {CHANNEL.format(1)}, use_global_device_ids}}> {ADD} : {TO_SAME}', "flattened_ids", (1, 2), [[4, 6], [4, 6]]),
-    (f'"stablehlo.collective_permute"(%x) <{{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>, {CHANNEL.format(0)}}}> : {TO_SAME}', "cross_replica", (2, 1), [[0, 0], [1, 2]]),
-    (f'"stablehlo.collective_permute"(%x) <{{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>, {CHANNEL.format(3)}}}> : {TO_SAME}', "cross_partition", (1, 2), [[0, 0], [1, 2]]),
-    ('"stablehlo.collective_broadcast"(%x) <{replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>}> : ' + TO_SAME, "cross_replica", (2, 1), [[3, 4], [3, 4]]),
-    ('"stablehlo.all_to_all"(%x) <{split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, ' + GROUPS + "}> : " + TO_SAME, "cross_replica", (2, 1), [[1, 3], [2, 4]]),
-]  # fmt: skip
+    ("all_reduce", f"{GROUPS}", "cross_replica", (2, 1), [[4, 6], [4, 6]]),
+    ("all_reduce", f"{GROUPS}, {ONE}", "cross_replica_and_partition", (2, 1), [[4, 6], [4, 6]]),
+    ("all_reduce", f"{GROUPS}, {ONE}, {GLOBAL}", "flattened_ids", (1, 2), [[4, 6], [4, 6]]),
+    ("collective_permute", f"{PAIRS}, {CHANNEL.format(0)}", "cross_replica", (2, 1), [[0, 0], [1, 2]]),
+    ("collective_permute", f"{PAIRS}, {CHANNEL.format(3)}", "cross_partition", (1, 2), [[0, 0], [1, 2]]),
+    ("collective_broadcast", ROOT, "cross_replica", (2, 1), [[3, 4], [3, 4]]),
+    ("all_to_all", f"{SPLIT}, {GROUPS}", "cross_replica", (2, 1), [[1, 3], [2, 4]]),
+]
 
 
 def _run(text: str, grid: tuple[int, int]) -> list[list[int]]:
@@ -38,8 +42,9 @@ def _main(body: str, result: str = "tensor<2xi64>") -> str:
     return f"func.func @main(%x: tensor<2xi64>) -> {result} {{\n{body}\n}}"
 
 
-@pytest.mark.parametrize(("op", "how", "grid", "expected"), CASES, ids=lambda each: str(each)[:40])
-def test_collective(op: str, how: str, grid: tuple[int, int], expected: list[list[int]]) -> None:
+@pytest.mark.parametrize(("name", "ids", "how", "grid", "expected"), CASES)
+def test_collective(name: str, ids: str, how: str, grid: tuple[int, int], expected: list[list[int]]) -> None:
+    op = f'"stablehlo.{name}"(%x) <{{{ids}}}> {ADD if name == "all_reduce" else ""} : {TO_SAME}'
     text = _main(f"  %0 = {op}\n  return %0 : tensor<2xi64>")
     assert strategy(xb.parse_stablehlo(text).entry.root) == how
     assert _run(text, grid) == expected
@@ -76,7 +81,8 @@ def test_async_collective_has_a_start_and_a_done(op: str) -> None:
     )
     opcodes = [each.opcode for each in xb.parse_stablehlo(text).entry.instructions]
     assert [opcode for opcode in opcodes if opcode.startswith("all_")] == opcodes[1:]
-    assert opcodes[-2].endswith("_start") and opcodes[-1].endswith("_done")
+    assert opcodes[-2].endswith("_start")
+    assert opcodes[-1].endswith("_done")
     assert len(_run(text, (2, 1))[0]) == size
 
 
@@ -99,8 +105,10 @@ def test_async_start_of_another_op_wraps_it() -> None:
 def test_transfers_between_devices() -> None:
     pairs = "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>, is_host_transfer = false"
     text = _main(f"""  %t = stablehlo.create_token : !stablehlo.token
-  %s = "stablehlo.send"(%x, %t) <{{{CHANNEL.format(1)}, {pairs}}}> : (tensor<2xi64>, !stablehlo.token) -> !stablehlo.token
-  %r:2 = "stablehlo.recv"(%t) <{{{CHANNEL.format(1)}, {pairs}}}> : (!stablehlo.token) -> (tensor<2xi64>, !stablehlo.token)
+  %s = "stablehlo.send"(%x, %t) <{{{CHANNEL.format(1)}, {pairs}}}> :
+    (tensor<2xi64>, !stablehlo.token) -> !stablehlo.token
+  %r:2 = "stablehlo.recv"(%t) <{{{CHANNEL.format(1)}, {pairs}}}> :
+    (!stablehlo.token) -> (tensor<2xi64>, !stablehlo.token)
   return %r#0 : tensor<2xi64>""")
     opcodes = [each.opcode for each in xb.parse_stablehlo(text).entry.instructions]
     assert opcodes == [
@@ -117,8 +125,10 @@ def test_transfers_between_devices() -> None:
 
 def test_feeds_give_and_take_tuples() -> None:
     text = _main("""  %t = stablehlo.create_token : !stablehlo.token
-  %i:3 = "stablehlo.infeed"(%t) <{infeed_config = "c"}> : (!stablehlo.token) -> (tensor<2xi64>, tensor<f32>, !stablehlo.token)
-  %o = "stablehlo.outfeed"(%i#0, %i#1, %i#2) <{outfeed_config = "d"}> : (tensor<2xi64>, tensor<f32>, !stablehlo.token) -> !stablehlo.token
+  %i:3 = "stablehlo.infeed"(%t) <{infeed_config = "c"}> :
+    (!stablehlo.token) -> (tensor<2xi64>, tensor<f32>, !stablehlo.token)
+  %o = "stablehlo.outfeed"(%i#0, %i#1, %i#2) <{outfeed_config = "d"}> :
+    (tensor<2xi64>, tensor<f32>, !stablehlo.token) -> !stablehlo.token
   return %i#0 : tensor<2xi64>""")
     entry = xb.parse_stablehlo(text).entry
     assert [each.opcode for each in entry.instructions].count("get_tuple_element") == 4

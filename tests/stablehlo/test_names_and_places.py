@@ -8,11 +8,13 @@ import xbuild as xb
 
 LOCATED = """#loc1 = loc("x")
 module @jit_step attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 3 : i32} {
-  func.func public @main(%arg0: tensor<4xf32> loc("x"), %arg1: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"} loc(#loc9)) -> tensor<4xf32> {
+  func.func public @main(%arg0: tensor<4xf32> loc("x"), %arg1: tensor<4xf32>
+    {mhlo.sharding = "{devices=[2]<=[2]}"} loc(#loc9)) -> tensor<4xf32> {
     %0 = stablehlo.add %arg0, %arg1 : tensor<4xf32> loc(#loc5)
     %total = stablehlo.multiply %0, %0 : tensor<4xf32> loc(#loc6)
     %cst_0 = stablehlo.constant dense<1.0> : tensor<f32> loc(#loc)
-    %1 = stablehlo.negate %total {mhlo.frontend_attributes = {key = "value"}, mhlo.sharding = "{replicated}"} : tensor<4xf32> loc("a/b"("here.py":7:1))
+    %1 = stablehlo.negate %total {mhlo.frontend_attributes = {key = "value"}, mhlo.sharding = "{replicated}"}
+      : tensor<4xf32> loc("a/b"("here.py":7:1))
     %2 = stablehlo.negate %1 : tensor<4xf32> loc(fused[#loc5, "named"])
     %3 = stablehlo.negate %2 : tensor<4xf32> loc(callsite("inner"("model.py":5:0) at "outer"("model.py":90:2)))
     return %3 : tensor<4xf32> loc(#loc)
@@ -54,7 +56,7 @@ def test_reports_name_the_line_of_the_program_where_there_is_one() -> None:
     places = {each.name: str(each.source) for each in entry.instructions}
     assert places["add.0"] == "model.py:88 in attention"
     assert places["total"] == "model.py:88 in jit(step)/mul"
-    assert places["cst_0"] == "step.mlir:6 in main"
+    assert places["cst_0"] == "step.mlir:7 in main"
     assert places["b.1"] == "here.py:7 in a/b"
     assert places["negate.3"] == "model.py:5 in inner"
 
