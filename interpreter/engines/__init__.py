@@ -1,4 +1,4 @@
-"""Runs of programs on real XLA and on StableHLO's reference interpreter, and comparison of the results with the interpreter's."""
+"""Runs of programs on real XLA and on the reference interpreter of StableHLO, and comparison with the results here."""
 
 from .comparison import Compared as Compared
 from .comparison import compare as compare

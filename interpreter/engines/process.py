@@ -1,4 +1,4 @@
-"""Runs of an engine in a child process: a refusal, the death of the process and a run past its time are distinguished."""
+"""Runs of an engine in a child process: a refusal, the death of the process and a run past its time are told apart."""
 
 from __future__ import annotations
 

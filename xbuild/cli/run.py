@@ -53,7 +53,7 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 @click.option(
     "--denormals",
     type=DENORMALS,
-    help="Whether denormal numbers become zero, as in XLA, or are kept.  [default: flush; keep with --against stablehlo]",
+    help="Whether denormal numbers become zero, as in XLA, or are kept, as with --against stablehlo.  [default: flush]",
 )
 @click.option(
     "--engine",
