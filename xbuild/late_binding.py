@@ -30,6 +30,13 @@ def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
     return printer.module_text(thing, chosen_style(style, **flags))
 
 
+@graph.stablehlo_of.supply
+def _stablehlo(program: Any, locations: bool) -> str:
+    from .stablehlo.writing.module import stablehlo_text
+
+    return stablehlo_text(program, locations)
+
+
 @hooks.drawing.supply
 def _drawing(thing: Any) -> Any:
     from .pictures import viz

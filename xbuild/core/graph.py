@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 text_of: Hook[..., str] = Hook("writes HLO text")
 """The HLO text of an instruction, a computation or a module, in a style."""
 
+stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
+"""The StableHLO text of a computation or a module, with or without locations."""
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -199,6 +202,10 @@ class Computation(Showable, Unchanged):
                 stack.extend((c, False) for c in reversed(called) if c not in seen)
         return tuple(seen)
 
+    def to_stablehlo(self, *, locations: bool = False) -> str:
+        """The computation as StableHLO text, as the entry of a module; see Module.to_stablehlo."""
+        return stablehlo_of(self, locations)
+
     def __repr__(self) -> str:
         return text_of(self)
 
@@ -254,6 +261,18 @@ class Module(Showable, Unchanged):
         shape has none, `metadata` scopes and source lines, `entry_layout` the entry's signature in the header.
         """
         return text_of(self, style, percent=percent, layouts=layouts, metadata=metadata, entry_layout=entry_layout)
+
+    def to_stablehlo(self, *, locations: bool = False) -> str:
+        """The module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
+
+        Tuples are dissolved into several values, and called computations are written as regions where they are used.
+        `locations` adds the name of each instruction and the user's line. docs/stablehlo.md says what each op becomes.
+        Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
+
+        >>> import xbuild as xb
+        >>> print(xb.computation(xb.f32[2])(lambda x: x + x).to_stablehlo())
+        """
+        return stablehlo_of(self, locations)
 
     def __repr__(self) -> str:
         return self.to_hlo()

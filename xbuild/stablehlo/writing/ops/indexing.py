@@ -1,0 +1,109 @@
+"""Ops that read or write at computed places: dynamic slices, gather, scatter, sort, topk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shape_inference import Shape
+
+from ....core.graph import Instruction
+from ..support.blocks import region
+from ..support.refusals import refuse
+from ..support.tables import lines
+from ..support.words import flag, integers, listed
+from ..support.writer import Writer
+from .elementwise import in_one_precision
+
+Line = tuple[str, str]
+
+
+def _with_scalars(writer: Writer, instruction: Instruction, fixed: int) -> tuple[list[str], str]:
+    """Names of the operands, and the types; start indices in one vector are cut into scalars."""
+    names, types = writer.flat(instruction.operands), writer.types(instruction.operands)
+    starts = instruction.operands[fixed:]
+    first = starts[0].shape if len(starts) == 1 else None
+    if isinstance(first, Shape) and first.rank == 1:
+        scalar, whole, part = (writer.type(Shape(first.dtype, dims)) for dims in ((), first.dims, (1,)))
+        names, types = names[:fixed], types[:fixed]
+        for n in range(first.dims[0]):
+            cut = f"stablehlo.slice {writer.name(starts[0])} [{n}:{n + 1}] : ({whole}) -> {part}"
+            text = f"stablehlo.reshape {writer.emit(instruction.name, cut)} : ({part}) -> {scalar}"
+            names, types = [*names, writer.emit(instruction.name, text)], [*types, scalar]
+    return names, f"({', '.join(types)}) -> {writer.type(instruction.shape)}"
+
+
+@lines
+def dynamic_slice(writer: Writer, instruction: Instruction) -> Line:
+    names, types = _with_scalars(writer, instruction, 1)
+    sizes = listed(instruction.attributes.dynamic_slice_sizes)
+    return f"stablehlo.dynamic_slice {', '.join(names)}, sizes = {sizes}", types
+
+
+@lines
+def dynamic_update_slice(writer: Writer, instruction: Instruction) -> Line:
+    last = in_one_precision(writer, instruction)
+    if last.opcode != instruction.opcode:
+        return lines[last.opcode](writer, last)  # type: ignore[no-any-return]
+    names, types = _with_scalars(writer, last, 2)
+    return f"stablehlo.dynamic_update_slice {', '.join(names)}", types
+
+
+def _numbers(entries: Iterable[tuple[str, object]]) -> str:
+    """Dimension numbers: lists that are empty are left out, and so is an index vector in dimension 0."""
+    kept = (f"{key} = {listed(value) if isinstance(value, tuple) else value}" for key, value in entries if value)
+    return ", ".join(kept)
+
+
+@lines
+def gather(writer: Writer, instruction: Instruction) -> Line:
+    a = instruction.attributes
+    numbers = _numbers(
+        (
+            ("offset_dims", a.offset_dims),
+            ("collapsed_slice_dims", a.collapsed_slice_dims),
+            ("operand_batching_dims", a.operand_batching_dims),
+            ("start_indices_batching_dims", a.start_indices_batching_dims),
+            ("start_index_map", a.start_index_map),
+            ("index_vector_dim", a.index_vector_dim),
+        )
+    )
+    head = f'"stablehlo.gather"({", ".join(writer.flat(instruction.operands))})'
+    words = f"indices_are_sorted = {flag(a.indices_are_sorted)}, slice_sizes = {integers(a.slice_sizes)}"
+    return f"{head} <{{dimension_numbers = #stablehlo.gather<{numbers}>, {words}}}>", writer.signature(instruction)
+
+
+@lines
+def scatter(writer: Writer, instruction: Instruction) -> Line:
+    a = instruction.attributes
+    numbers = _numbers(
+        (
+            ("update_window_dims", a.update_window_dims),
+            ("inserted_window_dims", a.inserted_window_dims),
+            ("input_batching_dims", a.input_batching_dims),
+            ("scatter_indices_batching_dims", a.scatter_indices_batching_dims),
+            ("scatter_dims_to_operand_dims", a.scatter_dims_to_operand_dims),
+            ("index_vector_dim", a.index_vector_dim),
+        )
+    )
+    head = f'"stablehlo.scatter"({", ".join(writer.flat(instruction.operands))})'
+    words = f"indices_are_sorted = {flag(a.indices_are_sorted)}, unique_indices = {flag(a.unique_indices)}"
+    properties = f"<{{{words}, scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}>"
+    return f"{head} {properties} ({region(writer, a.to_apply)})", writer.signature(instruction)
+
+
+@lines
+def sort(writer: Writer, instruction: Instruction) -> Line:
+    a = instruction.attributes
+    head = f'"stablehlo.sort"({", ".join(writer.flat(instruction.operands))})'
+    properties = f"<{{dimension = {a.dimension} : i64, is_stable = {flag(a.is_stable)}}}>"
+    return f"{head} {properties} ({region(writer, a.to_apply)})", writer.signature(instruction)
+
+
+@lines
+def topk(writer: Writer, instruction: Instruction) -> Line:
+    a = instruction.attributes
+    if not a.largest:
+        refuse(instruction, "chlo.top_k has the largest elements alone", "xb.sort gives the smallest, too")
+    (operand,), results = writer.types(instruction.operands), writer.types((instruction,))
+    head = f"chlo.top_k({writer.name(instruction.operands[0])}, k = {a.k})"
+    return head, f"{operand} -> ({', '.join(results)})"
