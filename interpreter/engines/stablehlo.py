@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,9 @@ from shape_inference import Shape, TokenShape, leaves
 from shape_inference.elided import HINT, ElidedArray
 from xbuild.checking.model.program import grid_of
 from xbuild.core.graph import Instruction, Module, ModuleGroup
+from xbuild.editing import edit
+from xbuild.properties.device_groups import count_of_ids
+from xbuild.properties.effects import COLLECTIVES, TRANSFERS
 from xbuild.variance.writing import readable
 
 from ..kernels.values import by_device
@@ -28,10 +32,13 @@ _CROWDED = (
     "its channel joins more than two devices, and the reference interpreter knows a transfer by its channel alone"
 )
 
+_MEETINGS = {*COLLECTIVES, *TRANSFERS}
+
 # What the process says when it ends itself, and what the user is told.
 _ENDS = (
     (re.compile(r"Operation (\S+) is unsupported at the moment"), r"it does not implement \1"),
     (re.compile(r"Unsupported op: (?:%\S+ = )?\"?([\w.]+)\"?(?: (@\S+?)\()?"), r"it does not implement \1 \2"),
+    (re.compile(r"Failed to find process group"), r"a device that no group names comes to a collective"),
     (re.compile(r"(rendezvous|send|recv) timed out"), r"a device waited three seconds for others (\1 timed out)"),
 )
 
@@ -62,10 +69,14 @@ def execute_on_stablehlo(
         _refuse_unsupported(module)
         check_bytes(module, limits)
     _refuse_crowded(modules)
+    _refuse_many(modules)
     _require_jaxlib()
-    texts = {module: readable(module).to_stablehlo() for module in dict.fromkeys(modules)}
+    num_replicas, num_partitions, is_own = grid_of(program)
+    texts = {
+        module: _with_groups(readable(module), num_replicas, num_partitions, is_own).to_stablehlo()
+        for module in dict.fromkeys(modules)
+    }
     written = texts.values() if len(texts) == 1 else (texts[module] for module in modules)
-    num_replicas, num_partitions, _ = grid_of(program)
     rows = argument_leaves(modules, by_device(inputs, len(modules)))
     outcome = run_job(Job(DEVICE_BREAK.join(written), rows, num_replicas, num_partitions, engine="stablehlo"), limits)
     if isinstance(outcome, Failure):
@@ -117,6 +128,31 @@ def _refuse_crowded(modules: list[Module]) -> None:
             ends[end] += 1
             if ends[end] > 1:
                 raise _unsupported(f"{_named(instruction)}: {_CROWDED}")
+
+
+def _refuse_many(modules: list[Module]) -> None:
+    """Refuse devices that meet where they are more than run at a time; those that wait would block the others."""
+    meet = next((i for m in dict.fromkeys(modules) for i in _instructions(m) if i.opcode in _MEETINGS), None)
+    at_a_time = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if meet is not None and len(modules) > at_a_time:
+        raise _unsupported(
+            f"{_named(meet)} is where {len(modules)} devices meet, and the reference interpreter runs as many at a time "
+            f"as this machine has processors, {at_a_time}"
+        )
+
+
+def _with_groups(module: Module, num_replicas: int, num_partitions: int, is_own: bool) -> Module:
+    """The module with all devices as a group where a collective names none, which StableHLO does not read as all."""
+    ungrouped = [i for i in _instructions(module) if getattr(i.attributes, "replica_groups", None) == ()]
+    if not ungrouped:
+        return module
+    with edit(module) as editor:
+        for each in ungrouped:
+            ids = tuple(range(count_of_ids(each, num_replicas, num_partitions, is_own)))
+            editor.set_attributes(each, replica_groups=(ids,))
+    result = editor.result
+    assert isinstance(result, Module)
+    return result
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:

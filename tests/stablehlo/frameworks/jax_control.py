@@ -47,7 +47,23 @@ CONTROL: list[Program] = [
     ("same twice", lambda x: (x, x), (F,)),
 ]  # fmt: skip
 
-_SMOOTH = "sin cos tan tanh exp log1p expm1 sqrt square arctan sinh cosh arcsinh cbrt abs".split()
+_SMOOTH = [
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "exp",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "square",
+    "arctan",
+    "sinh",
+    "cosh",
+    "arcsinh",
+    "cbrt",
+    "abs",
+]
 
 
 def _mlp(weights: Any, x: Any) -> Any:
