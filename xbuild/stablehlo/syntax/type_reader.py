@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NoReturn
 
-from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError, token
+from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError, s64, token
 
 from ..spelling.element_types import TYPES_BY_NAME
 from .quantized import quantized_type
@@ -129,7 +129,7 @@ class TypeReader(MlirScanner):
             return quantized_type(self, match[0], self.bracketed(), place)
         if match[0].startswith("!") and "." not in match[0]:
             return self._element_alias(match[0], place)
-        found = TYPES_BY_NAME.get(match[0])
+        found = s64 if match[0] == "index" else TYPES_BY_NAME.get(match[0])  # layouts and sizes have it
         if found is None:
             self._no_element(match[0], place)
         return found

@@ -91,7 +91,7 @@ def _scaled(operand: Value, scale: Value) -> Value:
     """The operand in f32 or f64, times the scale of its block."""
     wide = functools.reduce(wider, (_dtype(operand), _dtype(scale), f32))
     extents, blocks = operand.shape.dims, scale.shape.dims  # type: ignore[union-attr]
-    each = [size for extent, count in zip(extents, blocks, strict=False) for size in (count, extent // count)]
+    each = [size for extent, count in zip(extents, blocks, strict=False) for size in (count, extent // max(count, 1))]
     factors = convert(scale, new_element_type=wide)
     if blocks:
         repeated = broadcast(factors, sizes=tuple(each), dimensions=tuple(range(0, len(each), 2)))

@@ -60,11 +60,16 @@ def conditional(writer: Writer, instruction: Instruction) -> Tree:
 def scan(writer: Writer, instruction: Instruction) -> Line:
     a = instruction.attributes
     names = writer.flat(instruction.operands)
-    inputs = len(names) - a.num_carries
-    words = f"is_associative = {flag(a.is_associative)}, is_reverse = {flag(a.is_reverse)}, "
-    properties = (
-        f"<{{{words}operandSegmentSizes = array<i32: {inputs}, {a.num_carries}>, "
-        f"resultSegmentSizes = array<i32: {len(writer.types((instruction,))) - a.num_carries}, {a.num_carries}>, "
-        f"scan_dimension = {a.dimension} : i64}}>"
+    inputs, outputs = len(names) - a.num_carries, len(writer.types((instruction,))) - a.num_carries
+    words = ", ".join(
+        (
+            f"dimension = {a.dimension} : i64",
+            f"is_associative = {flag(a.is_associative)}",
+            f"is_reverse = {flag(a.is_reverse)}",
+            f"operandSegmentSizes = array<i32: {inputs}, {a.num_carries}>",
+            f"resultSegmentSizes = array<i32: {outputs}, {a.num_carries}>",
+        )
     )
-    return f'"chlo.scan"({", ".join(names)}) {properties} ({region(writer, a.to_apply)})', writer.signature(instruction)
+    return f'"chlo.scan"({", ".join(names)}) <{{{words}}}> ({region(writer, a.to_apply)})', writer.signature(
+        instruction
+    )

@@ -9,7 +9,7 @@ from shape_inference import PrimitiveType, Shape, pred, u8
 from ....core.builder import Value
 from ....core.graph import Instruction
 from ....ops.conversion import bitcast_convert as _reread
-from ....ops.conversion import convert
+from ....ops.conversion import convert as _converted
 from ....ops.elementwise import compare
 from ....ops.leaves import constant
 from ....ops.shaping import broadcast, reshape, transpose
@@ -17,11 +17,23 @@ from ..support.decomposition import decomposed
 from ..support.refusals import refuse
 from ..support.tables import values
 from ..support.writer import Tree, Writer
+from .elementwise import same_type
 
 
 @values
 def copy(writer: Writer, instruction: Instruction) -> Tree:
     return writer.names[instruction.operands[0]]
+
+
+@values
+def convert(writer: Writer, instruction: Instruction) -> Tree:
+    """A complex number is true where it is not 0; StableHLO asks for its real part."""
+    source, target = instruction.operands[0].shape, instruction.attributes.new_element_type
+    assert isinstance(source, Shape)
+    if source.dtype.kind == "complex" and target is pred:
+        return decomposed(writer, instruction, lambda operand, *, new_element_type: _not_zero(operand))
+    writer.define(instruction, *same_type(writer, instruction))
+    return writer.names[instruction]
 
 
 @values
@@ -39,14 +51,18 @@ def bitcast_convert(writer: Writer, instruction: Instruction) -> Tree:
 def reread(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """A bitcast_convert in which no pred is read or made."""
     if _dtype(operand) is pred:
-        operand = convert(operand, new_element_type=u8)
+        operand = _converted(operand, new_element_type=u8)
     if new_element_type is not pred:
         same = _dtype(operand) is new_element_type
         return operand if same else _reread(operand, new_element_type=new_element_type)
     octets = operand if _dtype(operand) is u8 else _reread(operand, new_element_type=u8)
-    zero = constant(operand.builder, literal=u8.dtype.type(0))
-    zeros = broadcast(zero, sizes=octets.shape.dims, dimensions=())  # type: ignore[union-attr]
-    return compare(octets, zeros, direction="NE")
+    return _not_zero(octets)
+
+
+def _not_zero(operand: Value) -> Value:
+    zero = constant(operand.builder, literal=_dtype(operand).dtype.type(0))
+    zeros = broadcast(zero, sizes=operand.shape.dims, dimensions=())  # type: ignore[union-attr]
+    return compare(operand, zeros, direction="NE")
 
 
 def _dtype(value: Value) -> PrimitiveType:

@@ -32,7 +32,7 @@ def _written(writer: Writer, instruction: Instruction, name: str) -> Line:
     if types == [result] * len(types):
         return f"{name} {', '.join([writer.name(o) for o in operands])}", result
     if instruction.opcode in ONE_PRECISION and (last := in_one_precision(writer, instruction)) is not instruction:
-        return lines[last.opcode](writer, last)  # type: ignore[no-any-return]
+        return _written(writer, last, OP_NAMES[last.opcode])
     return f"{name} {', '.join([writer.name(o) for o in operands])}", f"({', '.join(types)}) -> {result}"
 
 
@@ -40,7 +40,7 @@ def in_one_precision(writer: Writer, instruction: Instruction) -> Instruction:
     """Write conversions to the widest type of the operands, and give the op on these."""
     *before, last = one_precision(instruction)
     for each in before:
-        writer.define(each, *lines[each.opcode](writer, each))
+        writer.define(each, *(same_type if each.opcode == "convert" else lines[each.opcode])(writer, each))
     return last
 
 
@@ -58,7 +58,7 @@ for _opcode, _schema in OPS.items():
         and _schema.properties.depends_on == "operands"
         and _opcode not in UNNAMED
         and not _schema.regions
-        and _opcode not in ("add", "compare", "reduce_precision", "select")
+        and _opcode not in ("add", "compare", "convert", "reduce_precision", "select")
     ):
         lines.enter(_opcode, chlo if OP_NAMES[_opcode].startswith("chlo.") else same_type)
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shape_inference import Shape
+from shape_inference import Shape, leaves, s32
 
+from ....core.builder import Value
 from ....core.graph import Instruction
+from ....ops.elementwise import compare
+from ....ops.leaves import iota
+from ....ops.ordering import sort as _sorted
+from ....ops.slicing import slice
+from ....ops.tuples import get_tuple_element, tuple_
 from ..support.blocks import region
-from ..support.refusals import refuse
-from ..support.tables import lines
+from ..support.decomposition import decomposed
+from ..support.tables import lines, values
+from ..support.types import several, type_text
 from ..support.words import flag, integers, listed
-from ..support.writer import Writer
-from .elementwise import in_one_precision
+from ..support.writer import Tree, Writer
+from .elementwise import in_one_precision, same_type
 
 Line = tuple[str, str]
 
@@ -43,7 +50,7 @@ def dynamic_slice(writer: Writer, instruction: Instruction) -> Line:
 def dynamic_update_slice(writer: Writer, instruction: Instruction) -> Line:
     last = in_one_precision(writer, instruction)
     if last.opcode != instruction.opcode:
-        return lines[last.opcode](writer, last)  # type: ignore[no-any-return]
+        return same_type(writer, last)
     names, types = _with_scalars(writer, last, 2)
     return f"stablehlo.dynamic_update_slice {', '.join(names)}", types
 
@@ -85,10 +92,28 @@ def scatter(writer: Writer, instruction: Instruction) -> Line:
             ("index_vector_dim", a.index_vector_dim),
         )
     )
-    head = f'"stablehlo.scatter"({", ".join(writer.flat(instruction.operands))})'
+    names, types = _accumulated(writer, instruction)
+    head = f'"stablehlo.scatter"({", ".join(names)})'
     words = f"indices_are_sorted = {flag(a.indices_are_sorted)}, unique_indices = {flag(a.unique_indices)}"
     properties = f"<{{{words}, scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}>"
-    return f"{head} {properties} ({region(writer, a.to_apply)})", writer.signature(instruction)
+    results = writer.types((instruction,))
+    return f"{head} {properties} ({region(writer, a.to_apply)})", f"({', '.join(types)}) -> {several(results)}"
+
+
+def _accumulated(writer: Writer, instruction: Instruction) -> tuple[list[str], list[str]]:
+    """Names and types of a scatter's operands, in the types of the results: XLA does not widen them itself."""
+    names, types = writer.flat(instruction.operands), writer.types(instruction.operands)
+    results = list(leaves(instruction.shape))
+    for number, result in enumerate(results):
+        for place in (number, number + len(results) + 1):
+            shape = instruction.operands[place].shape
+            assert isinstance(shape, Shape)
+            assert isinstance(result, Shape)
+            if shape.dtype is not result.dtype:
+                given, types[place] = types[place], type_text(shape.with_dtype(result.dtype))
+                text = f"stablehlo.convert {names[place]} : ({given}) -> {types[place]}"
+                names[place] = writer.emit(f"{instruction.name}.wide", text)
+    return names, types
 
 
 @lines
@@ -99,11 +124,28 @@ def sort(writer: Writer, instruction: Instruction) -> Line:
     return f"{head} {properties} ({region(writer, a.to_apply)})", writer.signature(instruction)
 
 
-@lines
-def topk(writer: Writer, instruction: Instruction) -> Line:
+@values
+def topk(writer: Writer, instruction: Instruction) -> Tree:
+    """CHLO's has the largest elements alone; the smallest are the first of a sort."""
     a = instruction.attributes
     if not a.largest:
-        refuse(instruction, "chlo.top_k has the largest elements alone", "xb.sort gives the smallest, too")
+        return decomposed(writer, instruction, _smallest)
     (operand,), results = writer.types(instruction.operands), writer.types((instruction,))
     head = f"chlo.top_k({writer.name(instruction.operands[0])}, k = {a.k})"
-    return head, f"{operand} -> ({', '.join(results)})"
+    writer.define(instruction, head, f"{operand} -> ({', '.join(results)})")
+    return writer.names[instruction]
+
+
+def _smallest(operand: Value, *, k: int, largest: bool) -> Value:
+    shape = operand.shape
+    assert isinstance(shape, Shape)
+    places = iota(operand.builder, shape=shape.with_dtype(s32), iota_dimension=shape.rank - 1)
+    order = {"type": "TOTALORDER"} if shape.dtype.is_float else {}
+    ordered = _sorted(
+        (operand, places),
+        to_apply=lambda a, b, i, j: compare(a, b, direction="LT", **order),
+        dimension=shape.rank - 1,
+        is_stable=True,
+    )
+    cut = {"start_indices": (0,) * shape.rank, "limit_indices": (*shape.dims[:-1], k)}
+    return tuple_([slice(get_tuple_element(ordered, index=n), **cut) for n in (0, 1)])

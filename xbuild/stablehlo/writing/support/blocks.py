@@ -11,7 +11,7 @@ from ....core.graph import Computation, Instruction
 from ....core.op import OPS
 from ....properties.effects import TRANSFERS
 from ...spelling.op_names import OP_NAMES
-from .refusals import StablehloError, refuse, told
+from .refusals import NoElementType, naming, refuse
 from .tables import lines, values
 from .writer import Tree, Writer, flat, shaped
 
@@ -32,10 +32,8 @@ def write_instructions(writer: Writer, computation: Computation) -> None:
                 writer.define(instruction, *lines[opcode](writer, instruction))
             else:
                 names[instruction] = values[opcode](writer, instruction)
-        except StablehloError as error:
-            if f"%{instruction.name}" in error.message or "%" in error.message:
-                raise
-            raise StablehloError(error.kind, told(instruction, error.message)) from None
+        except NoElementType as error:
+            refuse(instruction, error.message)
     writer.awaited = before
 
 
@@ -75,7 +73,8 @@ def named_parameters(writer: Writer, computation: Computation) -> Iterator[tuple
         parts = list(leaves(parameter.shape))
         alone = parts == [parameter.shape]
         names = [writer.fresh(parameter.name if alone else f"{parameter.name}.{n}") for n in range(len(parts))]
-        typed = [f"{name}: {writer.type(part)}" for name, part in zip(names, parts, strict=True)]
+        with naming(parameter):
+            typed = [f"{name}: {writer.type(part)}" for name, part in zip(names, parts, strict=True)]
         yield shaped(parameter.shape, names), typed
 
 

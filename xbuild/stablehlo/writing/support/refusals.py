@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from shape_inference import PrimitiveType, XbuildError
@@ -15,13 +17,25 @@ class StablehloError(XbuildError):
     """The error for a program, or a part of one, that StableHLO text cannot express."""
 
 
+class NoElementType(StablehloError):
+    """The same for an element type; whoever writes an instruction adds its name."""
+
+
 def refuse_type(dtype: PrimitiveType) -> NoReturn:
-    """Refuse an element type; whoever writes an instruction adds its name."""
-    raise StablehloError(KIND, f"MLIR has no element type for {dtype} (its i1 is pred) [{KIND}]")
+    raise NoElementType(KIND, f"MLIR has no element type for {dtype} (its i1 is pred)")
 
 
 def refuse(instruction: Instruction, reason: str, *hints: str) -> NoReturn:
     raise StablehloError(KIND, told(instruction, reason), hints)
+
+
+@contextmanager
+def naming(instruction: Instruction) -> Iterator[None]:
+    """A refusal inside names the instruction."""
+    try:
+        yield
+    except NoElementType as error:
+        raise StablehloError(KIND, told(instruction, error.message)) from None
 
 
 def told(instruction: Instruction, reason: str) -> str:

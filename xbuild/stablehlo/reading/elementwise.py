@@ -1,0 +1,78 @@
+"""Rules of elementwise ops, of comparisons and of conversions."""
+
+from __future__ import annotations
+
+from ...text.spelling.notes import Raw
+from ..spelling.choices import COMPARE_TYPES, DIRECTIONS
+from ..syntax.attributes import Record
+from .notes import shown
+from .operation import Reading
+from .rules import Results, both, rule
+
+_UNARY = (
+    "abs", "cbrt", "ceil", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one", "floor", "imag",
+    "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real", "round_nearest_afz",
+    "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh",
+)  # fmt: skip
+_BINARY = (
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+)  # fmt: skip
+
+
+@rule(*both(*_UNARY))
+def unary(op: Reading) -> Results:
+    op.ignore("result_accuracy")
+    made = op.result(_opcode(op), *op.wants(1))
+    accuracy = op.attributes.get("result_accuracy")
+    if isinstance(accuracy, Record) and accuracy.fields:
+        op.note(made, result_accuracy=Raw(_accuracy(accuracy)))
+    return made
+
+
+def _accuracy(record: Record) -> str:
+    words = {key: getattr(value, "word", value) for key, value in record.fields.items()}
+    mode = str(words.get("mode", "TOLERANCE")).lower()
+    if mode != "tolerance":
+        return f"{{mode={mode}}}"
+    return f"{{tolerance={{{', '.join(f'{key}={shown(words[key])}' for key in ('atol', 'rtol', 'ulps') if key in words)}}}}}"
+
+
+@rule(*both(*_BINARY))
+def binary(op: Reading) -> Results:
+    return op.result(_opcode(op), *op.wants(2))
+
+
+@rule(*both("clamp", "select"))
+def ternary(op: Reading) -> Results:
+    return op.result(_opcode(op), *op.wants(3))
+
+
+@rule(*both("compare"))
+def compare(op: Reading) -> Results:
+    direction, type_ = op.word("comparison_direction"), op.word("compare_type", None)
+    if direction not in DIRECTIONS:
+        op.fail("invalid_attribute", f"{direction!r} is no direction; there are {', '.join(DIRECTIONS)}")
+    if type_ not in (None, "NOTYPE", *COMPARE_TYPES):
+        op.fail("invalid_attribute", f"{type_!r} is no order; there are {', '.join(COMPARE_TYPES)}")
+    return op.result("compare", *op.wants(2), direction=direction, type=None if type_ == "NOTYPE" else type_)
+
+
+@rule(*both("convert"))
+def convert(op: Reading) -> Results:
+    return op.result("convert", *op.wants(1), new_element_type=op.array_shape.dtype)
+
+
+@rule(*both("bitcast_convert"))
+def bitcast_convert(op: Reading) -> Results:
+    return op.result("bitcast_convert", *op.wants(1), new_element_type=op.array_shape.dtype)
+
+
+@rule(*both("reduce_precision"))
+def reduce_precision(op: Reading) -> Results:
+    bits = {key: op.integer(key) for key in ("exponent_bits", "mantissa_bits")}
+    return op.result("reduce_precision", *op.wants(1), **bits)
+
+
+def _opcode(op: Reading) -> str:
+    return op.operation.name.partition(".")[2]
