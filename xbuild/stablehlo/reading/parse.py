@@ -20,6 +20,7 @@ from . import reduction as reduction
 from . import shaping as shaping
 from . import transfer as transfer
 from .reader import Reader
+from .rules import decompositions
 
 
 def parse_tree(text: str, file: str | None = None) -> Operation:
@@ -46,6 +47,7 @@ def module_of(
     partitions: int | None = None,
 ) -> Module:
     """The module of a tree of `text`; `entry` is the function that it begins with, by default `main`."""
+    decompositions()
     return Reader(tree, text, file, (replicas, partitions)).module(entry)
 
 
