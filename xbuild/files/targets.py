@@ -1,4 +1,4 @@
-"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device."""
+"""Programs that a command line names: `FILE.py:NAME`, a file of text, or a folder with a file for each device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
 from .npz import ArchiveError, kind_of, read_text
 
 MOST_TEXT = 4 << 30
-"""The limit of bytes of HLO text that is read; a sparse file may have any size."""
+"""The limit of bytes of text that is read; a sparse file may have any size."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 _OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
@@ -41,19 +41,19 @@ class UserError(Harmless):
 
 
 def load(target: str, replicas: int | None = None, partitions: int | None = None) -> Program:
-    """The program that a target names, of HLO text with these counts.
+    """The program that a target names, of a text with these counts.
 
     TargetError where the target names none, UserError where its file raises.
     """
-    if target.endswith((".hlo", ".txt")) and not Path(target).is_dir():
-        return _read_hlo(Path(target), replicas, partitions)
+    if target.endswith((".hlo", ".mlir", ".txt")) and not Path(target).is_dir():
+        return _read_text(Path(target), replicas, partitions)
     if replicas is not None or partitions is not None:
-        raise TargetError(f"--replicas and --partitions are for HLO text, and the target is {target!r}")
+        raise TargetError(f"--replicas and --partitions are for text, and the target is {target!r}")
     if target and Path(target).is_dir():
         return _read_folder(Path(target))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     if not path.endswith(".py"):
-        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted")
+        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.mlir, FILE.txt, FILE.py:NAME or a folder is wanted")
     module = _run(_existing(Path(path)))
     if not colon:
         names = _candidates(module)
@@ -76,15 +76,15 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = None) -> Module:
-    from ..text.reading.reader import parse_hlo
+def _read_text(path: Path, replicas: int | None = None, partitions: int | None = None) -> Module:
+    from ..stablehlo.reading.either import parse
 
     try:
         text = read_text(_existing(path), MOST_TEXT)
     except ArchiveError as error:
         raise TargetError(str(error)) from None
     try:
-        return parse_hlo(text, short_path(str(path)), replicas=replicas, partitions=partitions)
+        return parse(text, short_path(str(path)), replicas=replicas, partitions=partitions)
     except ValueError as error:
         if isinstance(error, XbuildError):
             raise
@@ -97,7 +97,7 @@ def _read_folder(path: Path) -> ModuleGroup:
     if not found or [device for device, _ in found] != [*range(len(found))]:
         have = ", ".join(each.name for _, each in found) or "none of these"
         raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
-    return ModuleGroup({device: _read_hlo(each) for device, each in found})
+    return ModuleGroup({device: _read_text(each) for device, each in found})
 
 
 def _run(path: Path) -> ModuleType:

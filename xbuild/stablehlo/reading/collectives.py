@@ -24,7 +24,7 @@ def groups(op: Reading) -> dict[str, Any]:
     """The groups of ids, each without the -1 that fill it up."""
     found = op.get("replica_groups", None)
     if isinstance(found, Record):
-        op.fail("unsupported_attribute", f"xbuild does not read groups of a mesh yet: #{found.kind}<{found.text}>")
+        op.fail("invalid_attribute", f"xbuild does not read groups of a mesh yet: #{found.kind}<{found.text}>")
     rows = op.table("replica_groups", ())
     return {"replica_groups": tuple(tuple(each for each in row if each >= 0) for row in rows if len(row))}
 
@@ -69,9 +69,12 @@ def _shards(op: Reading, small: Any, large: Any, dim: int) -> int:
 
 @rule(*both("all_to_all"))
 def all_to_all(op: Reading) -> Results:
+    """Each operand is exchanged alone, since those of one op of HLO have one shape."""
     dims = {key: op.integer(key) for key in ("split_dimension", "concat_dimension", "split_count")}
     ids = {**groups(op), **channel(op)}
-    return op.one_or_elements(op.result("all_to_all", op.operands, **dims, **ids))
+    if len(op.operands) == 1:
+        return op.result("all_to_all", op.operands, **dims, **ids)
+    return tuple(op.result("all_to_all", (each,), **dims, **ids) for each in op.operands)
 
 
 @rule(*both("collective_permute"))
@@ -83,7 +86,7 @@ def collective_permute(op: Reading) -> Results:
 @rule(*both("collective_broadcast"))
 def collective_broadcast(op: Reading) -> Results:
     if op.flag("has_dynamic_root", False):
-        op.fail("unsupported_attribute", "xbuild reads no collective_broadcast whose root is an operand")
+        op.fail("invalid_attribute", "xbuild reads no collective_broadcast whose root is an operand")
     return op.result("collective_broadcast", *op.wants(1), **groups(op), **channel(op))
 
 

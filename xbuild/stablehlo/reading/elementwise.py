@@ -15,8 +15,8 @@ _UNARY = (
     "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh",
 )  # fmt: skip
 _BINARY = (
-    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder",
+    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
 )  # fmt: skip
 
 
@@ -31,11 +31,13 @@ def unary(op: Reading) -> Results:
 
 
 def _accuracy(record: Record) -> str:
+    """XLA's spelling: a mode, or the tolerances."""
     words = {key: getattr(value, "word", value) for key, value in record.fields.items()}
     mode = str(words.get("mode", "TOLERANCE")).lower()
     if mode != "tolerance":
         return f"{{mode={mode}}}"
-    return f"{{tolerance={{{', '.join(f'{key}={shown(words[key])}' for key in ('atol', 'rtol', 'ulps') if key in words)}}}}}"
+    tolerances = [f"{key}={shown(words[key])}" for key in ("atol", "rtol", "ulps") if key in words]
+    return f"{{tolerance={{{', '.join(tolerances)}}}}}"
 
 
 @rule(*both(*_BINARY))

@@ -10,6 +10,7 @@ from ...process.gc_pause import no_collection
 from ...text.reading.counts import check_counts
 from ...text.spelling.faults import Fault, parse_error
 from ..syntax.parser import Parser
+from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
 from . import chlo as chlo
 from . import collectives as collectives
@@ -18,15 +19,25 @@ from . import control_flow as control_flow
 from . import elementwise as elementwise
 from . import reduction as reduction
 from . import shaping as shaping
+from . import shardy as shardy
 from . import transfer as transfer
 from .reader import Reader
 from .rules import decompositions
+
+BYTECODE = "ML\udcefR"
+"""How MLIR bytecode begins, in bytes that are no text of UTF-8."""
 
 
 def parse_tree(text: str, file: str | None = None) -> Operation:
     """The tree of the module that MLIR text spells. Raises HloParseError with up to twenty faults."""
     parser = Parser(text)
     try:
+        if text.startswith(BYTECODE):
+            parser.fail("syntax", "this is MLIR bytecode, and text is wanted", "str(...) of the module in MLIR is text")
+        ranges = ranges_of(text)
+        if len(ranges) > 1:
+            hint = "the second begins here; xb.parse_stablehlo_modules reads each"
+            parser.fail("syntax", f"the text has {len(ranges)} modules, and one is wanted", hint, place=ranges[1][0])
         tree = parser.module()
     except Fault as fault:
         parser.keep(fault)
@@ -61,8 +72,8 @@ def parse_stablehlo(
 ) -> Module:
     """The module that StableHLO text spells, each shape inferred again and compared with the one that is written.
 
-    The text is what `jax.jit(f).lower(x).as_text()`, `jax.export`, TensorFlow and PyTorch/XLA give: MLIR with the ops of
-    stablehlo, func and chlo. Regions become computations, and values that they use from outside elements of a state.
+    The text is what `jax.jit(f).lower(x).as_text()`, `jax.export`, TensorFlow and PyTorch/XLA give: MLIR with the ops
+    of stablehlo, func and chlo. Regions become computations, and values that they use from outside elements of a state.
     Instructions have the names of MLIR values (`%total` is `total`, `%3` of an add is `add.3`); reports name the
     user's lines where the text has locations, else those of the text. Shardings are kept as annotations. `file` is what
     errors call the text. `replicas` and `partitions` are their numbers, whatever the module states. `shapes` are sizes
@@ -96,5 +107,5 @@ def parse_stablehlo(
 
 
 def _no_sizes(text: str, file: str | None) -> NoReturn:
-    fault = Fault("unsupported_type", "xbuild does not read programs for given sizes yet", 0)
+    fault = Fault("missing_shape", "xbuild does not read programs for given sizes yet", 0)
     raise parse_error(text, file or "<mlir>", [fault], 1)

@@ -142,7 +142,7 @@ class Reader:
         if name not in self.functions:
             op.fail("undefined_name", f"there is no function @{name}", *self.near(name, self.functions))
         if name not in self.read:
-            op.fail("recursion", f"@{name} calls itself, which XLA has not")
+            op.fail("nested_too_deep", f"@{name} calls itself, which XLA has not")
         found = self.read[name]
         if found is None:
             raise Poisoned

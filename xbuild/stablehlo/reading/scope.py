@@ -114,8 +114,8 @@ class Scope:
             self._remember(operation.form, results[0])
 
     def _no_rule(self, operation: Operation) -> NoReturn:
-        close = self.reader.near(operation.name, RULES)
-        self.reader.fail("unknown_op", f"xbuild reads no {operation.name[:60]}", *close, place=operation.place)
+        close = self.reader.near(operation.name, [name for name in RULES if not name.startswith("mhlo.")])
+        self.reader.fail("unknown_opcode", f"xbuild reads no {operation.name[:60]}", *close, place=operation.place)
 
     def _remember(self, form: Form, made: Instruction) -> None:
         notes = {key: value for key, value in made.annotations.items() if key != "metadata"}
@@ -180,7 +180,7 @@ class Scope:
         if copied is None:
             message = f"%{name} is a value from outside of the region, and this op has no operand for it"
             hint = "constants, and what is a conversion or a broadcast of one, can be used in every region"
-            self.reader.fail("captured_value", message, hint, place=place)
+            self.reader.fail("foreign_value", message, hint, place=place)
         self.values[name] = copied
         return copied
 

@@ -22,13 +22,17 @@ def shape_of(reader: Reader, type_: Any, operation: Operation) -> AnyShape:
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType) and None not in type_.dims:
         return Shape(type_.element.storage, type_.dims)  # type: ignore[arg-type]
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
-        reader.fail("unsupported_type", f"xbuild does not read quantized types yet: {type_}", place=operation.place)
+        reader.fail(
+            "element_type_unsupported", f"xbuild does not read quantized types yet: {type_}", place=operation.place
+        )
     if isinstance(type_, TensorType):
         reader.fail(
-            "unsupported_type",
+            "missing_shape",
             f"{type_} has extents that are not known, and xbuild reads tensors with all extents or bounds",
             "export the program for given sizes",
             place=operation.place,
         )
     what = "a future" if isinstance(type_, FutureType) else "this type"
-    reader.fail("unsupported_type", f"xbuild has no values of {what}: {str(type_)[:80]}", place=operation.place)
+    return reader.fail(
+        "element_type_unsupported", f"xbuild has no values of {what}: {str(type_)[:80]}", place=operation.place
+    )

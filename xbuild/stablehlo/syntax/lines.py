@@ -32,7 +32,7 @@ class Line:
 
     def ends(self, text: str, place: int) -> bool:
         """Whether what was read up to this place is all of the line, and nothing of the next."""
-        return place <= self.end and not text[place : self.end].strip()
+        return not text[min(place, self.end) : max(place, self.end)].strip()
 
 
 def line_at(text: str, place: int) -> Line | None:

@@ -35,7 +35,10 @@ class LocationReader(AttributeReader):
         match = _DEFINITION.match(self.text, self.text.rfind("\n", 0, self.skip()) + 1)
         if not match:
             self.expected("an operation")
-        self.place = match.end()
+        usual = _NAMED.match(self.text, match.end())
+        self.place = usual.end() if usual else match.end()
+        if usual:
+            return
         if match[1].startswith("!"):
             self.type()
         elif self.sees("loc("):

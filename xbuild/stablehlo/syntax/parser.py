@@ -62,7 +62,7 @@ class Parser(LocationReader):
         try:
             found.append(self.operation())
         except Fault as fault:
-            if self.count + 1 >= COUNTED_FAULTS or fault.kind == "nesting":
+            if self.count + 1 >= COUNTED_FAULTS:
                 raise
             resume = _RESUME.search(self.text, max(self.place, begin + 1) - 1)
             if resume is None or self._opened(begin, resume.start()):
@@ -146,7 +146,10 @@ class Parser(LocationReader):
         hints = self.near(draft.name, ROWS)
         quoted = f'"{draft.name}"(...) : (...) -> ...'
         self.fail(
-            "unknown_op", f"{draft.name[:60]} has no short form: it is written as {quoted}", *hints, place=draft.place
+            "unknown_opcode",
+            f"{draft.name[:60]} has no short form: it is written as {quoted}",
+            *hints,
+            place=draft.place,
         )
 
     def _generic(self, draft: Draft) -> None:
