@@ -65,18 +65,18 @@ def compared(native: xb.Module, other: xb.Module) -> str:
     if len(theirs_shapes) != len(shapes[0]) or not all(map(compatible, shapes[0], theirs_shapes)):
         return "the parameters differ"
     arguments = random_arguments(0, shapes)
-    try:
-        theirs = flat(other, results(other, arguments))
-    except xb.XbuildError as error:
-        theirs = f"{type(error).__name__} [{error.kind}]"  # type: ignore[assignment]
-    try:
-        ours = flat(native, results(native, arguments))
-    except xb.XbuildError as error:
-        said = f"{type(error).__name__} [{error.kind}]"
-        return SAME + f" ({said})" if said == theirs else f"runs end otherwise: {said}, {str(theirs)[:60]}"
-    if isinstance(theirs, str):
-        return f"runs end otherwise: results, {theirs}"
+    ours, theirs = _outcome(native, arguments), _outcome(other, arguments)
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return f"{SAME}: {ours}" if ours == theirs else f"runs end otherwise: {str(ours)[:60]}; {str(theirs)[:60]}"
     return SAME if _alike(ours, theirs) else _difference(ours, theirs)
+
+
+def _outcome(module: xb.Module, arguments: list[list[Any]]) -> list[Any] | str:
+    """The results of a run, or why there are none."""
+    try:
+        return flat(module, results(module, arguments))
+    except (xb.XbuildError, xb.Refused, xb.Stopped) as error:
+        return " ".join([type(error).__name__, *str(error).split()[:8]])
 
 
 def _alike(ours: list[Any], theirs: list[Any]) -> bool:

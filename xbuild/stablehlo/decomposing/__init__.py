@@ -3,5 +3,6 @@
 from . import collectives as collectives
 from . import dynamic as dynamic
 from . import functions as functions
+from . import inverse_functions as inverse_functions
 from . import pred_bits as pred_bits
 from . import quantized as quantized

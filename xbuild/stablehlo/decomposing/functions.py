@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.builder import Value
-from ...derived.elementwise import power
+from ...derived.elementwise import atan2, power
 from ...ops.elementwise import complex as complex_
 from ...ops.elementwise import imag, multiply, negate, real
 from ...special_functions import (
@@ -30,7 +30,7 @@ def _conj(x: Value) -> Value:
 
 
 _FUNCTIONS = {
-    "atan": atan,
+    "atan": lambda x: atan2(x, 1.0),
     "bessel_i1e": bessel_i1e,
     "conj": _conj,
     "digamma": digamma,
@@ -54,6 +54,8 @@ def function(op: Reading) -> Results:
     operands = op.wants(2 if name in ("next_after", "polygamma", "zeta") else 1)
     if name == "square":
         return op.result("multiply", *operands, *operands)
+    if name == "atan" and operands[0].shape.dtype.kind == "complex":  # type: ignore[union-attr]
+        return composed(op, name, atan, *operands)
     if name == "conj" and operands[0].shape.dtype.kind != "complex":  # type: ignore[union-attr]
         return operands[0]
     return composed(op, name, _FUNCTIONS[name], *operands)
