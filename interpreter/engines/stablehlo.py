@@ -136,8 +136,8 @@ def _refuse_many(modules: list[Module]) -> None:
     at_a_time = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if meet is not None and len(modules) > at_a_time:
         raise _unsupported(
-            f"{_named(meet)} is where {len(modules)} devices meet, and the reference interpreter runs as many at a time "
-            f"as this machine has processors, {at_a_time}"
+            f"{_named(meet)} is where {len(modules)} devices meet, and the reference interpreter runs as many at a "
+            f"time as this machine has processors, {at_a_time}"
         )
 
 

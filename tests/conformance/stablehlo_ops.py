@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,8 +32,8 @@ class _Run:
     grids: list[Callable[[list[Array]], list[Array]]] = field(factory=list)
 
 
-_RUNS: ContextVar[_Run] = ContextVar("_RUNS")
 _now = _Run()
+"""What the functions of the calls write into."""
 
 
 @contextmanager
@@ -121,6 +120,7 @@ _KINDS = {"check.expect_eq": _equal, "check.expect_almost_eq": _almost, "check.e
 
 # Probes
 
+
 @rule("interpreter.probe")
 def probe(op: Reading) -> Instruction:
     (operand,) = op.wants(1)
@@ -163,6 +163,7 @@ def _print(*values: Array) -> tuple[()]:
 
 # Grids
 
+
 @rule("interpreter.run_parallel")
 def run_parallel(op: Reading) -> tuple[Instruction, ...]:
     """The programs as one run; tokens are left out on the way in, and new ones come out."""
@@ -173,17 +174,15 @@ def run_parallel(op: Reading) -> tuple[Instruction, ...]:
     _now.grids.append(_grid(op, names, feeds))
     made = _call(op, "interpreter.run_parallel", given, TupleShape(tuple(shapes)), number=len(_now.grids) - 1)
     arrays = (op.emit("get_tuple_element", made, index=index) for index in range(len(shapes)))
-    return tuple(
-        op.emit("after_all", ()) if isinstance(each, TokenShape) else next(arrays) for each in op.shapes
-    )
+    return tuple(op.emit("after_all", ()) if isinstance(each, TokenShape) else next(arrays) for each in op.shapes)
 
 
 def _grid(op: Reading, names: list[list[str]], feeds: list[str]) -> Callable[[list[Array]], list[Array]]:
     reader = op.scope.reader
     replicas, partitions = len(names), len(names[0])
 
-    def module(name: str, *counts: int) -> Module:
-        return module_of(reader.tree, reader.text, reader.file, entry=name, **dict(zip(("replicas", "partitions"), counts)))
+    def module(name: str, replicas: int = 1, partitions: int = 1) -> Module:
+        return module_of(reader.tree, reader.text, reader.file, entry=name, replicas=replicas, partitions=partitions)
 
     every = [name for row in names for name in row]
     programs = {name: module(name, replicas, partitions) for name in dict.fromkeys(every)}
@@ -199,7 +198,7 @@ def _grid(op: Reading, names: list[list[str]], feeds: list[str]) -> Callable[[li
             [None if isinstance(each.shape, TokenShape) else next(left) for each in programs[name].entry.parameters]
             for name in every
         ]
-        items = [run(module(name, 1, 1), [()])[0] for name in feeds]
+        items = [run(module(name), [()])[0] for name in feeds]
         results = run(program, rows, infeed={0: items} if feeds else None)
         shapes = [programs[name].entry.root.shape for name in every]
         return [leaf for value, shape in zip(results, shapes, strict=True) for leaf in _arrays(value, shape)]

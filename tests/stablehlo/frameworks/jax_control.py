@@ -12,16 +12,18 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from .jax_functions import CONTRACTION, SHAPING, WINDOWS, F, I, M, Program, S, V
+from .jax_functions import CONTRACTION, SHAPING, WINDOWS, F, I, M, Program, S, V, words
 
 CONTROL: list[Program] = [
     ("while", lambda x: lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * 2), (0, x)), (F,)),
-    ("while capture", lambda x, y: lax.while_loop(lambda s: s.sum() < y.sum() + 9, lambda s: s + jnp.abs(y) + 1, x), (F, F)),
+    ("while capture", lambda x, y: lax.while_loop(lambda s: s.sum() < y.sum() + 9,
+     lambda s: s + jnp.abs(y) + 1, x), (F, F)),
     ("fori", lambda x: lax.fori_loop(0, 4, lambda i, s: s + i * x, x), (F,)),
     ("fori dynamic", lambda x, n: lax.fori_loop(0, n % 5, lambda i, s: s + i * x, x), (F, np.int32(3))),
     ("cond", lambda p, x: lax.cond(p > 0, lambda v: v + 1, lambda v: v * 2, x), (S, F)),
     ("cond capture", lambda p, x, y: lax.cond(p > 0, lambda: x + y, lambda: x * y), (S, F, F)),
-    ("cond nested", lambda p, x: lax.cond(p > 0, lambda v: lax.cond(v[0] > 0, jnp.sin, jnp.cos, v), jnp.tan, x), (S, V)),
+    ("cond nested", lambda p, x: lax.cond(p > 0, lambda v: lax.cond(v[0] > 0, jnp.sin, jnp.cos, v), jnp.tan, x),
+     (S, V)),
     ("switch", lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda v: v * 2], x), (np.int32(1), F)),
     ("switch two", lambda i, x: lax.switch(i, [lambda v: (v, 1), lambda v: (v * 2, 2)], x), (np.int32(1), F)),
     ("scan", lambda x: lax.scan(lambda c, v: (c + v, c * v), jnp.zeros(3), x), (F,)),
@@ -30,7 +32,8 @@ CONTROL: list[Program] = [
     ("scan nested", lambda x: lax.scan(lambda c, v: (lax.scan(lambda a, b: (a + b, a), c, v)[0], c), 0.0, x), (F,)),
     ("map", lambda x: lax.map(jnp.sin, x), (F,)),
     ("associative_scan", lambda x: lax.associative_scan(jnp.add, x), (V,)),
-    ("while in cond", lambda p, x: lax.cond(p > 0, lambda v: lax.fori_loop(0, 3, lambda i, s: s + v, v), lambda v: v, x), (S, F)),
+    ("while in cond", lambda p, x: lax.cond(p > 0, lambda v: lax.fori_loop(0, 3, lambda i, s: s + v, v),
+     lambda v: v, x), (S, F)),
     ("cond in while", lambda x: lax.fori_loop(0, 4, lambda i, s: lax.cond(i > 2, jnp.sin, jnp.cos, s), x), (F,)),
     ("jit in jit", lambda x: jax.jit(jnp.sin)(x) + jax.jit(jnp.sin)(x * 2), (F,)),
     ("jit twice", lambda x: jax.jit(lambda v: v * 2)(x) + jax.jit(lambda v: v * 2)(x + 1), (F,)),
@@ -47,23 +50,7 @@ CONTROL: list[Program] = [
     ("same twice", lambda x: (x, x), (F,)),
 ]  # fmt: skip
 
-_SMOOTH = [
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "exp",
-    "log1p",
-    "expm1",
-    "sqrt",
-    "square",
-    "arctan",
-    "sinh",
-    "cosh",
-    "arcsinh",
-    "cbrt",
-    "abs",
-]
+_SMOOTH = words("sin cos tan tanh exp log1p expm1 sqrt square arctan sinh cosh arcsinh cbrt abs")
 
 
 def _mlp(weights: Any, x: Any) -> Any:
@@ -113,12 +100,19 @@ DEVICES = 4
 
 def _collectives() -> dict[str, Any]:
     return {
-        "psum": lambda x: lax.psum(x, "a"), "psum both": lambda x: lax.psum(x, ("a", "b")), "pmax": lambda x: lax.pmax(x, "b"),
-        "pmin": lambda x: lax.pmin(x, "a"), "pmean": lambda x: lax.pmean(x, "a"), "axis_index": lambda x: x + lax.axis_index("a"),
-        "all_gather": lambda x: lax.all_gather(x, "a"), "all_gather tiled": lambda x: lax.all_gather(x, "b", tiled=True),
-        "psum_scatter": lambda x: lax.psum_scatter(x, "a", tiled=True), "ppermute": lambda x: lax.ppermute(x, "a", [(0, 1), (1, 0)]),
-        "all_to_all": lambda x: lax.all_to_all(x, "a", 0, 0, tiled=True), "pshuffle": lambda x: lax.pshuffle(x, "b", [1, 0]),
-    }  # fmt: skip
+        "psum": lambda x: lax.psum(x, "a"),
+        "psum both": lambda x: lax.psum(x, ("a", "b")),
+        "pmax": lambda x: lax.pmax(x, "b"),
+        "pmin": lambda x: lax.pmin(x, "a"),
+        "pmean": lambda x: lax.pmean(x, "a"),
+        "axis_index": lambda x: x + lax.axis_index("a"),
+        "all_gather": lambda x: lax.all_gather(x, "a"),
+        "all_gather tiled": lambda x: lax.all_gather(x, "b", tiled=True),
+        "psum_scatter": lambda x: lax.psum_scatter(x, "a", tiled=True),
+        "ppermute": lambda x: lax.ppermute(x, "a", [(0, 1), (1, 0)]),
+        "all_to_all": lambda x: lax.all_to_all(x, "a", 0, 0, tiled=True),
+        "pshuffle": lambda x: lax.pshuffle(x, "b", [1, 0]),
+    }
 
 
 def parallel() -> Iterator[Program]:

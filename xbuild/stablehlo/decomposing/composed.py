@@ -28,9 +28,7 @@ def composed(
     return op.result("call", operands, to_apply=known[wanted])
 
 
-def _traced(
-    reader: Reader, name: str, function: Callable[..., Any], operands: tuple[Instruction, ...]
-) -> Computation:
+def _traced(reader: Reader, name: str, function: Callable[..., Any], operands: tuple[Instruction, ...]) -> Computation:
     builder = Builder(reader.computation_names.fresh(name))
     values = [parameter(builder=builder, number=n, shape=each.shape) for n, each in enumerate(operands)]
     made = builder.build(function(*values))
