@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def run_text(text: str, arguments: Leaves, num_replicas: int = 1, num_partitions
 
     said: list[str] = []
     with context() as made, ir.Location.unknown():
-        handler = made.attach_diagnostic_handler(lambda told: said.append(told.message) is None)
+        handler = made.attach_diagnostic_handler(partial(_heard, said))
         try:
             module, function, counts = _assembled(text.split(DEVICE_BREAK), num_replicas, num_partitions)
             given = [_attribute(part, wire) for part, wire in _parts(arguments, function.inputs)]
@@ -40,6 +41,12 @@ def run_text(text: str, arguments: Leaves, num_replicas: int = 1, num_partitions
         finally:
             handler.detach()
     return _by_device(iter(results), iter(function.outputs), counts)
+
+
+def _heard(said: list[str], told: Any) -> bool:
+    """Keep a diagnostic; that it is dealt with."""
+    said.append(told.message)
+    return True
 
 
 def context() -> Any:

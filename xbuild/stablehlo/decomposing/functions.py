@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...core.builder import Value
 from ...derived.elementwise import atan2, power
 from ...ops.elementwise import complex as complex_
@@ -29,7 +31,7 @@ def _conj(x: Value) -> Value:
     return complex_(real(x), negate(imag(x)))
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "atan": lambda x: atan2(x, 1.0),
     "bessel_i1e": bessel_i1e,
     "conj": _conj,

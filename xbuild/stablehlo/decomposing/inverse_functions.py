@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import ml_dtypes
 
-from shape_inference import f32
+from shape_inference import PrimitiveType, f32
 
 from ... import ops
 from ...core.builder import Value
@@ -38,7 +38,13 @@ def _asin(x: Value) -> Value:
 
 
 def _largest(x: Value) -> float:
-    return float(ml_dtypes.finfo(dtype_of(x).dtype).max)  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(_type(x).dtype).max)  # type: ignore[no-untyped-call]
+
+
+def _type(x: Value) -> PrimitiveType:
+    dtype = dtype_of(x)
+    assert dtype is not None
+    return dtype
 
 
 def _acosh(x: Value) -> Value:
@@ -65,7 +71,7 @@ def _in_single(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """The function in f32 of what is narrower."""
 
     def wide(x: Value) -> Value:
-        dtype = dtype_of(x)
+        dtype = _type(x)
         if dtype.bits >= 32:
             return function(x)
         return ops.convert(function(ops.convert(x, new_element_type=f32)), new_element_type=dtype)
@@ -89,10 +95,11 @@ def _sinh(x: Value) -> Value:
     return select(lt(ops.abs(x), 1), (small + small / (small + 1)) * 0.5, one - other)
 
 
-_FUNCTIONS = {
-    "acos": _acos, "acosh": _acosh, "asin": _asin, "asinh": _asinh, "atanh": _atanh,
-    "cosh": _in_single(_cosh), "sinh": _in_single(_sinh),
-}  # fmt: skip
+_NAMED = (_acos, _acosh, _asin, _asinh, _atanh, _cosh, _sinh)
+_SINGLE = (_cosh, _sinh)
+_FUNCTIONS: dict[str, Callable[[Value], Value]] = {
+    each.__name__.strip("_"): _in_single(each) if each in _SINGLE else each for each in _NAMED
+}
 
 
 def _on_reals(name: str, as_op: Rule) -> None:
