@@ -13,6 +13,7 @@ from .core import graph, hooks
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .differentiation import ops as ops
+from .stablehlo.reading import rules
 from .traces import data
 
 forms.namespace = xbuild
@@ -35,6 +36,11 @@ def _stablehlo(program: Any, locations: bool) -> str:
     from .stablehlo.writing.module import stablehlo_text
 
     return stablehlo_text(program, locations)
+
+
+@rules.decompositions.supply
+def _decompositions() -> None:
+    from .stablehlo import decomposing  # noqa: F401  (importing fills the table)
 
 
 @hooks.drawing.supply

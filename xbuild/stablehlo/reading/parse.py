@@ -23,6 +23,7 @@ from . import shaping as shaping
 from . import shardy as shardy
 from . import transfer as transfer
 from .reader import Reader
+from .rules import decompositions
 
 BYTECODE = "ML\udcefR"
 """How MLIR bytecode begins, in bytes that are no text of UTF-8."""
@@ -58,6 +59,7 @@ def module_of(
     partitions: int | None = None,
 ) -> Module:
     """The module of a tree of `text`; `entry` is the function that it begins with, by default `main`."""
+    decompositions()
     return Reader(tree, text, file, (replicas, partitions)).module(entry)
 
 

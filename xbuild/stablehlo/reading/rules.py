@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...core.graph import Instruction
+from ...core.hooks import Hook
 
 if TYPE_CHECKING:
     from .operation import Reading
@@ -15,6 +16,9 @@ Rule: TypeAlias = "Callable[[Reading], Results]"
 
 RULES: dict[str, Rule] = {}
 """The rule of each operation, by its name with the dialect."""
+
+decompositions: Hook[[], None] = Hook("enters the rules of operations that HLO has no op for")
+"""Enters the rules of packages above into the table."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:

@@ -19,6 +19,8 @@ def shape_of(reader: Reader, type_: Any, operation: Operation) -> AnyShape:
     """The shape of a type. Raises Fault where the project has no values of the type."""
     if isinstance(type_, _SHAPES):
         return type_
+    if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType) and None not in type_.dims:
+        return Shape(type_.element.storage, type_.dims)  # type: ignore[arg-type]
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
         reader.fail(
             "element_type_unsupported", f"xbuild does not read quantized types yet: {type_}", place=operation.place
