@@ -8,7 +8,7 @@ from ....core.graph import Instruction
 from ..support.blocks import body, inlined, region
 from ..support.notes import notes_of, notes_text
 from ..support.tables import lines, values
-from ..support.words import dictionary, flag
+from ..support.words import dictionary, flag, symbol
 from ..support.writer import Tree, Writer, flat, shaped
 
 Line = tuple[str, str]
@@ -16,8 +16,8 @@ Line = tuple[str, str]
 
 @lines
 def call(writer: Writer, instruction: Instruction) -> Line:
-    symbol = writer.call(instruction.attributes.to_apply)
-    return f"func.call @{symbol}({', '.join(writer.flat(instruction.operands))})", writer.signature(instruction)
+    function = symbol(writer.call(instruction.attributes.to_apply))
+    return f"func.call {function}({', '.join(writer.flat(instruction.operands))})", writer.signature(instruction)
 
 
 @values
