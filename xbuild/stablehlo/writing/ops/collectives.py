@@ -144,7 +144,7 @@ def _exchanged(operands: tuple[Value, ...], **attributes: Any) -> Value:
 
 @values
 def ragged_all_to_all(writer: Writer, instruction: Instruction) -> Tree:
-    """A custom call, which XLA reads as the op if it has a channel; 0 stands for none."""
+    """`stablehlo.custom_call @ragged_all_to_all`, which XLA reads as the op; channel 0 stands for none."""
     a = instruction.attributes
     words = [f"channel_id = {a.channel_id or 0} : i64", f"replica_groups = {groups(a.replica_groups)}"]
     config = f"{{api_version = 4 : i32, backend_config = {{{', '.join(words)}}}}}"

@@ -16,12 +16,14 @@ Line = tuple[str, str]
 
 @lines
 def call(writer: Writer, instruction: Instruction) -> Line:
+    """The computation is a function."""
     function = symbol(writer.call(instruction.attributes.to_apply))
     return f"func.call {function}({', '.join(writer.flat(instruction.operands))})", writer.signature(instruction)
 
 
 @values
 def fusion(writer: Writer, instruction: Instruction) -> Tree:
+    """The ops that are fused stand where the fusion is used."""
     return inlined(writer, instruction.attributes.calls, [writer.names[each] for each in instruction.operands])
 
 
@@ -43,7 +45,7 @@ def while_(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def conditional(writer: Writer, instruction: Instruction) -> Tree:
-    """Branches capture their operands."""
+    """Of pred it is `stablehlo.if`; branches capture their operands."""
     index, *operands = instruction.operands
     assert isinstance(index.shape, Shape)
     op = "if" if index.shape.dtype is pred else "case"

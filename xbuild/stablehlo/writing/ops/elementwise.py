@@ -18,11 +18,11 @@ Line = tuple[str, str]
 
 @lines
 def add(writer: Writer, instruction: Instruction) -> Line:
+    """Of pred it is `stablehlo.or`."""
     return _written(writer, instruction, op_name(instruction))
 
 
 def same_type(writer: Writer, instruction: Instruction) -> Line:
-    """An op whose type is told once where operands and result have the same one."""
     return _written(writer, instruction, OP_NAMES[instruction.opcode])
 
 

@@ -41,6 +41,7 @@ def send(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def send_done(writer: Writer, instruction: Instruction) -> Tree:
+    """Part of the send."""
     return writer.names[instruction.operands[0]][2]
 
 
@@ -55,6 +56,7 @@ def recv(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def recv_done(writer: Writer, instruction: Instruction) -> Tree:
+    """`stablehlo.recv`, unless the recv stands for both."""
     begun = instruction.operands[0]
     if begun not in writer.awaited:
         tree = writer.names[begun]

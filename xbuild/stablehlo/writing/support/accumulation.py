@@ -10,7 +10,7 @@ from .writer import Writer
 
 
 def accumulated(writer: Writer, instruction: Instruction, *, with_updates: bool = False) -> tuple[list[str], list[str]]:
-    """Names and types of the operands, each converted to the type of its result; those of updates stand after indices."""
+    """Names and types of operands, each converted to the type of its result; updates stand after the indices."""
     names, types = writer.flat(instruction.operands), writer.types(instruction.operands)
     results = list(leaves(instruction.shape))
     for number, result in enumerate(results):
