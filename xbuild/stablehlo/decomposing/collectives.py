@@ -15,7 +15,7 @@ from ...core.graph import Computation
 from ...derived.elementwise import eq, select
 from ...derived.reduction import reduce
 from ...derived.tuples import tuple_
-from ..reading.collectives import channel, groups
+from ..op_rules.collectives import channel, groups
 from ..reading.operation import Reading
 from ..reading.rules import RULES, Results, both, rule
 from .composed import composed

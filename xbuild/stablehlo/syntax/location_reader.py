@@ -11,7 +11,7 @@ from attrs import evolve
 from .attribute_reader import AttributeReader
 from .attributes import Attribute
 from .locations import UNKNOWN, Location
-from .strings import unescaped
+from ..literals.strings import unescaped
 from .types import Type
 
 _DEFINITION = re.compile(r"^[ \t]*+([#!][A-Za-z_][\w$.-]*+)[ \t]*+=[ \t]*+", re.MULTILINE | re.ASCII)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...text.spelling.notes import Raw
+from ..reading.notes import shown
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from ..spelling.choices import COMPARE_TYPES, DIRECTIONS
 from ..syntax.attributes import Record
-from .notes import shown
-from .operation import Reading
-from .rules import Results, both, rule
 
 _UNARY = (
     "abs", "cbrt", "ceil", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one", "floor", "imag",

@@ -7,8 +7,8 @@ from typing import Any
 from shape_inference import TupleShape
 
 from ...core.graph import Instruction
-from .operation import Reading
-from .rules import Results, rule
+from ..reading.operation import Reading
+from ..reading.rules import Results, rule
 
 _COLLECTIVES = ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute", "reduce_scatter")
 
