@@ -9,18 +9,11 @@ from ..reading.rules import Results, rule
 from ..spelling.op_names import OPCODES
 from .contraction import integers_of, precision, preferred
 
-_UNARY = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan")
 
-
-@rule(*(f"chlo.{name}" for name in _UNARY))
-def unary(op: Reading) -> Results:
+@rule("chlo.tan")
+def tan(op: Reading) -> Results:
     op.ignore("result_accuracy")
-    return op.result(op.operation.name.partition(".")[2], *op.wants(1))
-
-
-@rule("chlo.mulhi")
-def mulhi(op: Reading) -> Results:
-    return op.result("mulhi", *op.wants(2))
+    return op.result("tan", *op.wants(1))
 
 
 @rule("chlo.ragged_dot")

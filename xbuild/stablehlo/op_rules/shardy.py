@@ -10,8 +10,6 @@ from ...core.graph import Instruction
 from ..reading.operation import Reading
 from ..reading.rules import Results, rule
 
-_COLLECTIVES = ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute", "reduce_scatter")
-
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
 def constraint(op: Reading) -> Results:
@@ -76,7 +74,10 @@ def named_computation(op: Reading) -> Results:
     return op.one_or_elements(op.result("call", op.operands, to_apply=body))
 
 
-@rule(*(f"sdy.{name}" for name in _COLLECTIVES))
+@rule(
+    "sdy.all_gather", "sdy.all_reduce", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute",
+    "sdy.reduce_scatter",
+)  # fmt: skip
 def collective(op: Reading) -> Results:
     op.fail(
         "invalid_attribute",
