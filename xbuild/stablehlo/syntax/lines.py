@@ -52,7 +52,7 @@ def line_at(text: str, place: int) -> Line | None:
         end = _without_location(text, place, end, line)
     parts = _NAMES.split(text[place:end])
     line.operands = parts[1::2]
-    line.key = "%".join(parts[::2])
+    line.key = "\n".join(parts[::2])  # a line has none, and may have a % without a name
     return line
 
 

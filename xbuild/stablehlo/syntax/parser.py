@@ -94,7 +94,7 @@ class Parser(LocationReader):
             self._pretty(draft)
         location = self.located()
         form = Form(draft.name, draft.attributes, draft.operand_types, draft.result_types)
-        if len(draft.operands) != len(form.operand_types) and (form.operand_types or draft.name not in _UNTYPED):
+        if len(draft.operands) != len(form.operand_types):
             self.fail(
                 "arity_mismatch",
                 f"{draft.name} has {len(draft.operands)} operands, and {len(form.operand_types)} types are written",
@@ -202,6 +202,3 @@ class Parser(LocationReader):
         begin = self.skip()
         text = self.bracketed()[1:-1]
         return Record(kind, self._fields(kind, begin + 1, text), text.strip())
-
-
-_UNTYPED = ("stablehlo.return", "func.return", "sdy.return")
