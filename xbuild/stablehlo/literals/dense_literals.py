@@ -10,6 +10,7 @@ import numpy as np
 from shape_inference import COMPONENT, PrimitiveType, Shape
 
 from ...core.attributes import Array
+from ...text.spelling.literal_reader import LARGEST_FILLED, may_hold
 from .element_words import WordError, numbers_of
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ _COMMENT = re.compile(r"//[^\n]*+")
 _WORD = re.compile(r"[^\s\[\](),]++")
 _SPACE = re.compile(r"\s++")
 _BLOB = re.compile(r'\s*+"0x([0-9a-fA-F]*+)"\s*+')
-
-MOST_ELEMENTS = 1 << 26
-"""The limit of elements of a constant that is written as one element."""
 
 
 def dense_array(scanner: MlirScanner, begin: int, text: str, shape: Shape) -> Array:
@@ -52,7 +50,7 @@ class _Literal:
         one = "(0,0)" if self.shape.dtype.kind == "complex" else "0"
         if skeleton == one:
             return self._splat(self._numbers(words)[0])
-        if not self._fits() or skeleton != _structure(self.shape, one):
+        if not may_hold(self.text, self.shape.dims) or skeleton != _structure(self.shape, one):
             self._misfit(skeleton, one)
         return self._shaped(self._numbers(words), len(words))
 
@@ -74,7 +72,7 @@ class _Literal:
 
     def _splat(self, value: Any) -> Array:
         """One element for all, as a view of it."""
-        if self.shape.size > MOST_ELEMENTS:
+        if self.shape.size > LARGEST_FILLED:
             self.fail("overflow", f"one number is written for the {self.shape.size:,} elements of {self.shape}")
         return np.broadcast_to(value, self.shape.dims)
 
@@ -102,16 +100,6 @@ class _Literal:
         return self._shaped(
             np.unpackbits(np.frombuffer(raw, np.uint8), count=size, bitorder="little").astype(bool), size
         )
-
-    def _fits(self) -> bool:
-        """Whether the text is long enough for the elements of the shape; checked before memory is allocated."""
-        count, groups = 1, 0
-        for size in self.shape.dims:
-            groups += count
-            count *= size
-            if count > len(self.text) + 1 or groups > len(self.text) + 1:
-                return False
-        return True
 
     def _misfit(self, skeleton: str, one: str) -> NoReturn:
         """Refuse a text whose lists are not those of the shape, by what is different first."""

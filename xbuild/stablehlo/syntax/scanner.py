@@ -20,6 +20,8 @@ _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 class MlirScanner(Scanner):
     """A scanner of MLIR text, which raises Fault at the place of an unexpected token."""
 
+    integer_pattern = _INTEGER
+
     def skip(self) -> int:
         """Skip blanks and comments; the result is the place of the next token."""
         match = _BLANK.match(self.text, self.place)
@@ -74,14 +76,6 @@ class MlirScanner(Scanner):
     def string(self) -> str:
         match = self.scan(_STRING)
         return unescaped(match[1]) if match else self.expected("a string in quotes")
-
-    def integer(self) -> int:
-        match = self.scan(_INTEGER)
-        if not match:
-            self.expected("an integer")
-        if len(match[0]) > 20 or not -(2**63) <= int(match[0]) < 2**64:
-            self.fail("syntax", f"{match[0][:24]} has more than 64 bits", place=match.start())
-        return int(match[0])
 
     def bracketed(self) -> str:
         """The text from an opening bracket to the one that closes it."""
