@@ -8,6 +8,7 @@ from shape_inference import Shape
 
 from ...core.graph import Instruction
 from ...running import Evaluator
+from ..op_rules.shaping import bounded_reshape
 from ..reading.operation import Reading
 from ..reading.rules import Results, both, rule
 from ..syntax.attributes import Dense
@@ -64,6 +65,8 @@ def _sized(op: Reading, number: int) -> tuple[Shape]:
 @rule(*both("dynamic_reshape"))
 def dynamic_reshape(op: Reading) -> Results:
     operand, _ = op.wants(2)
+    if op.array_shape.is_dynamic:
+        return bounded_reshape(op)
     return delegated(op, "stablehlo.reshape", (operand,), results=_sized(op, 1))
 
 

@@ -56,13 +56,10 @@ def reshape(op: Reading) -> Results:
     return op.result("reshape", *op.wants(1), new_sizes=op.array_shape.dims)
 
 
-@rule(*both("dynamic_reshape"))
-def dynamic_reshape(op: Reading) -> Results:
-    """The sizes are elements of one operand, each of which HLO has as an operand of its own."""
+def bounded_reshape(op: Reading) -> Results:
+    """A dynamic_reshape to extents with bounds; HLO has each of the sizes as an operand of its own."""
     operand, sizes = op.wants(2)
     shape = op.array_shape
-    if not shape.is_dynamic:
-        return op.result("reshape", operand, new_sizes=shape.dims)
     found = []
     for dim in range(shape.rank):
         one = op.emit("slice", sizes, start_indices=(dim,), limit_indices=(dim + 1,))
