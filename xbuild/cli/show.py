@@ -1,4 +1,4 @@
-"""`xbuild show`: prints a program as HLO text, or as the plan that the interpreter runs."""
+"""`xbuild show`: prints a program as HLO text, as StableHLO text, or as the plan that the interpreter runs."""
 
 from __future__ import annotations
 
@@ -15,33 +15,47 @@ from .saying import say
 @main.command()
 @takes_target
 @click.option("--plan", is_flag=True, help="The Python source that the interpreter runs.")
+@click.option("--stablehlo", is_flag=True, help="StableHLO text, as JAX and XLA read it.")
+@click.option("--locations", is_flag=True, help="In StableHLO text, names and lines of the program.")
 @click.option("--only", type=click.Choice(["collectives"]), help="What devices do together, the rest counted.")
 @click.option("--style", type=click.Choice(["short", "percent", "full", "typed"]), default="short", help="Of HLO text.")
 @click.option("--replication", "asks", is_flag=True, help="Beside each value the devices on which it is equal.")
 @click.option("--why", metavar="NAME", help="Of one value, from where it may differ.")
 @click.option("--replicated", metavar="N", type=int, multiple=True, help="A parameter that comes equal on all devices.")
 def show(
-    target: str, plan: bool, only: str | None, style: str, asks: bool, why: str | None, replicated: tuple[int, ...]
+    target: str,
+    plan: bool,
+    stablehlo: bool,
+    locations: bool,
+    only: str | None,
+    style: str,
+    asks: bool,
+    why: str | None,
+    replicated: tuple[int, ...],
 ) -> None:
     """Print a program as HLO text."""
+    needs("--stablehlo", stablehlo, "locations")
     needs("--replication", asks, "replicated", "why")
     if asks:
         _show_replication(target, why, replicated)
         return
     if plan and (found := given("only", "style")):
         raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
+    if stablehlo and (found := given("only", "style", "plan")):
+        raise click.UsageError(f"{found[0]} is not for StableHLO text, and --stablehlo is given")
     if only and given("style"):
         raise click.UsageError("--style is for the whole text, and --only is given")
     program = load(target)
     for heading, part in _parts(program):
+        text = part.to_stablehlo(locations=locations) if stablehlo else _shown(part, plan, only, style)
         say(heading, nl=False)
-        say(_shown(part, plan, only, style).rstrip("\n"))
+        say(text.rstrip("\n"))
 
 
 def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:
     from ..checking import replication
 
-    if found := given("plan", "only", "style"):
+    if found := given("plan", "only", "style", "stablehlo"):
         raise click.UsageError(f"{found[0]} is for the text of the program, and --replication is a table")
     program = load(target)
     module = Module(program.name, program) if isinstance(program, Computation) else program

@@ -270,7 +270,11 @@ class Module(Showable, Unchanged):
         Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
 
         >>> import xbuild as xb
-        >>> print(xb.computation(xb.f32[2])(lambda x: x + x).to_stablehlo())
+        >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
+        >>> print("\\n".join(xb.Module("double", double).to_stablehlo().splitlines()[1:4]))
+          func.func public @main(%parameter.1: tensor<2xf32>) -> tensor<2xf32> {
+            %add.2 = stablehlo.add %parameter.1, %parameter.1 : tensor<2xf32>
+            return %add.2 : tensor<2xf32>
         """
         return stablehlo_of(self, locations)
 

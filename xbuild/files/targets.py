@@ -26,7 +26,7 @@ MOST_TEXT = 4 << 30
 """The limit of bytes of text that is read; a sparse file may have any size."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
-_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt)")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))

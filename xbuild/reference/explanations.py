@@ -106,7 +106,7 @@ EXPLANATIONS = {
     "elided_constant": "HLO text leaves the elements of a constant out, as `{...}`; print the large constants, too.",
     "invalid_literal": "A word in a constant is no number of its element type, or out of its range.",
     "missing_attribute": "HLO text lacks an attribute that the op needs.",
-    "not_in_stablehlo": "StableHLO has no form for an op, an element type or a constant; docs/stablehlo.md has a table.",
+    "not_in_stablehlo": "StableHLO has no form for an op, a type or a constant; docs/stablehlo.md has the table.",
     "missing_shape": "HLO text lacks the shape of a result that cannot be inferred.",
     "syntax": "HLO text has another word than its grammar allows at this place.",
     "undefined_name": "An instruction or a computation is named before it is defined, or never is defined.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from shape_inference import Shape
+
 from ... import special_functions
 from ..spelling.op_names import OPCODES
 from .compositions import composed
+from .contraction import integers_of, precision, preferred
 from .operation import Reading
 from .rules import Results, rule
 
@@ -35,6 +38,47 @@ _SPECIAL = {
 @rule(*(f"chlo.{name}" for name in _SPECIAL))
 def special(op: Reading) -> Results:
     return composed(op, _SPECIAL[op.operation.name.partition(".")[2]])
+
+
+@rule("chlo.mulhi")
+def mulhi(op: Reading) -> Results:
+    return op.result("mulhi", *op.wants(2))
+
+
+@rule("chlo.ragged_dot")
+def ragged_dot(op: Reading) -> Results:
+    lhs, rhs, sizes = op.wants(3)
+    fields = op.fields("ragged_dot_dimension_numbers")
+    dims = {
+        ours: integers_of(op, fields, theirs)
+        for ours, theirs in (
+            ("lhs_batch_dims", "lhs_batching_dimensions"),
+            ("rhs_batch_dims", "rhs_batching_dimensions"),
+            ("lhs_contracting_dims", "lhs_contracting_dimensions"),
+            ("rhs_contracting_dims", "rhs_contracting_dimensions"),
+            ("lhs_ragged_dims", "lhs_ragged_dimensions"),
+            ("rhs_group_dims", "rhs_group_dimensions"),
+        )
+    }
+    return op.result("ragged_dot", lhs, rhs, sizes, **dims, **precision(op), **preferred(op, lhs, rhs))
+
+
+@rule("chlo.scan")
+def scan(op: Reading) -> Results:
+    """The arrays, then the starts of what is carried; the outputs, then what is carried."""
+    arrays, carried = op.integers("operandSegmentSizes")
+    op.ignore("resultSegmentSizes")
+    attributes = {
+        "dimension": op.integer("dimension"),
+        "num_carries": carried,
+        "is_reverse": op.flag("is_reverse", False),
+        "is_associative": op.flag("is_associative", False),
+        "to_apply": op.region(0, "body", len(op.operands)),
+    }
+    outputs = op.shapes[: len(op.shapes) - carried]
+    if not arrays and outputs and isinstance(outputs[0], Shape):
+        attributes["length"] = outputs[0].dims[attributes["dimension"]]
+    return op.one_or_elements(op.result("scan", op.operands, **attributes))
 
 
 @rule("chlo.square")

@@ -33,19 +33,33 @@ def _flagged(op: Reading) -> dict[str, Any]:
     return {"use_global_device_ids": True} if op.flag("use_global_device_ids", False) else {}
 
 
-@rule(*both("all_reduce"))
-def all_reduce(op: Reading) -> Results:
-    ids = {**groups(op), **channel(op), **_flagged(op)}
-    return op.one_or_elements(op.result("all_reduce", op.operands, to_apply=op.region(0, "reducer", 2), **ids))
+def of_all_reduce(op: Reading) -> dict[str, Any]:
+    return {"to_apply": op.region(0, "reducer", 2), **groups(op), **channel(op), **_flagged(op)}
 
 
-@rule(*both("all_gather"))
-def all_gather(op: Reading) -> Results:
+def of_all_gather(op: Reading) -> dict[str, Any]:
     dim = op.integer("all_gather_dim")
     ids = {**groups(op), **channel(op), **_flagged(op)}
     shards = _shards(op, op.operands[0].shape if op.operands else None, op.shapes[0] if op.shapes else None, dim)
-    made = op.result("all_gather", op.operands, all_gather_dimension=dim, shard_count=shards, **ids)
-    return op.one_or_elements(made)
+    return {"all_gather_dimension": dim, "shard_count": shards, **ids}
+
+
+def of_collective_permute(op: Reading) -> dict[str, Any]:
+    return {"source_target_pairs": op.table("source_target_pairs"), **channel(op)}
+
+
+STARTED = {
+    "all_reduce": of_all_reduce,
+    "all_gather": of_all_gather,
+    "collective_permute": of_collective_permute,
+}
+"""The collectives that have a start and a done of their own, with what reads their attributes."""
+
+
+@rule(*both(*STARTED))
+def started(op: Reading) -> Results:
+    opcode = op.operation.name.partition(".")[2]
+    return op.one_or_elements(op.result(opcode, op.operands, **STARTED[opcode](op)))
 
 
 @rule(*both("reduce_scatter"))
@@ -75,12 +89,6 @@ def all_to_all(op: Reading) -> Results:
     if len(op.operands) == 1:
         return op.result("all_to_all", op.operands, **dims, **ids)
     return tuple(op.result("all_to_all", (each,), **dims, **ids) for each in op.operands)
-
-
-@rule(*both("collective_permute"))
-def collective_permute(op: Reading) -> Results:
-    pairs = op.table("source_target_pairs")
-    return op.one_or_elements(op.result("collective_permute", op.operands, source_target_pairs=pairs, **channel(op)))
 
 
 @rule(*both("collective_broadcast"))

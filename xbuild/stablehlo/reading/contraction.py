@@ -26,12 +26,12 @@ def dot_general(op: Reading) -> Results:
     lhs, rhs = op.wants(2)
     fields = op.fields("dot_dimension_numbers")
     dims = {
-        "lhs_contracting_dims": _dims(op, fields, "lhs_contracting_dimensions"),
-        "rhs_contracting_dims": _dims(op, fields, "rhs_contracting_dimensions"),
-        "lhs_batch_dims": _dims(op, fields, "lhs_batching_dimensions"),
-        "rhs_batch_dims": _dims(op, fields, "rhs_batching_dimensions"),
+        "lhs_contracting_dims": integers_of(op, fields, "lhs_contracting_dimensions"),
+        "rhs_contracting_dims": integers_of(op, fields, "rhs_contracting_dimensions"),
+        "lhs_batch_dims": integers_of(op, fields, "lhs_batching_dimensions"),
+        "rhs_batch_dims": integers_of(op, fields, "rhs_batching_dimensions"),
     }
-    made = op.result("dot", lhs, rhs, **dims, **_precision(op), **preferred(op, lhs, rhs))
+    made = op.result("dot", lhs, rhs, **dims, **precision(op), **preferred(op, lhs, rhs))
     algorithm = op.get("algorithm", None)
     if isinstance(algorithm, Record):
         op.note(made, algorithm=Raw(_algorithm(algorithm)))
@@ -44,17 +44,17 @@ def dot(op: Reading) -> Results:
     lhs, rhs = op.wants(2)
     last = max(getattr(lhs.shape, "rank", 1) - 1, 0)
     dims = {"lhs_contracting_dims": (last,), "rhs_contracting_dims": (0,)}
-    return op.result("dot", lhs, rhs, **dims, **_precision(op), **preferred(op, lhs, rhs))
+    return op.result("dot", lhs, rhs, **dims, **precision(op), **preferred(op, lhs, rhs))
 
 
-def _dims(op: Reading, fields: Any, key: str) -> tuple[int, ...]:
+def integers_of(op: Reading, fields: Any, key: str) -> tuple[int, ...]:
     found = fields.get(key, ())
     if not isinstance(found, tuple) or not all(type(each) is int for each in found):
         op.fail("invalid_attribute", f"{key}: a list of integers is wanted")
     return found
 
 
-def _precision(op: Reading) -> dict[str, Any]:
+def precision(op: Reading) -> dict[str, Any]:
     """The precision of each operand, unless all are the default."""
     words = op.words("precision_config")
     for word in words:
@@ -133,7 +133,7 @@ def convolution(op: Reading) -> Results:
         dimension_numbers=numbers,
         feature_group_count=op.integer("feature_group_count", 1),
         batch_group_count=op.integer("batch_group_count", 1),
-        **_precision(op),
+        **precision(op),
         **preferred(op, lhs, rhs),
     )
 

@@ -158,7 +158,7 @@ class Reading:
         if isinstance(found, Record):
             return found.fields
         if found is default:
-            return {} if found is None else found  # type: ignore[no-any-return]
+            return {} if found is None else found
         return self._wrong(key, "an attribute with named parts")
 
     def literal(self, key: str) -> Array | ElidedArray:

@@ -12,6 +12,7 @@ from ...text.spelling.faults import Fault, parse_error
 from ..syntax.parser import Parser
 from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
+from . import asynchronous as asynchronous
 from . import chlo as chlo
 from . import collectives as collectives
 from . import contraction as contraction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -37,7 +39,7 @@ class Reader:
         self.closed: dict[Region, Computation] = {}
         self.computation_names = Names()
         self.faults, self.count, self.is_terse = list[Fault](), 0, False
-        self._lines = (0, 1)
+        self._ends: list[int] | None = None
         self._origins: dict[int, tuple[Source, Mapping[str, Any]]] = {}
 
     def module(self, entry: str | None = None) -> Module:
@@ -127,7 +129,7 @@ class Reader:
                 made = parameter(scope, argument, number, operation)
                 if number < len(notes) and notes[number].fields:
                     object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields)})
-            root = ended(scope, scope.read(operation.regions[0].operations), operation)
+            root = ended(scope, scope.read(operation.regions[0]), operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
                 self.keep(fault)
@@ -199,13 +201,10 @@ class Reader:
         return notes_of(reading.attributes)
 
     def line(self, place: int) -> int:
-        """The line of a place, counted on from the last one that was asked for."""
-        last, line = self._lines
-        if place < last:
-            last, line = 0, 1
-        line += self.text.count("\n", last, place)
-        self._lines = place, line
-        return line
+        """The line of a place; functions are read in the order of their calls, not in that of the text."""
+        if self._ends is None:
+            self._ends = [found.start() for found in _END.finditer(self.text)]
+        return bisect.bisect_left(self._ends, place) + 1
 
     # Faults
 
@@ -226,6 +225,7 @@ class Reader:
         return parse_error(self.text, self.file or "<mlir>", self.faults, self.count)
 
 
+_END = re.compile("\n")
 _CALLING = (
     "func.call",
     "mhlo.call",

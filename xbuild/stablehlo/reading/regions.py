@@ -31,7 +31,7 @@ def closed_region(outer: Scope, reading: Reading, number: int, role: str, count:
     inner = reader.scope(outer.function, outer)
     for index, argument in enumerate(region.arguments):
         parameter(inner, argument, index, operation)
-    root = ended(inner, inner.read(region.operations), operation)
+    root = ended(inner, inner.read(region), operation)
     found = inner.computation(reader.computation_name(outer, reading, role), root)
     reader.closed[region] = found
     return found
@@ -116,7 +116,7 @@ def state_region(
     passed = _unpacked(inner, tuple(shapes), wanted, operation)
     for name, value in zip(names, passed, strict=True):
         inner.bind(name, value, operation.place)
-    given = inner.read(region.operations)
+    given = inner.read(region)
     root = ended(inner, (*given, *passed[len(arguments) :]) if returns_captured else given, operation)
     return inner.computation(outer.reader.computation_name(outer, reading, role), root)
 

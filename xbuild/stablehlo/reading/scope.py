@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from attrs import frozen
@@ -14,7 +14,8 @@ from ...core.graph import NOTHING, Computation, Draft, Instruction, Source
 from ...core.inference import infer_shape
 from ...core.op import OPS, Schema
 from ...text.spelling.faults import COUNTED_FAULTS, Fault, Poisoned
-from ..syntax.trees import Form, Operation
+from ..syntax.trees import Form, Operation, Region
+from ..syntax.types import FutureType
 from .names import Names
 from .operation import Reading
 from .rules import RULES
@@ -47,26 +48,20 @@ class Scope:
         self.names = Names()
         self.instructions: list[Instruction] = []
 
-    def read(self, operations: Iterable[Operation]) -> tuple[Instruction, ...]:
+    def read(self, region: Region) -> tuple[Instruction, ...]:
         """Record operations up to the one that ends the block; the result is what that gives."""
         known = self.reader.known
-        operation = None
-        for operation in operations:
+        for operation in region.operations:
             found = known.get(operation.form)
             if found is not None and self._take(operation, found):
                 continue
             if operation.name in ENDS:
                 return self._ended(operation)
             self._recovering(operation)
-        if operation is not None:
-            self.reader.fail("syntax", "the block ends without a return", place=operation.place)
-        return ()
+        return self.reader.fail("syntax", "this block ends without a return", place=region.place)
 
     def _ended(self, operation: Operation) -> tuple[Instruction, ...]:
-        given = self._operands(operation)
-        for value, type_ in zip(given, operation.operand_types, strict=True):
-            self._check_type(operation, value.shape, type_)
-        return given
+        return self._operands(operation)
 
     def _take(self, operation: Operation, known: Known) -> bool:
         """Record the instruction of a known form; False where it has to be read in full."""
@@ -136,7 +131,7 @@ class Scope:
             message = f"{operation.name} has {len(results)} results, and {len(types)} are written"
             self.reader.fail("arity_mismatch", message, place=operation.place)
         for value, type_ in zip(results, types, strict=True):
-            self._check_type(operation, value.shape, type_)
+            self._check_type(operation, value.shape, type_, "the result")
         for name, value in zip(operation.results, results, strict=False):
             self.bind(name, value, operation.place)
 
@@ -145,12 +140,13 @@ class Scope:
             self.reader.fail("duplicate_name", f"there is a value %{name} already", place=place)
         self.values[name] = value
 
-    def _check_type(self, operation: Operation, shape: AnyShape, written: Any) -> None:
+    def _check_type(self, operation: Operation, shape: AnyShape, written: Any, what: str) -> None:
+        """Refuse a value that is not of the type that is written; what a future holds, its start and done check."""
+        if isinstance(written, FutureType):
+            return
         wanted = self.reader.shape(written, operation)
         if shape is not wanted and not compatible(shape, wanted):
-            message = f"{operation.name}: the result is {shape}, and {wanted} is written"
-            if operation.name in ENDS:
-                message = f"{operation.name}: the value is {shape}, and {wanted} is written"
+            message = f"{operation.name}: {what} is {shape}, and {wanted} is written"
             self.reader.fail("shape_mismatch", message, place=operation.place)
 
     # Values
@@ -159,10 +155,7 @@ class Scope:
         found = []
         for name, type_ in zip(operation.operands, operation.operand_types, strict=True):
             value = self.value(name, operation.place)
-            written = self.reader.shape(type_, operation)
-            if value.shape is not written and not compatible(value.shape, written):
-                message = f"{operation.name}: operand %{name} is {value.shape}, and {written} is written"
-                self.reader.fail("shape_mismatch", message, place=operation.place)
+            self._check_type(operation, value.shape, type_, f"operand %{name}")
             found.append(value)
         return tuple(found)
 

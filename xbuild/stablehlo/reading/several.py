@@ -23,5 +23,5 @@ def parse_stablehlo_modules(
     """
     if isinstance(text, bytes | bytearray):
         text = text.decode("utf-8", errors="surrogateescape")
-    given = {"replicas": replicas, "partitions": partitions}
-    return tuple(parse_stablehlo(part, file, **given) for part in parts_of(text) or [text])
+    parts = parts_of(text) or [text]
+    return tuple(parse_stablehlo(part, file, replicas=replicas, partitions=partitions) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shape_inference import Shape
+from shape_inference.elided import ElidedArray
 
 from .operation import Reading
 from .rules import Results, both, rule
@@ -12,7 +13,7 @@ from .rules import Results, both, rule
 def constant(op: Reading) -> Results:
     """One element for all is a scalar that is broadcast, as XLA has it."""
     array = op.literal("value")
-    if array.ndim == 0 or any(getattr(array, "strides", (1,))) or not array.size:
+    if isinstance(array, ElidedArray) or any(array.strides) or not array.size or not array.ndim:
         return op.result("constant", literal=array)
     scalar = op.emit("constant", literal=array[(0,) * array.ndim], wanted="constant")
     return op.result("broadcast", scalar, sizes=op.array_shape.dims, dimensions=())
@@ -53,6 +54,22 @@ def broadcast(op: Reading) -> Results:
 @rule(*both("reshape"))
 def reshape(op: Reading) -> Results:
     return op.result("reshape", *op.wants(1), new_sizes=op.array_shape.dims)
+
+
+@rule(*both("dynamic_reshape"))
+def dynamic_reshape(op: Reading) -> Results:
+    """The sizes are elements of one operand, each of which HLO has as an operand of its own."""
+    operand, sizes = op.wants(2)
+    shape = op.array_shape
+    if not shape.is_dynamic:
+        return op.result("reshape", operand, new_sizes=shape.dims)
+    found = []
+    for dim in range(shape.rank):
+        one = op.emit("slice", sizes, start_indices=(dim,), limit_indices=(dim + 1,))
+        found.append(op.emit("reshape", one, new_sizes=()))
+    return op.result(
+        "dynamic_reshape", operand, tuple(found), new_size_bounds=shape.dims, dims_are_dynamic=shape.dynamic
+    )
 
 
 @rule(*both("transpose"))

@@ -31,8 +31,10 @@ def barrier(op: Reading) -> Results:
 
 @rule("sdy.sharding_group")
 def sharding_group(op: Reading) -> Results:
+    """A hint of which values are to have one sharding; it has no result."""
     op.ignore("group_id")
     op.wants(1)
+    return ()
 
 
 @rule("sdy.manual_computation")

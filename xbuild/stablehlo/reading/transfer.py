@@ -120,6 +120,8 @@ def rng_bit_generator(op: Reading) -> Results:
 def custom_call(op: Reading) -> Results:
     shapes = op.shapes
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
+    if op.text("call_target_name") == "ragged_all_to_all":
+        return _ragged_all_to_all(op)
     version = op.integer("api_version", 1)
     if version not in API_VERSIONS_READ:
         op.fail("invalid_attribute", f"api_version {version} is none of {', '.join(map(str, API_VERSIONS_READ))}")
@@ -136,6 +138,18 @@ def custom_call(op: Reading) -> Results:
         **_layouts(op),
     )
     return op.one_or_elements(made)
+
+
+def _ragged_all_to_all(op: Reading) -> Results:
+    """An op of HLO that JAX and XLA's own conversion write as a custom call."""
+    op.ignore("api_version", "has_side_effect", "called_computations")
+    fields = op.fields("backend_config") if op.has("backend_config") else op.fields("mhlo.backend_config")
+    groups = fields.get("replica_groups")
+    rows = groups.array.tolist() if isinstance(groups, Dense) and groups.array.ndim == 2 else []
+    channel_id = fields.get("channel_id")
+    ids = {"channel_id": channel_id} if type(channel_id) is int and channel_id > 0 else {}
+    lists = tuple(tuple(each for each in row if each >= 0) for row in rows if row)
+    return op.result("ragged_all_to_all", *op.wants(6), replica_groups=lists, **ids)
 
 
 def _config(op: Reading) -> str:

@@ -125,7 +125,7 @@ class _Literal:
             self.fail("invalid_literal", f"a number of {self.shape.dtype} is written (real, imaginary)")
         if wanted != found:
             self.fail("shape_mismatch", f"{self.shape} has {wanted:,} elements, and {found:,} are written")
-        self.fail("shape_mismatch", f"the lists are not those of {self.shape}: {_example(self.shape.dims)} are wanted")
+        self.fail("shape_mismatch", f"the brackets are not those of the lists of {self.shape}")
 
 
 def _structure(shape: Shape, text: str) -> str:
@@ -134,10 +134,6 @@ def _structure(shape: Shape, text: str) -> str:
     for size in reversed(laid_out):
         text = f"[{','.join([text] * size)}]"
     return text
-
-
-def _example(dims: tuple[int, ...]) -> str:
-    return " of ".join(f"{size} list{'s' * (size != 1)}" for size in dims[:-1]) + f" of {dims[-1]}" * bool(dims)
 
 
 def elements_of(text: str, dtype: PrimitiveType) -> Array:

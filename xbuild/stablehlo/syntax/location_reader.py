@@ -139,9 +139,10 @@ class LocationReader(AttributeReader):
         end, self.place = self.place, begin
         self.expect("(")
         found = self._location()
+        found = evolve(found, name="", function=found.function or found.name)
         if not found.file and self.take_word("at"):
             caller = self._location()
-            found = evolve(caller, name=found.name or caller.name)
+            found = evolve(caller, name="", function=caller.function or caller.name)
         self.place = end
         return found
 

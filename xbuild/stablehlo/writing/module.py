@@ -9,6 +9,7 @@ from .entry import argument_notes, module_attributes, result_notes
 from .support.blocks import named_parameters, returned, write_instructions
 from .support.functions import MAIN, Functions
 from .support.words import dictionary
+from .support.words import symbol as symbol_text
 from .support.writer import Writer
 
 
@@ -25,7 +26,7 @@ def stablehlo_text(program: Module | Computation, locations: bool = False) -> st
             computation = functions.waiting.pop()
             blocks.append(_function(computation, functions, functions.symbols[computation], locations))
     attributes = dictionary(module_attributes(module))
-    return "\n".join((f"module @{module.name} attributes {attributes} {{", *blocks, "}\n"))
+    return "\n".join((f"module {symbol_text(module.name)} attributes {attributes} {{", *blocks, "}\n"))
 
 
 def _function(
@@ -44,5 +45,5 @@ def _function(
     writer.line(returned(writer, writer.names[root], root, "return"))
     results = [f"{each}{note}" for each, note in zip(writer.types((root,)), result_notes(module, root), strict=True)]
     gives = f" -> ({', '.join(results)})" if len(results) != 1 or "{" in results[0] else f" -> {results[0]}"
-    head = f"  func.func {'public' if module else 'private'} @{symbol}({signature}){gives} {{"
+    head = f"  func.func {'public' if module else 'private'} {symbol_text(symbol)}({signature}){gives} {{"
     return "\n".join((head, *writer.lines, "  }"))

@@ -55,10 +55,12 @@ def _result(instruction: Instruction) -> AnyShape:
 
 
 def _start(writer: Writer, instruction: Instruction) -> Tree:
+    """`stablehlo.async_start`, one for each operand."""
     return _begun(writer, instruction, instruction, instruction.operands, _result(instruction))
 
 
 def _done(writer: Writer, instruction: Instruction) -> Tree:
+    """`stablehlo.async_done`, one for each operand."""
     futures, shape = writer.names[instruction.operands[0]], instruction.shape
     if isinstance(futures, str):
         return _awaited(writer, instruction, futures, shape)
@@ -75,18 +77,19 @@ for _opcode in ("all_gather", "all_reduce", "collective_permute"):
 def _collective(start: Instruction | None) -> Instruction | None:
     """The collective that an async-start begins in a form that async_start takes."""
     wrapped = wrapped_in(start) if start is not None and start.opcode == "async_start" else None
-    if wrapped is None or wrapped.opcode not in FORMS or wrapped.operands != wrapped_parameters(start):
+    if wrapped is None or wrapped.opcode not in FORMS or wrapped.operands != _parameters(start):
         return None
     return None if wrapped.opcode == "all_to_all" and wrapped.attributes.split_dimension is None else wrapped
 
 
-def wrapped_parameters(start: Instruction | None) -> tuple[Instruction, ...]:
+def _parameters(start: Instruction | None) -> tuple[Instruction, ...]:
     called: Computation = start.attributes.calls  # type: ignore[union-attr]
     return called.parameters
 
 
 @values
 def async_start(writer: Writer, instruction: Instruction) -> Tree:
+    """Of a collective, one for each operand; what else is begun is computed where it begins."""
     collective = _collective(instruction)
     if collective is None:
         return inlined(writer, instruction.attributes.calls, [writer.names[each] for each in instruction.operands])
@@ -95,11 +98,13 @@ def async_start(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def async_update(writer: Writer, instruction: Instruction) -> Tree:
+    """The start itself; no op is written."""
     return writer.names[instruction.operands[0]]
 
 
 @values
 def async_done(writer: Writer, instruction: Instruction) -> Tree:
+    """Of a collective, one for each operand."""
     if _collective(origin(instruction)) is None:
         return writer.names[instruction.operands[0]]
     return _done(writer, instruction)
@@ -113,4 +118,5 @@ def copy_start(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def copy_done(writer: Writer, instruction: Instruction) -> Tree:
+    """The operand of the start; no op is written."""
     return writer.names[instruction.operands[0]]

@@ -13,11 +13,13 @@ from ....ops.collectives import all_to_all as _all_to_all_op
 from ....ops.shaping import concatenate, reshape
 from ....ops.slicing import slice as cut
 from ....ops.tuples import tuple_
+from ..support.accumulation import accumulated
 from ..support.blocks import region
 from ..support.decomposition import decomposed
 from ..support.notes import notes_text
 from ..support.refusals import refuse
 from ..support.tables import lines, values
+from ..support.types import several
 from ..support.words import groups, matrix
 from ..support.writer import Tree, Writer
 
@@ -56,10 +58,13 @@ def _reduce_scatter(writer: Writer, instruction: Instruction, operands: str) -> 
 
 
 def _all_to_all(writer: Writer, instruction: Instruction, operands: str) -> str:
+    """All groups are written out, since XLA's conversion from MLIR does not take the empty list here."""
     a = instruction.attributes
     concat = a.split_dimension if a.concat_dimension is None else a.concat_dimension
+    whole = groups(a.replica_groups or (tuple(range(a.split_count)),))
+    words = [f"concat_dimension = {concat} : i64", *channel(instruction), f"replica_groups = {whole}"]
     split = f"split_count = {a.split_count} : i64, split_dimension = {a.split_dimension} : i64"
-    return _text("all_to_all", operands, [f"concat_dimension = {concat} : i64", *_grouped(instruction), split])
+    return _text("all_to_all", operands, [*words, split])
 
 
 def _collective_permute(writer: Writer, instruction: Instruction, operands: str) -> str:
@@ -92,7 +97,9 @@ def form(writer: Writer, instruction: Instruction, operands: str) -> str:
 
 def _together(writer: Writer, instruction: Instruction) -> Line:
     """One op for all operands."""
-    return form(writer, instruction, ", ".join(writer.flat(instruction.operands))), writer.signature(instruction)
+    names, types = accumulated(writer, instruction)
+    results = several(writer.types((instruction,)))
+    return form(writer, instruction, ", ".join(names)), f"({', '.join(types)}) -> {results}"
 
 
 for _opcode in ("all_gather", "all_reduce", "reduce_scatter", "collective_broadcast"):
@@ -137,11 +144,9 @@ def _exchanged(operands: tuple[Value, ...], **attributes: Any) -> Value:
 
 @values
 def ragged_all_to_all(writer: Writer, instruction: Instruction) -> Tree:
-    """A custom call, which XLA reads as the op."""
+    """`stablehlo.custom_call @ragged_all_to_all`, which XLA reads as the op; channel 0 stands for none."""
     a = instruction.attributes
-    words = [f"replica_groups = {groups(a.replica_groups)}"]
-    if a.channel_id is not None:
-        words.insert(0, f"channel_id = {a.channel_id} : i64")
+    words = [f"channel_id = {a.channel_id or 0} : i64", f"replica_groups = {groups(a.replica_groups)}"]
     config = f"{{api_version = 4 : i32, backend_config = {{{', '.join(words)}}}}}"
     head = f"stablehlo.custom_call @ragged_all_to_all({', '.join(writer.flat(instruction.operands))}) {config}"
     return writer.emit(instruction.name, f"{head} : {writer.signature(instruction)}", instruction)

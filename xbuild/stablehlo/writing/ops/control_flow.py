@@ -8,7 +8,7 @@ from ....core.graph import Instruction
 from ..support.blocks import body, inlined, region
 from ..support.notes import notes_of, notes_text
 from ..support.tables import lines, values
-from ..support.words import dictionary, flag
+from ..support.words import dictionary, flag, symbol
 from ..support.writer import Tree, Writer, flat, shaped
 
 Line = tuple[str, str]
@@ -16,12 +16,14 @@ Line = tuple[str, str]
 
 @lines
 def call(writer: Writer, instruction: Instruction) -> Line:
-    symbol = writer.call(instruction.attributes.to_apply)
-    return f"func.call @{symbol}({', '.join(writer.flat(instruction.operands))})", writer.signature(instruction)
+    """The computation is a function."""
+    function = symbol(writer.call(instruction.attributes.to_apply))
+    return f"func.call {function}({', '.join(writer.flat(instruction.operands))})", writer.signature(instruction)
 
 
 @values
 def fusion(writer: Writer, instruction: Instruction) -> Tree:
+    """The ops that are fused stand where the fusion is used."""
     return inlined(writer, instruction.attributes.calls, [writer.names[each] for each in instruction.operands])
 
 
@@ -43,7 +45,7 @@ def while_(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def conditional(writer: Writer, instruction: Instruction) -> Tree:
-    """Branches capture their operands."""
+    """Of pred it is `stablehlo.if`; branches capture their operands."""
     index, *operands = instruction.operands
     assert isinstance(index.shape, Shape)
     op = "if" if index.shape.dtype is pred else "case"

@@ -15,13 +15,14 @@ from ....ops.leaves import constant
 from ....ops.shaping import broadcast, reshape, transpose
 from ..support.decomposition import decomposed
 from ..support.refusals import refuse
-from ..support.tables import values
+from ..support.tables import REFUSED, values
 from ..support.writer import Tree, Writer
 from .elementwise import same_type
 
 
 @values
 def copy(writer: Writer, instruction: Instruction) -> Tree:
+    """The operand itself; no op is written."""
     return writer.names[instruction.operands[0]]
 
 
@@ -72,7 +73,7 @@ def _dtype(value: Value) -> PrimitiveType:
 
 @values
 def bitcast(writer: Writer, instruction: Instruction) -> Tree:
-    """The elements in the order of the one layout, read as the other type, put in the order of the other layout."""
+    """Transposes, reshapes and a `stablehlo.bitcast_convert`: the elements in the order of the layouts."""
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
@@ -114,8 +115,10 @@ def _retyped(operand: Value, dtype: PrimitiveType) -> Value:
 
 
 def _none(writer: Writer, instruction: Instruction) -> Tree:
+    """StableHLO has no such op, and the value is that of each implementation."""
     refuse(instruction, "StableHLO has no such op, and its value is that of each implementation")
 
 
-values.enter("stochastic_convert", _none)
-values.enter("rng_get_and_update_state", _none)
+for _opcode in ("stochastic_convert", "rng_get_and_update_state"):
+    values.enter(_opcode, _none)
+    REFUSED.add(_opcode)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from shape_inference import Shape, pred
+from shape_inference import Shape, TupleShape, leaves, pred
 
 from ....core.graph import Instruction
 from ....core.op import OPS
 from ....text.spelling.expansion import ONE_PRECISION, one_precision
 from ...spelling.op_names import OP_NAMES, UNNAMED
 from ..support.blocks import op_name
-from ..support.tables import lines
-from ..support.writer import Writer
+from ..support.notes import notes_text
+from ..support.tables import lines, values
+from ..support.writer import Tree, Writer, flat, shaped
 
 Line = tuple[str, str]
 
 
 @lines
 def add(writer: Writer, instruction: Instruction) -> Line:
+    """Of pred it is `stablehlo.or`."""
     return _written(writer, instruction, op_name(instruction))
 
 
 def same_type(writer: Writer, instruction: Instruction) -> Line:
-    """An op whose type is told once where operands and result have the same one."""
     return _written(writer, instruction, OP_NAMES[instruction.opcode])
 
 
@@ -80,13 +81,20 @@ def _kind(instruction: Instruction) -> str:
     return ", FLOAT"
 
 
-@lines
-def select(writer: Writer, instruction: Instruction) -> Line:
+@values
+def select(writer: Writer, instruction: Instruction) -> Tree:
+    """Of tuples, an op for each part."""
     last = in_one_precision(writer, instruction)
-    names, (which, *types) = writer.flat(last.operands), writer.types(last.operands)
-    result = writer.type(last.shape)
-    same = types == [result, result]
-    return f"stablehlo.select {', '.join(names)}", f"{which}, {result}" if same else writer.signature(last)
+    which, *chosen = last.operands
+    found = []
+    for leaf, *names in zip(leaves(last.shape), *[flat(writer.names[each]) for each in chosen], strict=True):
+        result, types = writer.type(leaf), [writer.type(each.shape) for each in chosen]
+        told = f"{writer.type(which.shape)}, {result}"
+        if not isinstance(last.shape, TupleShape) and types != [result, result]:
+            told = writer.signature(last)
+        text = f"stablehlo.select {writer.name(which)}, {', '.join(names)}{notes_text(writer, instruction)} : {told}"
+        found.append(writer.emit(instruction.name, text, instruction))
+    return shaped(instruction.shape, found)
 
 
 @lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shape_inference import Shape, leaves, s32
+from shape_inference import Shape, s32
 
 from ....core.builder import Value
 from ....core.graph import Instruction
@@ -13,10 +13,11 @@ from ....ops.leaves import iota
 from ....ops.ordering import sort as _sorted
 from ....ops.slicing import slice
 from ....ops.tuples import get_tuple_element, tuple_
+from ..support.accumulation import accumulated
 from ..support.blocks import region
 from ..support.decomposition import decomposed
 from ..support.tables import lines, values
-from ..support.types import several, type_text
+from ..support.types import several
 from ..support.words import flag, integers, listed
 from ..support.writer import Tree, Writer
 from .elementwise import in_one_precision, same_type
@@ -92,28 +93,12 @@ def scatter(writer: Writer, instruction: Instruction) -> Line:
             ("index_vector_dim", a.index_vector_dim),
         )
     )
-    names, types = _accumulated(writer, instruction)
+    names, types = accumulated(writer, instruction, with_updates=True)
     head = f'"stablehlo.scatter"({", ".join(names)})'
     words = f"indices_are_sorted = {flag(a.indices_are_sorted)}, unique_indices = {flag(a.unique_indices)}"
     properties = f"<{{{words}, scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}>"
     results = writer.types((instruction,))
     return f"{head} {properties} ({region(writer, a.to_apply)})", f"({', '.join(types)}) -> {several(results)}"
-
-
-def _accumulated(writer: Writer, instruction: Instruction) -> tuple[list[str], list[str]]:
-    """Names and types of a scatter's operands, in the types of the results: XLA does not widen them itself."""
-    names, types = writer.flat(instruction.operands), writer.types(instruction.operands)
-    results = list(leaves(instruction.shape))
-    for number, result in enumerate(results):
-        for place in (number, number + len(results) + 1):
-            shape = instruction.operands[place].shape
-            assert isinstance(shape, Shape)
-            assert isinstance(result, Shape)
-            if shape.dtype is not result.dtype:
-                given, types[place] = types[place], type_text(shape.with_dtype(result.dtype))
-                text = f"stablehlo.convert {names[place]} : ({given}) -> {types[place]}"
-                names[place] = writer.emit(f"{instruction.name}.wide", text)
-    return names, types
 
 
 @lines

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from shape_inference import AnyShape, Shape, TupleShape, leaves
 from shape_inference.escaping import mlir_string
 
 from ....core.graph import Instruction
-from ....core.identifiers import is_identifier
 from ...spelling.choices import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
 from ..support.notes import notes_of, transfer_notes
+from ..support.refusals import refuse
 from ..support.tables import lines, values
 from ..support.types import TOKEN, several, type_text
-from ..support.words import dictionary, flag, listed
+from ..support.words import dictionary, flag, listed, symbol
 from ..support.writer import Tree, Writer, shaped
 from .collectives import channel
 
 Line = tuple[str, str]
+_DICTIONARY = re.compile(r"\s*\{\s*(?:\}|[A-Za-z_][\w.$]*\s*[=,}]|\"[^\"]*\"\s*=)")
 
 
 def _words(instruction: Instruction, to_host: int) -> str:
@@ -39,6 +41,7 @@ def send(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def send_done(writer: Writer, instruction: Instruction) -> Tree:
+    """Part of the send."""
     return writer.names[instruction.operands[0]][2]
 
 
@@ -53,11 +56,12 @@ def recv(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def recv_done(writer: Writer, instruction: Instruction) -> Tree:
+    """`stablehlo.recv`, unless the recv stands for both."""
     begun = instruction.operands[0]
     if begun not in writer.awaited:
         tree = writer.names[begun]
         return (tree[0], tree[2])
-    *parts, token = _received(writer, begun)
+    *parts, token = _received(writer, begun, instruction)
     return (shaped(begun.attributes.shape, parts), token)
 
 
@@ -65,11 +69,12 @@ def _number(writer: Writer, instruction: Instruction) -> str:
     return writer.emit(f"{instruction.name}.context", "stablehlo.constant dense<0> : tensor<ui32>")
 
 
-def _received(writer: Writer, instruction: Instruction) -> list[str]:
+def _received(writer: Writer, instruction: Instruction, done: Instruction | None = None) -> list[str]:
+    """The op has the sharding of the done, whose parts are those of its results."""
     types = [*map(writer.type, leaves(instruction.attributes.shape)), TOKEN]
     head = f'"stablehlo.recv"({writer.name(instruction.operands[0])}) {_words(instruction, HOST_TO_DEVICE)}'
     result = types[0] if len(types) == 1 else f"({', '.join(types)})"
-    text = f"{head}{transfer_notes(instruction)} : ({TOKEN}) -> {result}"
+    text = f"{head}{transfer_notes(instruction, done)} : ({TOKEN}) -> {result}"
     return writer.pack(instruction.name, len(types), text, instruction)
 
 
@@ -99,8 +104,7 @@ def custom_call(writer: Writer, instruction: Instruction) -> Tree:
     )
     entries = [*_entries(writer, instruction), *notes_of(instruction)]
     notes = f" {dictionary(entries)}" if entries else ""
-    symbol = mlir_string(a.custom_call_target) if not is_identifier(a.custom_call_target) else a.custom_call_target
-    head = f"stablehlo.custom_call @{symbol}({', '.join(operands)}){notes}"
+    head = f"stablehlo.custom_call {symbol(a.custom_call_target)}({', '.join(operands)}){notes}"
     types = f"({', '.join(type_text(each.shape) for each in instruction.operands)})"
     if is_flat:
         return writer.results(instruction, f"{head} : {types} -> {several(writer.types((instruction,)))}")
@@ -145,18 +149,27 @@ def _entries(writer: Writer, instruction: Instruction) -> Iterator[tuple[str, st
         yield "api_version", f"{API_VERSIONS[a.api_version]} : i32"
     if a.backend_config:
         is_typed = a.api_version == "API_VERSION_TYPED_FFI"
+        if is_typed and not _DICTIONARY.match(a.backend_config):
+            refuse(instruction, "the backend_config of a typed call is no dictionary of MLIR")
         yield "backend_config", a.backend_config if is_typed else mlir_string(a.backend_config)
     if a.called_computations:
-        yield "called_computations", listed(f"@{writer.call(each)}" for each in a.called_computations)
+        yield "called_computations", listed(symbol(writer.call(each)) for each in a.called_computations)
     if a.custom_call_has_side_effect:
         yield "has_side_effect", "true"
-    if a.operand_layout_constraints is not None:
+    if a.operand_layout_constraints is not None and not _has_tuples(instruction):
         yield "operand_layouts", listed(map(_layout, a.operand_layout_constraints))
         yield "result_layouts", listed(map(_layout, leaves(instruction.shape)))
     if a.output_to_operand_aliasing:
         yield "output_operand_aliases", listed(map(_alias, a.output_to_operand_aliasing))
     if a.schedule != "SCHEDULE_NONE":
         yield "mhlo.schedule", mlir_string(a.schedule)
+
+
+def _has_tuples(instruction: Instruction) -> bool:
+    """Whether an operand or an element of the result is a tuple, beside which no layouts are taken."""
+    shape = instruction.shape
+    parts = shape.elements if isinstance(shape, TupleShape) else ()
+    return any(isinstance(each, TupleShape) for each in (*parts, *(o.shape for o in instruction.operands)))
 
 
 def _layout(shape: AnyShape) -> str:

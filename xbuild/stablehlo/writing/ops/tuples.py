@@ -12,11 +12,13 @@ Line = tuple[str, str]
 
 @values
 def tuple_(writer: Writer, instruction: Instruction) -> Tree:
+    """Its elements are values of their own; no op is written."""
     return tuple([writer.names[each] for each in instruction.operands])
 
 
 @values
 def get_tuple_element(writer: Writer, instruction: Instruction) -> Tree:
+    """The element is a value of its own; no op is written."""
     tree = writer.names[instruction.operands[0]]
     if isinstance(tree, str):
         refuse(instruction, "it takes a part of what is under way, which in StableHLO is one future")
@@ -25,6 +27,7 @@ def get_tuple_element(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def domain(writer: Writer, instruction: Instruction) -> Tree:
+    """The operand itself; no op is written."""
     return writer.names[instruction.operands[0]]
 
 
@@ -36,6 +39,7 @@ def after_all(writer: Writer, instruction: Instruction) -> Line:
 
 @values
 def opt_barrier(writer: Writer, instruction: Instruction) -> Tree:
+    """Of no value it is no op."""
     types = writer.types(instruction.operands)
     if not types:
         return writer.names[instruction.operands[0]]
@@ -45,7 +49,7 @@ def opt_barrier(writer: Writer, instruction: Instruction) -> Tree:
 
 @values
 def add_dependency(writer: Writer, instruction: Instruction) -> Tree:
-    """A barrier of the operand and the token, which keeps the order."""
+    """`stablehlo.optimization_barrier` of the operand and the token, which keeps the order."""
     operand, _ = instruction.operands
     names, types = writer.flat(instruction.operands), writer.types(instruction.operands)
     head, told = _barrier(names, types)

@@ -9,7 +9,8 @@ from shape_inference import PrimitiveType, Shape, leaves, pred
 
 from ....core.graph import Computation, Instruction
 from ....core.op import OPS
-from ....properties.effects import TRANSFERS
+from ....properties.effects import HALVES, TRANSFERS
+from ....properties.effects import START_OF as ENDS
 from ...spelling.op_names import OP_NAMES
 from .refusals import NoElementType, naming, refuse
 from .tables import lines, values
@@ -49,14 +50,17 @@ def count_lines(writer: Writer, computation: Computation) -> None:
 
 
 def _awaited(computation: Computation) -> frozenset[Instruction]:
-    """The sends and receives that only their dones in the same computation use."""
-    begun = [i for i in computation.instructions if i.opcode in TRANSFERS]
+    """The sends and receives that only their dones in the same computation use; other starts must all be such."""
+    begun = {i for i in computation.instructions if i.opcode in HALVES and i.opcode not in ENDS}
     if not begun:
         return frozenset()
-    dones = frozenset(TRANSFERS.values())
-    others = {o for i in computation.instructions if i.opcode not in dones for o in i.operands}
-    completed = {o for i in computation.instructions if i.opcode in dones for o in i.operands}
-    return frozenset(i for i in begun if i in completed - others and i is not computation.root)
+    others = {o for i in computation.instructions if i.opcode not in HALVES for o in i.operands}
+    completed = {o for i in computation.instructions if i.opcode in HALVES for o in i.operands}
+    found = begun & (completed - others) - {computation.root}
+    for each in computation.instructions:
+        if each in begun and each not in found and each.opcode not in TRANSFERS:
+            refuse(each, "what it begins is not awaited in its own computation alone, and a future stays there")
+    return frozenset(found)
 
 
 def inlined(writer: Writer, computation: Computation, arguments: Sequence[Tree]) -> Tree:

@@ -39,12 +39,12 @@ def frontend_text(given: Mapping[str, str]) -> str:
     return dictionary((key, mlir_string(value)) for key, value in given.items())
 
 
-def transfer_notes(instruction: Instruction) -> str:
-    """Those of a send or recv, which have its pairs as XLA keeps them, too."""
+def transfer_notes(instruction: Instruction, done: Instruction | None = None) -> str:
+    """Those of a send or recv, which have its pairs as XLA keeps them, too; a sharding is that of the done."""
     pairs = instruction.attributes.source_target_pairs
     given = dict(instruction.annotations.get("frontend_attributes", {}))
     if pairs:
         given = {PAIRS: nested(pairs), **given}
     entries = [(FRONTEND, frontend_text(given))] if given else []
-    entries += [(key, text) for key, text in notes_of(instruction) if key != FRONTEND]
+    entries += [(key, text) for key, text in (notes_of(done) if done else ()) if key != FRONTEND]
     return f" {dictionary(entries)}" if entries else ""

@@ -9,3 +9,6 @@ lines = RuleTable("StableHLO")
 
 values = RuleTable("StableHLO value")
 """Rules that write whatever lines there are to write, and give the names of the result's arrays and tokens."""
+
+REFUSED: set[str] = set()
+"""The opcodes that no text of StableHLO stands for."""

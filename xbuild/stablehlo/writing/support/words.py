@@ -61,3 +61,12 @@ def dictionary(entries: Iterable[tuple[str, str]]) -> str:
 
 def key_text(key: str) -> str:
     return key if _BARE.fullmatch(key) else mlir_string(key)
+
+
+def symbol(name: str) -> str:
+    """The name of a module, a function or a target; one that is no identifier is quoted.
+
+    >>> symbol("main"), symbol("all-reduce")
+    ('@main', '@"all-reduce"')
+    """
+    return f"@{key_text(name)}"
