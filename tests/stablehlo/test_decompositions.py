@@ -111,8 +111,10 @@ def test_what_only_arranges_elements_takes_integers_as_they_are() -> None:
 
 
 FUNCTIONS = [
-    ("erfc", [0.5], 0.4795001), ("lgamma", [4.0], 1.7917595), ("digamma", [1.0], -0.5772157), ("erf_inv", [0.5], 0.4769363),
-    ("bessel_i1e", [1.0], 0.2079104), ("is_inf", [np.inf], True), ("is_pos_inf", [-np.inf], False), ("conj", [2.0], 2.0),
+    ("erfc", [0.5], 0.4795001), ("lgamma", [4.0], 1.7917595), ("digamma", [1.0], -0.5772157),
+    ("erf_inv", [0.5], 0.4769363),
+    ("bessel_i1e", [1.0], 0.2079104), ("is_inf", [np.inf], True), ("is_pos_inf", [-np.inf], False),
+    ("conj", [2.0], 2.0),
     ("is_neg_inf", [-np.inf], True), ("square", [3.0], 9.0), ("atan", [1.0], 0.7853982), ("acos", [0.5], 1.0471976),
     ("acosh", [2.0], 1.3169579), ("asin", [0.5], 0.5235988), ("asinh", [-2.0], -1.4436355), ("atanh", [0.5], 0.5493061),
     ("cosh", [1.0], 1.5430806), ("sinh", [0.5], 0.5210953), ("sinh", [-2.0], -3.6268604), ("acosh", [3e38], 89.289992),

@@ -30,7 +30,7 @@ module @poly {
     %flat = stablehlo.dynamic_reshape %x, %s : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32>
     %whole = stablehlo.concatenate %flat, %y, dim = 0 : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     %zero = stablehlo.constant dense<0> : tensor<i32>
-    %i, %v = stablehlo.while(%i = %zero, %v = %whole) : tensor<i32>, tensor<?xf32>
+    %l:2 = stablehlo.while(%i = %zero, %v = %whole) : tensor<i32>, tensor<?xf32>
     cond {
       %go = stablehlo.compare LT, %i, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
       stablehlo.return %go : tensor<i1>
@@ -40,16 +40,17 @@ module @poly {
       %size = stablehlo.get_dimension_size %v, dim = 0 : (tensor<?xf32>) -> tensor<i32>
       %sizes = stablehlo.reshape %size : (tensor<i32>) -> tensor<1xi32>
       %ones = stablehlo.constant dense<1.0> : tensor<f32>
-      %more = stablehlo.dynamic_broadcast_in_dim %ones, %sizes, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+      %more = stablehlo.dynamic_broadcast_in_dim %ones, %sizes, dims = []
+        : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
       %w = stablehlo.add %v, %more : tensor<?xf32>
       stablehlo.return %next, %w : tensor<i32>, tensor<?xf32>
     }
-    return %v : tensor<?xf32>
+    return %l#1 : tensor<?xf32>
   }
 }
 """
 TEXT = TEXT.replace(
-    "%i, %v = stablehlo.while(%i = %zero, %v = %whole)", "%l:2 = stablehlo.while(%i = %zero, %v = %whole)"
+    "%l:2 = stablehlo.while(%i = %zero, %v = %whole)", "%l:2 = stablehlo.while(%i = %zero, %v = %whole)"
 )
 TEXT = TEXT.replace("return %v : tensor<?xf32>\n  }\n}", "return %l#1 : tensor<?xf32>\n  }\n}")
 
@@ -86,8 +87,8 @@ def test_types_that_contradict_the_sizes_are_told() -> None:
 
 
 def test_a_function_that_calls_itself_is_refused() -> None:
-    text = TEXT.replace("%three = stablehlo", "%again = call @inner(%b, %x, %y) : (tensor<i32>, tensor<?x3xf32>, tensor<?xf32>)"
-                        " -> tensor<?xf32>\n    %three = stablehlo")  # fmt: skip
+    types = "(tensor<i32>, tensor<?x3xf32>, tensor<?xf32>) -> tensor<?xf32>"
+    text = TEXT.replace("%three = stablehlo", f"%again = call @inner(%b, %x, %y) : {types}\n    %three = stablehlo")
     with pytest.raises(xb.HloParseError, match="calls itself"):
         parse_stablehlo(text, shapes={"b": 2})
 

@@ -1,7 +1,7 @@
 """Programs with open dimensions, read for given sizes: types follow from the operands, and calls are inlined.
 
-Sizes are named as JAX names dimensions ("b"), or by argument and dimension ("arg0.1"). What is computed from sizes alone
-is a constant, so that the extents of every op are known where it is read.
+Sizes are named as JAX names dimensions ("b"), or by argument and dimension ("arg0.1"). What is computed from sizes
+alone is a constant, so that the extents of every op are known where it is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ..reading.reader import Reader
 from ..reading.rules import RULES, Results, both, rule
 from ..reading.scope import Scope
 from ..syntax.trees import Argument, Operation
-from ..syntax.types import TensorType
 from .dynamic import fits, is_open, value_of
 
 SMALL = 64
@@ -105,9 +104,10 @@ class SizedReader(Reader):
                 return self.sizes[key]
         found = self._computed(word)
         if found is None:
+            message = f"dimension {index} of %{argument.name}, {argument.type}, is open"
             named = f"{word!r} or {place!r}" if word else repr(place)
-            self.fail("missing_shape", f"dimension {index} of %{argument.name}, {argument.type}, is open",
-                      f"state its size under {named}, as in shapes={{{word or place!r}: 4}}", place=function.place)  # fmt: skip
+            hint = f"state its size under {named}, as in shapes={{{word or place!r}: 4}}"
+            self.fail("missing_shape", message, hint, place=function.place)
         return found
 
     def _computed(self, word: str) -> int | None:
@@ -168,23 +168,23 @@ class SizedScope(Scope):
         found = []
         for name, type_ in zip(operation.operands, operation.operand_types, strict=True):
             value = self.value(name, operation.place)
-            self._check_type(operation, value.shape, type_)
+            self._check_type(operation, value.shape, type_, f"operand %{name}")
             found.append(value)
         self.reader.actual[operation] = tuple(found)
         return tuple(found)
 
-    def _check_type(self, operation: Operation, shape: AnyShape, written: Any) -> None:
+    def _check_type(self, operation: Operation, shape: AnyShape, written: Any, what: str) -> None:
         if not is_open(written):
-            super()._check_type(operation, shape, written)
+            super()._check_type(operation, shape, written, what)
         elif not fits(shape, written):
-            message = f"{operation.name}: a value is {shape}, and {written} is written"
+            message = f"{operation.name}: {what} is {shape}, and {written} is written"
             self.reader.fail("shape_mismatch", message, place=operation.place)
 
     def inlined(self, op: Reading, name: str) -> tuple[Instruction, ...]:
         """The operations of a function recorded here, on the operands of a call."""
         reader, function = self.reader, self.reader.functions[name]
         if name in reader.inlined:
-            op.fail("recursion", f"@{name} calls itself, which XLA has not")
+            op.fail("nested_too_deep", f"@{name} calls itself, which XLA has not")
         region = function.regions[0]
         if len(region.arguments) != len(op.operands):
             op.fail("arity_mismatch", f"{len(op.operands)} operands, and @{name} has {len(region.arguments)} arguments")
@@ -193,7 +193,7 @@ class SizedScope(Scope):
         for argument, value in zip(region.arguments, op.operands, strict=True):
             inner.bind(argument.name, value, op.operation.place)
         reader.inlined.append(name)
-        found = inner.read(region.operations)
+        found = inner.read(region)
         reader.inlined.pop()
         return found
 
