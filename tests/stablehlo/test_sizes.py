@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import xbuild as xb
 from interpreter import execute
+from xbuild.cli import main
 from xbuild.stablehlo.reading.parse import parse_stablehlo
 
 # In the form of a shape-polymorphic export of JAX: sizes are measured, asserted, and passed on to the function inside.
@@ -108,3 +112,26 @@ def test_a_slice_may_begin_anywhere_where_its_extents_are_known() -> None:
     module = parse_stablehlo(text, shapes={"x.0": 4})
     given = np.arange(12, dtype="f4").reshape(4, 3)
     assert execute(module, [[given, np.int32([2])]])[0].tolist() == [[6, 7, 8]]
+
+
+def test_a_size_may_be_the_whole_extent() -> None:
+    line = "%r = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<2xf32>, tensor<i32>) -> tensor<2xf32>"
+    text = f"""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+      %n = stablehlo.constant dense<2> : tensor<i32>
+      {line}
+      return %r : tensor<2xf32>
+    }}"""
+    assert execute(parse_stablehlo(text), [[np.float32([1, 2])]])[0].tolist() == [1, 2]
+    with pytest.raises(xb.HloParseError, match=r"f32\[<=2\]"):
+        parse_stablehlo(text.replace("dense<2>", "dense<1>"))
+
+
+def test_commands_take_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "poly.mlir"
+    file.write_text(TEXT)
+    done = CliRunner().invoke(main, ["check", str(file), "--shape", "b=2"])
+    assert done.exit_code == 0, done.output
+    missing = CliRunner().invoke(main, ["check", str(file)])
+    assert (missing.exit_code, "is open" in missing.output) == (1, True)
+    wrong = CliRunner().invoke(main, ["check", str(file), "--shape", "b=two"])
+    assert (wrong.exit_code, "NAME=SIZE is wanted" in wrong.output) == (2, True)

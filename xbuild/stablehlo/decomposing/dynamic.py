@@ -9,7 +9,7 @@ from shape_inference import AnyShape, PrimitiveType, Shape
 from ...core.graph import Instruction
 from ...running import Evaluator
 from ..reading.operation import Reading
-from ..reading.rules import Results, both, rule
+from ..reading.rules import RULES, Results, both, rule
 from ..syntax.attributes import Dense
 from ..syntax.types import TensorType
 from .delegation import delegated
@@ -89,6 +89,20 @@ def dynamic_broadcast_in_dim(op: Reading) -> Results:
     operand, _ = op.wants(2)
     op.ignore("known_expanding_dimensions", "known_nonexpanding_dimensions")
     return delegated(op, "stablehlo.broadcast_in_dim", (operand,), results=_sized(op, 1))
+
+
+_set = RULES["stablehlo.set_dimension_size"]
+
+
+@rule(*both("set_dimension_size"))
+def set_dimension_size(op: Reading) -> Results:
+    """Of a size that is the whole extent the operand itself, where the result is written as static."""
+    operand, size = op.wants(2)
+    shape, written = operand.shape, op.operation.result_types[0]
+    known = value_of(size) if shape == written else None
+    if known is not None and known == shape.dims[op.integer("dimension")]:  # type: ignore[union-attr]
+        return operand
+    return _set(op)
 
 
 @rule(*both("dynamic_iota"))
