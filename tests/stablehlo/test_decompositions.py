@@ -74,7 +74,7 @@ def test_extents_that_are_not_known_are_refused_with_the_operand() -> None:
         parse_stablehlo(wrong)
 
 
-def _quantized(element: str, op: str, dims: str = "3") -> str:
+def quantized(element: str, op: str, dims: str = "3") -> str:
     type_ = f"tensor<{dims}x{element}>"
     return function(
         f"(%x: tensor<{dims}xf32>) -> (tensor<{dims}xf32>, {type_})",
@@ -87,23 +87,23 @@ def _quantized(element: str, op: str, dims: str = "3") -> str:
 
 def test_quantized_values_are_computed_on_their_numbers() -> None:
     # (1, 2.25, 100) is (5, 7.5 -> 8, 127) in integers, of which the numbers are 1, 2.5 and 62.
-    numbers, integers = run(_quantized(Q, "add %q, %q"), np.float32([1, 2.25, 100]))
+    numbers, integers = run(quantized(Q, "add %q, %q"), np.float32([1, 2.25, 100]))
     assert (numbers.tolist(), integers.tolist()) == ([2, 5, 62], [7, 13, 127])
     assert integers.dtype == np.int8
 
 
 def test_each_slice_may_have_a_scale_of_its_own() -> None:
-    numbers, integers = run(_quantized(AXIS, "negate %q", "2x2"), np.float32([[1, 1], [0.2, 0.2]]))
+    numbers, integers = run(quantized(AXIS, "negate %q", "2x2"), np.float32([[1, 1], [0.2, 0.2]]))
     assert numbers.tolist() == [[-1, -1], [0, -0.25]]
     assert integers.tolist() == [[-2, -3], [0, 0]]
 
 
 def test_a_storage_may_have_a_narrower_range() -> None:
-    assert run(_quantized(NARROW, "abs %q"), np.float32([-9, 1, 9]))[1].tolist() == [4, 2, 4]
+    assert run(quantized(NARROW, "abs %q"), np.float32([-9, 1, 9]))[1].tolist() == [4, 2, 4]
 
 
 def test_what_only_arranges_elements_takes_integers_as_they_are() -> None:
-    text = _quantized(Q, "reverse %q, dims = [0]")
+    text = quantized(Q, "reverse %q, dims = [0]")
     module = parse_stablehlo(text)
     (reverse,) = [i for i in module.entry.instructions if i.opcode == "reverse"]
     assert reverse.shape == xb.s8[3]
