@@ -20,7 +20,8 @@ from xbuild.variance.writing import readable
 
 from ..kernels.values import by_device
 from ..rules.limits import Limits
-from ..runtime.run import check_bytes, checked, modules_of
+from ..runtime.estimates import check_bytes
+from ..runtime.run import checked, modules_of
 from .outcomes import NAMES, argument_leaves, failed, run_job, value_of
 from .process import Failure, Job
 from .reference import DEVICE_BREAK

@@ -11,7 +11,8 @@ from xbuild.variance.writing import readable
 
 from ..kernels.values import ArgumentError, by_device
 from ..rules.limits import Limits
-from ..runtime.run import check_bytes, checked
+from ..runtime.estimates import check_bytes
+from ..runtime.run import checked
 from .outcomes import argument_leaves, failed, run_job, value_of
 from .process import Failure, Job
 from .refusal import EngineError, refuse_unsupported
