@@ -69,6 +69,8 @@ PARTIAL = {
     "xbuild/checking/dataflow/shared_results.py:_OPERANDWISE": "the result is made of all operands",
     "xbuild/checking/dataflow/shared_results.py:_MARKS": "the result is of each device by itself",
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
+    "xbuild/stablehlo/op_rules/collectives.py:STARTED": "an async_start of the op is one of a computation that wraps it",
+    "xbuild/stablehlo/reading/scope.py:_COPIED": "a region is refused that uses the value from outside",
     "xbuild/stablehlo/spelling/op_names.py:UNNAMED": "one MLIR op has the name of the opcode, or that of _OTHER",
     "xbuild/stablehlo/spelling/op_names.py:_OTHER": "the op of StableHLO has the name of the opcode",
     "xbuild/text/codecs/sugar.py:HALVES": "the op has its own attributes alone",

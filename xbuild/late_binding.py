@@ -38,9 +38,9 @@ def _stablehlo(program: Any, locations: bool) -> str:
     return stablehlo_text(program, locations)
 
 
-@rules.decompositions.supply
-def _decompositions() -> None:
-    from .stablehlo import decomposing  # noqa: F401  (importing fills the table)
+@rules.all_rules.supply
+def _rules() -> None:
+    from .stablehlo import decomposing, op_rules  # noqa: F401  (importing fills the table)
 
 
 @rules.sized_reader.supply

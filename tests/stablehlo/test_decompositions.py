@@ -196,3 +196,9 @@ def test_a_collective_reduce_gives_the_root_the_sum_and_others_zeros() -> None:
     )
     results = execute(parse_stablehlo(text, replicas=6), [[np.float32(2**n)] for n in range(6)])
     assert [float(each) for each in results] == [7, 0, 0, 0, 0, 56]
+
+
+def test_a_function_of_what_it_has_not_is_refused_at_its_place() -> None:
+    line = '%r = "chlo.lgamma"(%x) : (tensor<2xi32>) -> tensor<2xi32>'
+    with pytest.raises(xb.HloParseError, match=r"<mlir>:2:\d+: chlo.lgamma: .*\[element_type_unsupported\]"):
+        parse_stablehlo(function("(%x: tensor<2xi32>) -> tensor<2xi32>", line, "return %r : tensor<2xi32>"))

@@ -15,10 +15,10 @@ from ...core.graph import Computation
 from ...derived.elementwise import eq, select
 from ...derived.reduction import reduce
 from ...derived.tuples import tuple_
-from ..reading.collectives import channel, groups
-from ..reading.compositions import composed
+from ..op_rules.collectives import channel, groups
 from ..reading.operation import Reading
 from ..reading.rules import RULES, Results, both, rule
+from .composed import composed
 
 Ids = dict[str, Any]
 
@@ -36,7 +36,7 @@ def collective_broadcast(op: Reading) -> Results:
         *values, roots = given
         return tuple_([_at(_from_members(value, ids), _element(roots, n)) for n, value in enumerate(values)])
 
-    return _results(op, composed(op, chosen))
+    return _results(op, composed(op, "collective_broadcast", chosen, *op.operands, key=repr(ids)))
 
 
 @rule(*both("collective_reduce"))
@@ -58,7 +58,7 @@ def collective_reduce(op: Reading) -> Results:
             found.append(select(eq(_place(whole, ids), root), whole, 0))
         return tuple_(found)
 
-    return _results(op, composed(op, reduced))
+    return _results(op, composed(op, "collective_reduce", reduced, *op.operands, key=(repr(ids), reducer)))
 
 
 def _results(op: Reading, made: Any) -> Results:

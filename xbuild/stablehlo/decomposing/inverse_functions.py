@@ -16,9 +16,9 @@ from ... import ops
 from ...core.builder import Value
 from ...derived.elementwise import ge, gt, lt, select
 from ...derived.support.arguments import dtype_of
-from ..reading.compositions import composed
 from ..reading.operation import Reading
 from ..reading.rules import RULES, Results, Rule, rule
+from .composed import composed
 
 _LOG_2 = math.log(2)
 
@@ -110,7 +110,7 @@ def _on_reals(name: str, as_op: Rule) -> None:
         if dtype is None or not dtype.is_float:
             return as_op(op)
         op.ignore("result_accuracy")
-        return composed(op, _FUNCTIONS[name])
+        return composed(op, name, _FUNCTIONS[name], operand)
 
 
 for _name in _FUNCTIONS:

@@ -10,9 +10,9 @@ from ... import ops
 from ...core.builder import Value
 from ...derived.elementwise import ne
 from ...derived.reduction import reduce
-from ..reading.compositions import composed
 from ..reading.operation import Reading
 from ..reading.rules import RULES, Results, both, rule
+from .composed import composed
 
 _as_in_hlo = RULES["stablehlo.bitcast_convert"]
 
@@ -27,7 +27,8 @@ def bitcast_convert(op: Reading) -> Results:
     bits, whole = (source, target) if source.dtype is pred else (target, source)
     if bits.dims != (*whole.dims, whole.dtype.bits) or whole.dtype.kind == "complex":
         return _as_in_hlo(op)
-    return composed(op, partial(_packed if source.dtype is pred else _unpacked, whole=whole))
+    moved = partial(_packed if source.dtype is pred else _unpacked, whole=whole)
+    return composed(op, "bits", moved, operand, key=whole)
 
 
 def _places(whole: Shape) -> tuple[Shape, int]:

@@ -12,18 +12,8 @@ from ...text.spelling.faults import Fault, parse_error
 from ..syntax.parser import Parser
 from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
-from . import asynchronous as asynchronous
-from . import chlo as chlo
-from . import collectives as collectives
-from . import contraction as contraction
-from . import control_flow as control_flow
-from . import elementwise as elementwise
-from . import reduction as reduction
-from . import shaping as shaping
-from . import shardy as shardy
-from . import transfer as transfer
 from .reader import Reader
-from .rules import decompositions, sized_reader
+from .rules import all_rules, sized_reader
 
 BYTECODE = "ML\udcefR"
 """How MLIR bytecode begins, in bytes that are no text of UTF-8."""
@@ -63,7 +53,7 @@ def module_of(
     shapes: Mapping[str, int] | None = None,
 ) -> Module:
     """The module of a tree of `text`; `entry` is the function that it begins with, by default `main`."""
-    decompositions()
+    all_rules()
     if shapes or _OPEN.search(text):
         return sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)
     return Reader(tree, text, file, (replicas, partitions)).module(entry)

@@ -17,7 +17,7 @@ Rule: TypeAlias = "Callable[[Reading], Results]"
 RULES: dict[str, Rule] = {}
 """The rule of each operation, by its name with the dialect."""
 
-decompositions: Hook[[], None] = Hook("enters the rules of operations that HLO has no op for")
+all_rules: Hook[[], None] = Hook("enters the rules of all operations")
 """Enters the rules of packages above into the table."""
 
 sized_reader: Hook[[Any, str, str | None, Any, Mapping[str, int]], Any] = Hook("reads a program for given sizes")

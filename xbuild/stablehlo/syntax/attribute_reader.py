@@ -9,10 +9,10 @@ from typing import Any
 from shape_inference import Shape
 from shape_inference.elided import ElidedArray
 
+from ..literals.dense_literals import dense_array, elements_of
+from ..literals.element_words import WordError
 from ..spelling.element_types import TYPES_BY_NAME
 from .attributes import Attribute, Dense, Enumeration, Opaque, Record, Symbol
-from .dense_literals import dense_array, elements_of
-from .element_words import WordError
 from .type_reader import TypeReader
 
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]++|\d++(?:\.\d*+(?:[eE][-+]?\d++)?+)?+)", re.ASCII)

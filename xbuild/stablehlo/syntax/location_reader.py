@@ -8,10 +8,10 @@ from typing import Any
 
 from attrs import evolve
 
+from ..literals.strings import unescaped
 from .attribute_reader import AttributeReader
 from .attributes import Attribute
 from .locations import UNKNOWN, Location
-from .strings import unescaped
 from .types import Type
 
 _DEFINITION = re.compile(r"^[ \t]*+([#!][A-Za-z_][\w$.-]*+)[ \t]*+=[ \t]*+", re.MULTILINE | re.ASCII)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...text.spelling.scanner import Scanner
-from .strings import unescaped
+from ..literals.strings import unescaped
 
 _BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+)*+")
 _WORD = re.compile(r"[A-Za-z_][\w$.]*+", re.ASCII)

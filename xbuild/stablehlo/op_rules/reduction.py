@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.graph import Instruction
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from .contraction import window_of
-from .operation import Reading
-from .rules import Results, both, rule
 
 
 def halves(op: Reading) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:

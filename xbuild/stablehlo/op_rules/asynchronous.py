@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from ..syntax.trees import Operation
 from .collectives import STARTED
-from .operation import Reading
-from .rules import Results, both, rule
 
 
 @rule(*both("async_start"))

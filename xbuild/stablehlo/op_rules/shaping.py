@@ -5,8 +5,8 @@ from __future__ import annotations
 from shape_inference import Shape
 from shape_inference.elided import ElidedArray
 
-from .operation import Reading
-from .rules import Results, both, rule
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 
 
 @rule(*both("constant"), "sdy.constant", "chlo.constant")

@@ -7,10 +7,8 @@ from typing import Any
 from shape_inference import TupleShape
 
 from ...core.graph import Instruction
-from .operation import Reading
-from .rules import Results, rule
-
-_COLLECTIVES = ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute", "reduce_scatter")
+from ..reading.operation import Reading
+from ..reading.rules import Results, rule
 
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
@@ -76,7 +74,10 @@ def named_computation(op: Reading) -> Results:
     return op.one_or_elements(op.result("call", op.operands, to_apply=body))
 
 
-@rule(*(f"sdy.{name}" for name in _COLLECTIVES))
+@rule(
+    "sdy.all_gather", "sdy.all_reduce", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute",
+    "sdy.reduce_scatter",
+)  # fmt: skip
 def collective(op: Reading) -> Results:
     op.fail(
         "invalid_attribute",

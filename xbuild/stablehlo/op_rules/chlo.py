@@ -1,48 +1,19 @@
-"""Rules of ops of CHLO: those that are one op of HLO, and special functions, which are compositions."""
+"""Rules of those ops of CHLO that are one op of HLO."""
 
 from __future__ import annotations
 
 from shape_inference import Shape
 
-from ... import special_functions
+from ..reading.operation import Reading
+from ..reading.rules import Results, rule
 from ..spelling.op_names import OPCODES
-from .compositions import composed
 from .contraction import integers_of, precision, preferred
-from .operation import Reading
-from .rules import Results, rule
-
-_UNARY = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan")
 
 
-@rule(*(f"chlo.{name}" for name in _UNARY))
-def unary(op: Reading) -> Results:
+@rule("chlo.tan")
+def tan(op: Reading) -> Results:
     op.ignore("result_accuracy")
-    return op.result(op.operation.name.partition(".")[2], *op.wants(1))
-
-
-_SPECIAL = {
-    "bessel_i1e": special_functions.bessel_i1e,
-    "digamma": special_functions.digamma,
-    "erf_inv": special_functions.erf_inv,
-    "erfc": special_functions.erfc,
-    "is_inf": special_functions.is_inf,
-    "is_neg_inf": special_functions.is_neg_inf,
-    "is_pos_inf": special_functions.is_pos_inf,
-    "lgamma": special_functions.lgamma,
-    "next_after": special_functions.next_after,
-    "polygamma": special_functions.polygamma,
-    "zeta": special_functions.zeta,
-}
-
-
-@rule(*(f"chlo.{name}" for name in _SPECIAL))
-def special(op: Reading) -> Results:
-    return composed(op, _SPECIAL[op.operation.name.partition(".")[2]])
-
-
-@rule("chlo.mulhi")
-def mulhi(op: Reading) -> Results:
-    return op.result("mulhi", *op.wants(2))
+    return op.result("tan", *op.wants(1))
 
 
 @rule("chlo.ragged_dot")
@@ -79,12 +50,6 @@ def scan(op: Reading) -> Results:
     if not arrays and outputs and isinstance(outputs[0], Shape):
         attributes["length"] = outputs[0].dims[attributes["dimension"]]
     return op.one_or_elements(op.result("scan", op.operands, **attributes))
-
-
-@rule("chlo.square")
-def square(op: Reading) -> Results:
-    (operand,) = op.wants(1)
-    return op.result("multiply", operand, operand)
 
 
 @rule("chlo.top_k")

@@ -6,9 +6,9 @@ from typing import Any
 
 from shape_inference import Shape
 
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from ..syntax.attributes import Record
-from .operation import Reading
-from .rules import Results, both, rule
 
 
 def channel(op: Reading) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from typing import Any
 from shape_inference import AnyShape, Layout, Shape, TupleShape, token
 
 from ...core.graph import Instruction
+from ..reading.notes import shown
+from ..reading.operation import Reading
+from ..reading.regions import packed
+from ..reading.rules import Results, both, rule
 from ..spelling.choices import ALGORITHMS_READ, API_VERSIONS_READ, DISTRIBUTIONS_READ
 from ..syntax.attributes import Dense, Record, Symbol
 from .collectives import channel
-from .notes import shown
-from .operation import Reading
-from .regions import packed
-from .rules import Results, both, rule
 
 
 @rule(*both("after_all"))

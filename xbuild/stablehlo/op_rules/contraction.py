@@ -12,10 +12,10 @@ from shape_inference.windows import WindowDimension
 
 from ...core.graph import Instruction
 from ...text.spelling.notes import Raw
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from ..spelling.choices import PRECISIONS_READ
 from ..syntax.attributes import Record
-from .operation import Reading
-from .rules import Results, both, rule
 
 _ROLES = re.compile(r"\[([^\]]*)\]\s*x\s*\[([^\]]*)\]\s*->\s*\[([^\]]*)\]")
 _ROLE = re.compile(r"[bfio]|\d{1,3}", re.ASCII)

@@ -13,7 +13,7 @@ from ...core.attributes import Array
 from .element_words import WordError, numbers_of
 
 if TYPE_CHECKING:
-    from .scanner import MlirScanner
+    from ..syntax.scanner import MlirScanner
 
 _COMMENT = re.compile(r"//[^\n]*+")
 _WORD = re.compile(r"[^\s\[\](),]++")

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from ...core.op import OPS
 from ...text.spelling.notes import Raw
+from ..reading.notes import shown
+from ..reading.operation import Reading
+from ..reading.rules import Results, both, rule
 from ..spelling.choices import COMPARE_TYPES, DIRECTIONS
+from ..spelling.op_names import OPCODES
 from ..syntax.attributes import Record
-from .notes import shown
-from .operation import Reading
-from .rules import Results, both, rule
 
-_UNARY = (
-    "abs", "cbrt", "ceil", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one", "floor", "imag",
-    "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real", "round_nearest_afz",
-    "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh",
-)  # fmt: skip
-_BINARY = (
-    "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
-)  # fmt: skip
+PLAIN = tuple(
+    name
+    for name, opcode in OPCODES.items()
+    if OPS[opcode].is_flat and not OPS[opcode].names and OPS[opcode].properties.elements == "same_place"
+)
+"""The MLIR ops that are elementwise and have no attributes."""
 
 
-@rule(*both(*_UNARY))
-def unary(op: Reading) -> Results:
+@rule(*PLAIN, *(f"mhlo.{name.partition('.')[2]}" for name in PLAIN))
+def plain(op: Reading) -> Results:
     op.ignore("result_accuracy")
-    made = op.result(_opcode(op), *op.wants(1))
+    opcode = op.operation.name.partition(".")[2]
+    made = op.result(opcode, *op.wants(len(OPS[opcode].operands)))
     accuracy = op.attributes.get("result_accuracy")
     if isinstance(accuracy, Record) and accuracy.fields:
         op.note(made, result_accuracy=Raw(_accuracy(accuracy)))
@@ -38,16 +38,6 @@ def _accuracy(record: Record) -> str:
         return f"{{mode={mode}}}"
     tolerances = [f"{key}={shown(words[key])}" for key in ("atol", "rtol", "ulps") if key in words]
     return f"{{tolerance={{{', '.join(tolerances)}}}}}"
-
-
-@rule(*both(*_BINARY))
-def binary(op: Reading) -> Results:
-    return op.result(_opcode(op), *op.wants(2))
-
-
-@rule(*both("clamp", "select"))
-def ternary(op: Reading) -> Results:
-    return op.result(_opcode(op), *op.wants(3))
 
 
 @rule(*both("compare"))
@@ -74,7 +64,3 @@ def bitcast_convert(op: Reading) -> Results:
 def reduce_precision(op: Reading) -> Results:
     bits = {key: op.integer(key) for key in ("exponent_bits", "mantissa_bits")}
     return op.result("reduce_precision", *op.wants(1), **bits)
-
-
-def _opcode(op: Reading) -> str:
-    return op.operation.name.partition(".")[2]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...core.graph import Instruction
 from ...text.spelling.notes import Raw
+from ..reading.notes import shown
+from ..reading.operation import Reading
+from ..reading.regions import Captured, packed, state_region
+from ..reading.rules import Results, both, rule
 from ..syntax.attributes import Record
-from .notes import shown
-from .operation import Reading
-from .regions import Captured, packed, state_region
-from .rules import Results, both, rule
 
 
 @rule(*both("while"))
