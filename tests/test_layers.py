@@ -29,7 +29,7 @@ ORDER = {
     "xbuild": (
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing",
-        "stablehlo.spelling", "stablehlo.writing", "files",
+        "stablehlo.spelling", "stablehlo.writing.support", "stablehlo.writing.ops", "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces",
