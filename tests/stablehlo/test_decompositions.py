@@ -202,3 +202,14 @@ def test_a_function_of_what_it_has_not_is_refused_at_its_place() -> None:
     line = '%r = "chlo.lgamma"(%x) : (tensor<2xi32>) -> tensor<2xi32>'
     with pytest.raises(xb.HloParseError, match=r"<mlir>:2:\d+: chlo.lgamma: .*\[element_type_unsupported\]"):
         parse_stablehlo(function("(%x: tensor<2xi32>) -> tensor<2xi32>", line, "return %r : tensor<2xi32>"))
+
+
+def test_what_tensorflow_takes_over_from_xla_is_read() -> None:
+    text = function(
+        "(%x: tensor<2x3xf32>) -> tensor<3x2xf32>",
+        "%e = mhlo.erf %x : tensor<2x3xf32>",
+        "%r = stablehlo.transpose %e, dims = [1, 0] {result_layout = dense<[0, 1]> : tensor<2xindex>}"
+        " : (tensor<2x3xf32>) -> tensor<3x2xf32>",
+        "return %r : tensor<3x2xf32>",
+    )
+    assert run(text, np.zeros((2, 3), "f4")).tolist() == [[0, 0]] * 3

@@ -107,12 +107,21 @@ def programs() -> list[tuple[str, Any, tuple[Any, ...]]]:
     return [(name, function, specs) for name, function, specs in found if function]
 
 
+def _positional(function: Any) -> Any:
+    """The function without parameters that TensorFlow would want to be named."""
+
+    def call(*given: Any) -> Any:
+        return function(*given)
+
+    return call
+
+
 def main(arguments: list[str]) -> int:
     with Path(arguments[0]).open("w") as file:
         for name, function, specs in programs():
             values = [tf.constant(np.ones(spec.shape, spec.dtype.as_numpy_dtype)) for spec in specs]
             try:
-                made = tf.function(lambda *a, f=function: f(*a), jit_compile=True, autograph=False)
+                made = tf.function(_positional(function), jit_compile=True, autograph=False)
                 text = made.experimental_get_compiler_ir(*values)(stage="stablehlo")
                 print(json.dumps({"name": f"tf {name}", "form": "tf", "text": text}), file=file)
             except Exception as error:

@@ -167,7 +167,7 @@ def _known_elements(vector: Instruction) -> list[int | None]:
         return [element for each in vector.operands for element in _known_elements(each)]
     if vector.opcode == "add" and isinstance(vector.shape, Shape) and vector.shape.rank == 1:
         pairs = zip(*map(_known_elements, vector.operands), strict=True)
-        return [None if None in pair else sum(pair) for pair in pairs]  # type: ignore[arg-type]
+        return [None if None in pair else sum(pair) for pair in pairs]
     found = value_of(vector)
     count = vector.shape.dims[0] if isinstance(vector.shape, Shape) and vector.shape.rank else 1
     return [None] * count if found is None else found.reshape(-1).tolist()

@@ -55,7 +55,7 @@ def module_of(
     """The module of a tree of `text`; `entry` is the function that it begins with, by default `main`."""
     all_rules()
     if shapes or _OPEN.search(text):
-        return sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)
+        return sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)  # type: ignore[no-any-return]
     return Reader(tree, text, file, (replicas, partitions)).module(entry)
 
 
