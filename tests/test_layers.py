@@ -29,8 +29,8 @@ ORDER = {
     "xbuild": (
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing",
-        "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading", "stablehlo.op_rules", "stablehlo.decomposing",
-        "stablehlo.writing", "files",
+        "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading", "stablehlo.op_rules",
+        "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops", "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces",

@@ -43,6 +43,13 @@ def _rules() -> None:
     from .stablehlo import decomposing, op_rules  # noqa: F401  (importing fills the table)
 
 
+@rules.sized_reader.supply
+def _sized_reader(*arguments: Any) -> Any:
+    from .stablehlo.decomposing.sized import SizedReader
+
+    return SizedReader(*arguments)
+
+
 @hooks.drawing.supply
 def _drawing(thing: Any) -> Any:
     from .pictures import viz

@@ -84,7 +84,9 @@ MET = [
     alone("check.expect_almost_eq_const %x, dense<[1.5, 2.0]> : tensor<2xf32> {tolerance = 0.6 : f32}"),
     alone("check.expect_almost_eq %x, %x : tensor<2xf32>", value="[0x7FC00000, 0x7F800000]"),
     alone("check.expect_close %x, %x, max_ulp_difference = 0 : tensor<2xf32>, tensor<2xf32>"),
-    alone("check.expect_almost_eq_const %x, dense<(1.0, 0.00001)> : tensor<complex<f32>>", "complex<f32>", "(1.0, 0.0)"),
+    alone(
+        "check.expect_almost_eq_const %x, dense<(1.0, 0.00001)> : tensor<complex<f32>>", "complex<f32>", "(1.0, 0.0)"
+    ),
     GRID.replace("WANTED", "1"), FED.replace("WANTED", "6"), PROBED.replace("WANTED", "2"),
 ]  # fmt: skip
 NOT_MET = [

@@ -74,7 +74,7 @@ def test_extents_that_are_not_known_are_refused_with_the_operand() -> None:
         parse_stablehlo(wrong)
 
 
-def _quantized(element: str, op: str, dims: str = "3") -> str:
+def quantized(element: str, op: str, dims: str = "3") -> str:
     type_ = f"tensor<{dims}x{element}>"
     return function(
         f"(%x: tensor<{dims}xf32>) -> (tensor<{dims}xf32>, {type_})",
@@ -87,23 +87,23 @@ def _quantized(element: str, op: str, dims: str = "3") -> str:
 
 def test_quantized_values_are_computed_on_their_numbers() -> None:
     # (1, 2.25, 100) is (5, 7.5 -> 8, 127) in integers, of which the numbers are 1, 2.5 and 62.
-    numbers, integers = run(_quantized(Q, "add %q, %q"), np.float32([1, 2.25, 100]))
+    numbers, integers = run(quantized(Q, "add %q, %q"), np.float32([1, 2.25, 100]))
     assert (numbers.tolist(), integers.tolist()) == ([2, 5, 62], [7, 13, 127])
     assert integers.dtype == np.int8
 
 
 def test_each_slice_may_have_a_scale_of_its_own() -> None:
-    numbers, integers = run(_quantized(AXIS, "negate %q", "2x2"), np.float32([[1, 1], [0.2, 0.2]]))
+    numbers, integers = run(quantized(AXIS, "negate %q", "2x2"), np.float32([[1, 1], [0.2, 0.2]]))
     assert numbers.tolist() == [[-1, -1], [0, -0.25]]
     assert integers.tolist() == [[-2, -3], [0, 0]]
 
 
 def test_a_storage_may_have_a_narrower_range() -> None:
-    assert run(_quantized(NARROW, "abs %q"), np.float32([-9, 1, 9]))[1].tolist() == [4, 2, 4]
+    assert run(quantized(NARROW, "abs %q"), np.float32([-9, 1, 9]))[1].tolist() == [4, 2, 4]
 
 
 def test_what_only_arranges_elements_takes_integers_as_they_are() -> None:
-    text = _quantized(Q, "reverse %q, dims = [0]")
+    text = quantized(Q, "reverse %q, dims = [0]")
     module = parse_stablehlo(text)
     (reverse,) = [i for i in module.entry.instructions if i.opcode == "reverse"]
     assert reverse.shape == xb.s8[3]
@@ -111,8 +111,10 @@ def test_what_only_arranges_elements_takes_integers_as_they_are() -> None:
 
 
 FUNCTIONS = [
-    ("erfc", [0.5], 0.4795001), ("lgamma", [4.0], 1.7917595), ("digamma", [1.0], -0.5772157), ("erf_inv", [0.5], 0.4769363),
-    ("bessel_i1e", [1.0], 0.2079104), ("is_inf", [np.inf], True), ("is_pos_inf", [-np.inf], False), ("conj", [2.0], 2.0),
+    ("erfc", [0.5], 0.4795001), ("lgamma", [4.0], 1.7917595), ("digamma", [1.0], -0.5772157),
+    ("erf_inv", [0.5], 0.4769363),
+    ("bessel_i1e", [1.0], 0.2079104), ("is_inf", [np.inf], True), ("is_pos_inf", [-np.inf], False),
+    ("conj", [2.0], 2.0),
     ("is_neg_inf", [-np.inf], True), ("square", [3.0], 9.0), ("atan", [1.0], 0.7853982), ("acos", [0.5], 1.0471976),
     ("acosh", [2.0], 1.3169579), ("asin", [0.5], 0.5235988), ("asinh", [-2.0], -1.4436355), ("atanh", [0.5], 0.5493061),
     ("cosh", [1.0], 1.5430806), ("sinh", [0.5], 0.5210953), ("sinh", [-2.0], -3.6268604), ("acosh", [3e38], 89.289992),
@@ -194,3 +196,20 @@ def test_a_collective_reduce_gives_the_root_the_sum_and_others_zeros() -> None:
     )
     results = execute(parse_stablehlo(text, replicas=6), [[np.float32(2**n)] for n in range(6)])
     assert [float(each) for each in results] == [7, 0, 0, 0, 0, 56]
+
+
+def test_a_function_of_what_it_has_not_is_refused_at_its_place() -> None:
+    line = '%r = "chlo.lgamma"(%x) : (tensor<2xi32>) -> tensor<2xi32>'
+    with pytest.raises(xb.HloParseError, match=r"<mlir>:2:\d+: chlo.lgamma: .*\[element_type_unsupported\]"):
+        parse_stablehlo(function("(%x: tensor<2xi32>) -> tensor<2xi32>", line, "return %r : tensor<2xi32>"))
+
+
+def test_what_tensorflow_takes_over_from_xla_is_read() -> None:
+    text = function(
+        "(%x: tensor<2x3xf32>) -> tensor<3x2xf32>",
+        "%e = mhlo.erf %x : tensor<2x3xf32>",
+        "%r = stablehlo.transpose %e, dims = [1, 0] {result_layout = dense<[0, 1]> : tensor<2xindex>}"
+        " : (tensor<2x3xf32>) -> tensor<3x2xf32>",
+        "return %r : tensor<3x2xf32>",
+    )
+    assert run(text, np.zeros((2, 3), "f4")).tolist() == [[0, 0]] * 3

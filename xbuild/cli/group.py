@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,23 @@ def _count_option(name: str) -> click.Option:
     )
 
 
+_SIZE = re.compile(r"([A-Za-z_][\w.]*)=(\d{1,9})", re.ASCII)
+
+
+def _shape_option() -> click.Option:
+    """The option that states the size of a dimension that a text leaves open."""
+
+    def keep(context: click.Context, _: click.Parameter, values: tuple[str, ...]) -> None:
+        found = [_SIZE.fullmatch(each) for each in values]
+        for value, match in zip(values, found, strict=True):
+            if match is None:
+                raise click.BadParameter(f"{value!r}: NAME=SIZE is wanted, such as b=4 or arg0.1=4")
+        context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in found if match}
+
+    told = "Size of a dimension that StableHLO text leaves open, as b=4 or, by argument and dimension, arg0.1=4."
+    return click.Option(["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=keep, help=told)
+
+
 class Limited(click.Command):
     """A command with --max-seconds and --max-bytes; a command that declares --max-seconds itself runs a program.
 
@@ -70,6 +88,7 @@ class Limited(click.Command):
         super().__init__(*given, **options)
         if any(each.name == "target" for each in self.params):
             self.params += [_count_option(name) for name in ("replicas", "partitions")]
+            self.params.append(_shape_option())
         self.runs = any(each.name == "max_seconds" for each in self.params)
         if not self.runs:
             seconds = click.Option(
@@ -154,7 +173,7 @@ def takes_target(command: Command) -> Command:
 def load(target: str) -> Program:
     """The program that a target names; the command ends where the target names none."""
     meta = click.get_current_context().meta
-    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
+    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions", "shapes") if meta.get(f"xbuild.{key}")}
     try:
         found = targets.load(target, **counts)
     except targets.TargetError as error:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -40,15 +40,20 @@ class UserError(Harmless):
     """The error for an exception of the user's file; the message is the traceback with the user's lines only."""
 
 
-def load(target: str, replicas: int | None = None, partitions: int | None = None) -> Program:
-    """The program that a target names, of a text with these counts.
+def load(
+    target: str,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+) -> Program:
+    """The program that a target names, of a text with these counts, and these sizes of dimensions that it leaves open.
 
     TargetError where the target names none, UserError where its file raises.
     """
     if target.endswith((".hlo", ".mlir", ".txt")) and not Path(target).is_dir():
-        return _read_text(Path(target), replicas, partitions)
-    if replicas is not None or partitions is not None:
-        raise TargetError(f"--replicas and --partitions are for text, and the target is {target!r}")
+        return _read_text(Path(target), replicas, partitions, shapes)
+    if replicas is not None or partitions is not None or shapes:
+        raise TargetError(f"--replicas, --partitions and --shape are for text, and the target is {target!r}")
     if target and Path(target).is_dir():
         return _read_folder(Path(target))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
@@ -76,7 +81,12 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read_text(path: Path, replicas: int | None = None, partitions: int | None = None) -> Module:
+def _read_text(
+    path: Path,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+) -> Module:
     from ..stablehlo.reading.either import parse
 
     try:
@@ -84,7 +94,7 @@ def _read_text(path: Path, replicas: int | None = None, partitions: int | None =
     except ArchiveError as error:
         raise TargetError(str(error)) from None
     try:
-        return parse(text, short_path(str(path)), replicas=replicas, partitions=partitions)
+        return parse(text, short_path(str(path)), replicas=replicas, partitions=partitions, shapes=shapes)
     except ValueError as error:
         if isinstance(error, XbuildError):
             raise

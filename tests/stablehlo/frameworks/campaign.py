@@ -1,7 +1,7 @@
 """Programs of frameworks, read natively and through jaxlib's conversion to HLO: the same results bit for bit?
 
-python -m tests.stablehlo.frameworks.campaign FILE.jsonl...: lines with a name, a form and a StableHLO text, as `emit` and
-`tf_emit` write them. Both readings run in the interpreter with the same random arguments; what differs is listed.
+python -m tests.stablehlo.frameworks.campaign FILE.jsonl...: lines with a name, a form and a StableHLO text, as `emit`
+and `tf_emit` write them. Both readings run in the interpreter with the same random arguments; what differs is listed.
 """
 
 from __future__ import annotations

@@ -23,24 +23,25 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-UNARY = words("""abs acos acosh angle arccos arcsin arcsinh arctan arctanh argmax argmin argsort argwhere_ asin asinh atan atanh
-average cbrt ceil conj copy cos cosh count_nonzero cumprod cumsum deg2rad diff exp exp2 expm1 fabs fix flip fliplr flipud
-floor frexp gradient_ i0 imag isfinite isinf isnan isneginf isposinf isreal log log10 log1p log2 logical_not max mean
-median min modf nan_to_num nanmax nanmean nanmin nanprod nanstd nansum nanvar negative nonzero_ ones_like positive prod
-ptp rad2deg ravel real reciprocal rint round sign signbit sin sinc sinh sort spacing_ sqrt square std sum tan tanh
-transpose trunc var zeros_like""")
-BINARY = words("""add arctan2 copysign divide equal floor_divide fmax fmin fmod greater greater_equal heaviside hypot isclose
-ldexp_ less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod multiply nextafter
-not_equal power remainder subtract true_divide outer inner_ vdot""")
+UNARY = words("""abs acos acosh angle arccos arcsin arcsinh arctan arctanh argmax argmin argsort argwhere_ asin
+asinh atan atanh average cbrt ceil conj copy cos cosh count_nonzero cumprod cumsum deg2rad diff exp exp2 expm1 fabs
+fix flip fliplr flipud floor frexp gradient_ i0 imag isfinite isinf isnan isneginf isposinf isreal log log10 log1p
+log2 logical_not max mean median min modf nan_to_num nanmax nanmean nanmin nanprod nanstd nansum nanvar negative
+nonzero_ ones_like positive prod ptp rad2deg ravel real reciprocal rint round sign signbit sin sinc sinh sort
+spacing_ sqrt square std sum tan tanh transpose trunc var zeros_like""")
+BINARY = words("""add arctan2 copysign divide equal floor_divide fmax fmin fmod greater greater_equal heaviside
+hypot isclose ldexp_ less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod
+multiply nextafter not_equal power remainder subtract true_divide outer inner_ vdot""")
 INTEGERS = words("bitwise_and bitwise_or bitwise_xor left_shift right_shift gcd lcm floor_divide remainder power_")
-LAX_UNARY = words("""abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf erf_inv erfc exp exp2
-expm1 floor is_finite lgamma log log1p logistic neg round rsqrt sign sin sinh sqrt square tan tanh""")
-LAX_BINARY = words("add atan2 div eq ge gt le lt max min mul ne nextafter pow rem sub igamma igammac zeta")
-NN = words("""celu elu gelu glu_ hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid log_softmax logsumexp mish
-relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize swish
+LAX_UNARY = words("""abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e cbrt ceil cos cosh digamma erf
+erf_inv erfc exp exp2 expm1 floor is_finite lgamma log log1p logistic neg round rsqrt sign sin sinh sqrt square tan
 tanh""")
-SPECIAL = words("""bessel_jn_ digamma entr erf erfc erfcx_ erfinv expi_ expit gammaln i0 i0e i1 i1e log_ndtr logit ndtr ndtri_
-xlog1py_ log_softmax softmax""")
+LAX_BINARY = words("add atan2 div eq ge gt le lt max min mul ne nextafter pow rem sub igamma igammac zeta")
+NN = words("""celu elu gelu glu_ hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid log_softmax
+logsumexp mish relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus
+standardize swish tanh""")
+SPECIAL = words("""bessel_jn_ digamma entr erf erfc erfcx_ erfinv expi_ expit gammaln i0 i0e i1 i1e log_ndtr logit
+ndtr ndtri_ xlog1py_ log_softmax softmax""")
 
 
 def _named(module: Any, words: list[str], arguments: tuple[Any, ...], prefix: str) -> Iterator[Program]:
@@ -145,7 +146,8 @@ WINDOWS: list[Program] = [
     ("population_count", lax.population_count, (U,)), ("clz", lax.clz, (I,)),
     ("clamp", lambda x: lax.clamp(0.0, x, 0.5), (F,)),
     ("shift", lambda x: lax.shift_right_logical(x, x) + lax.shift_right_arithmetic(x, x), (I,)),
-    ("round even", lambda x: lax.round(x, jax.lax.RoundingMethod.TO_NEAREST_EVEN), (F,)), ("not", lax.bitwise_not, (I,)),
+    ("round even", lambda x: lax.round(x, jax.lax.RoundingMethod.TO_NEAREST_EVEN), (F,)),
+    ("not", lax.bitwise_not, (I,)),
     ("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, i), (1, 2)), (F, np.int32(1))),
     ("dynamic_update_slice", lambda x, i: lax.dynamic_update_slice(x, x[:1], (i, i)), (F, np.int32(1))),
     ("iota", lambda x: x + lax.broadcasted_iota(jnp.float32, (2, 3), 1), (F,)),

@@ -27,14 +27,14 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-UNARY = words("""abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc exp expm1 floor invert is_finite is_inf
-is_nan lgamma log log1p log_sigmoid negative reciprocal rint round rsqrt sigmoid sign sin sinh softplus sqrt square tan
-tanh""")
-BINARY = words("""add atan2 divide divide_no_nan equal floordiv floormod greater greater_equal less less_equal maximum minimum
-multiply multiply_no_nan not_equal pow squared_difference subtract truediv xdivy xlogy""")
+UNARY = words("""abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc exp expm1 floor invert
+is_finite is_inf is_nan lgamma log log1p log_sigmoid negative reciprocal rint round rsqrt sigmoid sign sin sinh
+softplus sqrt square tan tanh""")
+BINARY = words("""add atan2 divide divide_no_nan equal floordiv floormod greater greater_equal less less_equal
+maximum minimum multiply multiply_no_nan not_equal pow squared_difference subtract truediv xdivy xlogy""")
 INTEGERS = words("add floordiv floormod maximum minimum multiply subtract truncatemod")
-REDUCTIONS = words("""reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance
-reduce_logsumexp cumsum cumprod argmax argmin""")
+REDUCTIONS = words("""reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum
+reduce_variance reduce_logsumexp cumsum cumprod argmax argmin""")
 NN = words("elu gelu leaky_relu log_softmax relu relu6 selu silu softmax softsign l2_normalize")
 
 
@@ -107,12 +107,21 @@ def programs() -> list[tuple[str, Any, tuple[Any, ...]]]:
     return [(name, function, specs) for name, function, specs in found if function]
 
 
+def _positional(function: Any) -> Any:
+    """The function without parameters that TensorFlow would want to be named."""
+
+    def call(*given: Any) -> Any:
+        return function(*given)
+
+    return call
+
+
 def main(arguments: list[str]) -> int:
     with Path(arguments[0]).open("w") as file:
         for name, function, specs in programs():
             values = [tf.constant(np.ones(spec.shape, spec.dtype.as_numpy_dtype)) for spec in specs]
             try:
-                made = tf.function(lambda *a, f=function: f(*a), jit_compile=True, autograph=False)
+                made = tf.function(_positional(function), jit_compile=True, autograph=False)
                 text = made.experimental_get_compiler_ir(*values)(stage="stablehlo")
                 print(json.dumps({"name": f"tf {name}", "form": "tf", "text": text}), file=file)
             except Exception as error:

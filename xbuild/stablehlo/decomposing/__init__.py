@@ -6,3 +6,4 @@ from . import functions as functions
 from . import inverse_functions as inverse_functions
 from . import pred_bits as pred_bits
 from . import quantized as quantized
+from . import sized as sized

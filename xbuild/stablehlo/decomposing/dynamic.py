@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from shape_inference import Shape
+from shape_inference import AnyShape, PrimitiveType, Shape
 
 from ...core.graph import Instruction
 from ...running import Evaluator
 from ..op_rules.shaping import bounded_reshape
 from ..reading.operation import Reading
-from ..reading.rules import Results, both, rule
+from ..reading.rules import RULES, Results, both, rule
 from ..syntax.attributes import Dense
+from ..syntax.types import TensorType
 from .delegation import delegated
 
 MOST = 4096
@@ -48,12 +49,28 @@ def integers(op: Reading, number: int) -> tuple[int, ...]:
     return tuple(found.reshape(-1).tolist())
 
 
+def is_open(type_: Any) -> bool:
+    """Whether a type is that of a tensor of numbers with extents that are not known."""
+    return isinstance(type_, TensorType) and None in type_.dims and isinstance(type_.element, PrimitiveType)
+
+
+def fits(shape: AnyShape, type_: TensorType) -> bool:
+    """Whether an array has the element type and the known extents of a type."""
+    return (
+        isinstance(shape, Shape)
+        and shape.dtype is type_.element
+        and len(shape.dims) == len(type_.dims)
+        and all(wanted in (None, extent) for extent, wanted in zip(shape.dims, type_.dims, strict=True))
+    )
+
+
 def _stated(op: Reading, dims: tuple[int, ...]) -> tuple[Shape]:
     """The result type with these extents, which must be those that are written."""
-    written = op.array_shape
-    if written.dims != dims:
+    written: Any = op.operation.result_types[0]
+    stated = Shape(written.element, dims) if is_open(written) else op.array_shape
+    if not fits(stated, written) if is_open(written) else stated.dims != dims:
         op.fail("shape_mismatch", f"the operand says {list(dims)}, and {written} is written")
-    return (written,)
+    return (stated,)
 
 
 def _sized(op: Reading, number: int) -> tuple[Shape]:
@@ -75,6 +92,20 @@ def dynamic_broadcast_in_dim(op: Reading) -> Results:
     operand, _ = op.wants(2)
     op.ignore("known_expanding_dimensions", "known_nonexpanding_dimensions")
     return delegated(op, "stablehlo.broadcast_in_dim", (operand,), results=_sized(op, 1))
+
+
+_set = RULES["stablehlo.set_dimension_size"]
+
+
+@rule(*both("set_dimension_size"))
+def set_dimension_size(op: Reading) -> Results:
+    """Of a size that is the whole extent the operand itself, where the result is written as static."""
+    operand, size = op.wants(2)
+    shape, written = operand.shape, op.operation.result_types[0]
+    known = value_of(size) if shape == written else None
+    if known is not None and known == shape.dims[op.integer("dimension")]:  # type: ignore[union-attr]
+        return operand
+    return _set(op)
 
 
 @rule(*both("dynamic_iota"))
@@ -108,7 +139,43 @@ def dynamic_conv(op: Reading) -> Results:
 
 @rule(*both("real_dynamic_slice"))
 def real_dynamic_slice(op: Reading) -> Results:
-    operand, *_ = op.wants(4)
-    names = ("start_indices", "limit_indices", "strides")
-    ranges = {name: integers(op, number) for number, name in enumerate(names, 1)}
-    return delegated(op, "stablehlo.slice", (operand,), attributes={**op.attributes, **ranges})
+    """A slice where all is known; where the begin is not, a dynamic_slice of the extents that are."""
+    operand, begin, *_ = op.wants(4)
+    if value_of(begin) is not None:
+        names = ("start_indices", "limit_indices", "strides")
+        ranges = {name: integers(op, number) for number, name in enumerate(names, 1)}
+        return delegated(op, "stablehlo.slice", (operand,), attributes={**op.attributes, **ranges})
+    if set(integers(op, 3)) - {1}:
+        op.fail("missing_shape", "the strides are not 1, and where the slice begins does not follow from constants")
+    sizes = _extents(op)
+    starts = [_element(op, begin, number) for number in range(len(sizes))]
+    return op.result("dynamic_slice", operand, tuple(starts), dynamic_slice_sizes=sizes)
+
+
+def _extents(op: Reading) -> tuple[int, ...]:
+    """The extents of a slice: those that are written, and the distances of begin and end that are known."""
+    written: Any = op.operation.result_types[0]
+    begins, ends = (_known_elements(op.operands[number]) for number in (1, 2))
+    pairs = zip(begins, ends, strict=True)
+    found = [None if begin is None or end is None else end - begin for begin, end in pairs]
+    extents = [known if dim is None else dim for dim, known in zip(written.dims, found, strict=False)]
+    if len(extents) != len(written.dims) or None in extents:
+        op.fail("missing_shape", f"the extents of {written} do not follow from constants")
+    return tuple(extents)  # type: ignore[arg-type]
+
+
+def _known_elements(vector: Instruction) -> list[int | None]:
+    """The elements of a vector, each where it is known by itself."""
+    if vector.opcode == "concatenate":
+        return [element for each in vector.operands for element in _known_elements(each)]
+    if vector.opcode == "add" and isinstance(vector.shape, Shape) and vector.shape.rank == 1:
+        pairs = zip(*map(_known_elements, vector.operands), strict=True)
+        return [None if None in pair else sum(pair) for pair in pairs]
+    found = value_of(vector)
+    count = vector.shape.dims[0] if isinstance(vector.shape, Shape) and vector.shape.rank else 1
+    return [None] * count if found is None else found.reshape(-1).tolist()
+
+
+def _element(op: Reading, vector: Instruction, number: int) -> Instruction:
+    one = op.emit("slice", vector, start_indices=(number,), limit_indices=(number + 1,), strides=(1,))
+    return op.emit("reshape", one, new_sizes=())

@@ -1,4 +1,4 @@
-"""Rules of `bitcast_convert` between i1, which counts as one bit in StableHLO, and integers; a pred of HLO has eight."""
+"""Rules of `bitcast_convert` between i1, which counts as one bit in StableHLO, and others; a pred of HLO has eight."""
 
 from __future__ import annotations
 

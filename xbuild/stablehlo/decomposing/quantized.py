@@ -6,6 +6,7 @@ take the integers as they are; what a region computes is read like everything el
 
 from __future__ import annotations
 
+import re
 from functools import wraps
 from typing import Any
 
@@ -20,43 +21,13 @@ from ..reading.rules import RULES, Results, Rule, rule
 from ..syntax.types import QuantizedType, TensorType
 from .delegation import delegated
 
-_ON_INTEGERS = frozenset(
-    [
-        "after_all",
-        "all_gather",
-        "all_to_all",
-        "bitcast_convert",
-        "broadcast",
-        "broadcast_in_dim",
-        "collective_broadcast",
-        "collective_permute",
-        "concatenate",
-        "constant",
-        "custom_call",
-        "dynamic_broadcast_in_dim",
-        "dynamic_gather",
-        "dynamic_pad",
-        "dynamic_reshape",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "gather",
-        "get_dimension_size",
-        "get_tuple_element",
-        "infeed",
-        "optimization_barrier",
-        "outfeed",
-        "pad",
-        "real_dynamic_slice",
-        "recv",
-        "reshape",
-        "reverse",
-        "select",
-        "send",
-        "slice",
-        "transpose",
-        "tuple",
-    ]
-)
+_ON_INTEGERS = set(re.findall(
+    r"\w+",
+    """after_all all_gather all_to_all bitcast_convert broadcast broadcast_in_dim collective_broadcast
+    collective_permute concatenate constant custom_call dynamic_broadcast_in_dim dynamic_gather dynamic_pad
+    dynamic_reshape dynamic_slice dynamic_update_slice gather get_dimension_size get_tuple_element infeed
+    optimization_barrier outfeed pad real_dynamic_slice recv reshape reverse select send slice transpose tuple""",
+))  # fmt: skip
 """Ops that arrange elements, and take quantized ones of one type for what they are."""
 
 

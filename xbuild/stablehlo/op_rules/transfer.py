@@ -190,5 +190,7 @@ def _layouts(op: Reading) -> dict[str, Any]:
         shape = operand.shape
         is_plain = isinstance(shape, Shape) and isinstance(layout, Dense)
         order = tuple(layout.array.reshape(-1).tolist()) if is_plain else ()
+        if is_plain and sorted(order) != list(range(shape.rank)):  # type: ignore[union-attr]
+            op.fail("invalid_attribute", f"operand_layouts: {list(order)} is no order of the dimensions of {shape}")
         found.append(Shape(shape.dtype, shape.dims, shape.dynamic, Layout(order)) if is_plain else shape)  # type: ignore[union-attr]
     return {"operand_layout_constraints": tuple(found)}

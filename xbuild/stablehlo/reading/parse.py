@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NoReturn
 
 from ...core.graph import Module
 from ...process.gc_pause import no_collection
@@ -13,10 +13,13 @@ from ..syntax.parser import Parser
 from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
 from .reader import Reader
-from .rules import all_rules
+from .rules import all_rules, sized_reader
 
 BYTECODE = "ML\udcefR"
 """How MLIR bytecode begins, in bytes that are no text of UTF-8."""
+
+_OPEN = re.compile(r"tensor<(?:\d+x)*\?x[^,>]*>", re.ASCII)
+"""A type with an extent that is not known; one that has bounds has a comma after its element type."""
 
 
 def parse_tree(text: str, file: str | None = None) -> Operation:
@@ -47,9 +50,12 @@ def module_of(
     entry: str | None = None,
     replicas: int | None = None,
     partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
 ) -> Module:
     """The module of a tree of `text`; `entry` is the function that it begins with, by default `main`."""
     all_rules()
+    if shapes or _OPEN.search(text):
+        return sized_reader(tree, text, file, (replicas, partitions), shapes or {}).module(entry)  # type: ignore[no-any-return]
     return Reader(tree, text, file, (replicas, partitions)).module(entry)
 
 
@@ -68,7 +74,7 @@ def parse_stablehlo(
     Instructions have the names of MLIR values (`%total` is `total`, `%3` of an add is `add.3`); reports name the
     user's lines where the text has locations, else those of the text. Shardings are kept as annotations. `file` is what
     errors call the text. `replicas` and `partitions` are their numbers, whatever the module states. `shapes` are sizes
-    of dimensions that the text leaves open, which are not read yet.
+    of dimensions that the text leaves open, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with line, column and what was expected.
 
@@ -91,12 +97,5 @@ def parse_stablehlo(
     if not isinstance(text, str):
         raise TypeError(f"StableHLO text is wanted, and {type(text).__name__} is given")
     check_counts(replicas, partitions)
-    if shapes:
-        _no_sizes(text, file)
     with no_collection():
-        return module_of(parse_tree(text, file), text, file, replicas=replicas, partitions=partitions)
-
-
-def _no_sizes(text: str, file: str | None) -> NoReturn:
-    fault = Fault("missing_shape", "xbuild does not read programs for given sizes yet", 0)
-    raise parse_error(text, file or "<mlir>", [fault], 1)
+        return module_of(parse_tree(text, file), text, file, replicas=replicas, partitions=partitions, shapes=shapes)

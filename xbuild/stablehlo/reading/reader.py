@@ -17,7 +17,7 @@ from ...text.spelling.faults import MOST_FAULTS, Fault, HloParseError, Poisoned,
 from ...text.spelling.scanner import did_you_mean
 from ..syntax.attributes import Symbol
 from ..syntax.locations import UNKNOWN, Location
-from ..syntax.trees import Form, Operation, Region
+from ..syntax.trees import Argument, Form, Operation, Region
 from .header import read_header
 from .names import Names
 from .notes import notes_of
@@ -171,6 +171,10 @@ class Reader:
     def shape(self, type_: Any, operation: Operation) -> AnyShape:
         """The shape of a type; a type that no value of a module has is refused."""
         return shape_of(self, type_, operation)
+
+    def argument_shape(self, reading: Reading, number: int, argument: Argument) -> AnyShape:
+        """The shape of an argument of a region that is given the operand of this number."""
+        return self.shape(argument.type, reading.operation)
 
     def origin(self, operation: Operation, scope: Scope) -> tuple[Source, Mapping[str, Any]]:
         """Where an operation comes from, and the metadata that say so."""

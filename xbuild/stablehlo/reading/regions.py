@@ -109,7 +109,7 @@ def state_region(
     """
     outer, operation = reading.scope, reading.operation
     inner = outer.reader.scope(outer.function, outer)
-    shapes = [outer.reader.shape(each.type, operation) for each in arguments]
+    shapes = [outer.reader.argument_shape(reading, number, each) for number, each in enumerate(arguments)]
     shapes += [each.shape for each in captured.values]
     names = [each.name for each in arguments] + captured.names
     wanted = [each.name for each in arguments] + [each.name for each in captured.values]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.graph import Instruction
 from ...core.hooks import Hook
@@ -19,6 +19,9 @@ RULES: dict[str, Rule] = {}
 
 all_rules: Hook[[], None] = Hook("enters the rules of all operations")
 """Enters the rules of packages above into the table."""
+
+sized_reader: Hook[[Any, str, str | None, Any, Mapping[str, int]], Any] = Hook("reads a program for given sizes")
+"""A reader of a tree with open dimensions, for sizes by name."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .reader import Reader
 
 ENDS = ("func.return", "stablehlo.return", "mhlo.return", "sdy.return", "chlo.return")
+_LAYOUTS = {"result_layout", "source_layout"}
+"""Attributes that XLA leaves at ops, and that say nothing of values."""
+
 _COPIED = ("broadcast", "constant", "convert", "iota", "reshape")
 
 
@@ -120,7 +123,7 @@ class Scope:
         )
 
     def _check_asked(self, reading: Reading) -> None:
-        unknown = [key for key in reading.attributes if "." not in key and key not in reading.asked]
+        unknown = [key for key in reading.attributes if "." not in key and key not in reading.asked | _LAYOUTS]
         if unknown:
             close = self.reader.near(unknown[0], reading.asked)
             reading.fail("unknown_attribute", f"there is no attribute {unknown[0][:60]!r}", *close)

@@ -132,6 +132,7 @@ func.func: &function
 func.return: %* {} [ : &operand_types ]
 interpreter.print: %* {} =operands
 interpreter.probe: % , probe_id = $probe_id:string {} =same
+mhlo.erf: %* {} =same
 """
 
 

@@ -125,12 +125,12 @@ def _smallest(operand: Value, *, k: int, largest: bool) -> Value:
     shape = operand.shape
     assert isinstance(shape, Shape)
     places = iota(operand.builder, shape=shape.with_dtype(s32), iota_dimension=shape.rank - 1)
-    order = {"type": "TOTALORDER"} if shape.dtype.is_float else {}
     ordered = _sorted(
         (operand, places),
-        to_apply=lambda a, b, i, j: compare(a, b, direction="LT", **order),
+        to_apply=lambda a, b, i, j: compare(a, b, direction="LT", type="TOTALORDER" if shape.dtype.is_float else None),
         dimension=shape.rank - 1,
         is_stable=True,
     )
-    cut = {"start_indices": (0,) * shape.rank, "limit_indices": (*shape.dims[:-1], k)}
-    return tuple_([slice(get_tuple_element(ordered, index=n), **cut) for n in (0, 1)])
+    zeros, ends = (0,) * shape.rank, (*shape.dims[:-1], k)
+    parts = [get_tuple_element(ordered, index=n) for n in (0, 1)]
+    return tuple_([slice(part, start_indices=zeros, limit_indices=ends) for part in parts])

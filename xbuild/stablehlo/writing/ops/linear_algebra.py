@@ -43,7 +43,7 @@ def fft(writer: Writer, instruction: Instruction) -> Line:
 
 def _normalization(writer: Writer, instruction: Instruction) -> Line:
     a = instruction.attributes
-    epsilon = dense_text(np.float32(a.epsilon))[6:-1]
+    epsilon = dense_text(np.asarray(a.epsilon, np.float32))[len("dense<") : -1]
     head = f'"stablehlo.{instruction.opcode}"({", ".join(writer.flat(instruction.operands))})'
     words = f"<{{epsilon = {epsilon} : f32, feature_index = {a.feature_index} : i64}}>"
     return f"{head} {words}", writer.signature(instruction)

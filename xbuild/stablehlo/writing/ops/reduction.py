@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shape_inference import leaves
+from shape_inference import PrimitiveType, Shape, leaves
 
 from ....core.graph import Instruction
 from ..support.blocks import applied, body, named_parameters, region
@@ -21,8 +21,7 @@ def reduce(writer: Writer, instruction: Instruction) -> Tree:
     operands, inits = instruction.arguments()
     across = f"across dimensions = {listed(a.dimensions)}{notes_text(writer, instruction)}"
     types = writer.signature(instruction)
-    shapes = (*instruction.operands, instruction)
-    word = applied(a.to_apply, {leaf.dtype for i in shapes for leaf in leaves(i.shape)}) if len(operands) == 1 else None
+    word = applied(a.to_apply, _types(instruction)) if len(operands) == 1 else None
     if word:
         head = f"stablehlo.reduce({writer.name(operands[0])} init: {writer.name(inits[0])}) applies {word} {across}"
         return writer.results(instruction, f"{head} : {types}")
@@ -30,6 +29,12 @@ def reduce(writer: Writer, instruction: Instruction) -> Tree:
     return writer.results(
         instruction, f"stablehlo.reduce{pairs} {across} : {types}\n{_reducer(writer, instruction, len(operands))}"
     )
+
+
+def _types(instruction: Instruction) -> set[PrimitiveType]:
+    """The element types of operands and result."""
+    found = (leaf for each in (*instruction.operands, instruction) for leaf in leaves(each.shape))
+    return {leaf.dtype for leaf in found if isinstance(leaf, Shape)}
 
 
 def _reducer(writer: Writer, instruction: Instruction, count: int) -> str:

@@ -22,7 +22,8 @@ def get_tuple_element(writer: Writer, instruction: Instruction) -> Tree:
     tree = writer.names[instruction.operands[0]]
     if isinstance(tree, str):
         refuse(instruction, "it takes a part of what is under way, which in StableHLO is one future")
-    return tree[instruction.attributes.index]
+    index: int = instruction.attributes.index
+    return tree[index]
 
 
 @values
