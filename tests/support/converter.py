@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from types import TracebackType
@@ -28,6 +29,10 @@ for line in sys.stdin:
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), flush=True)
 """
+
+
+SECONDS = 20
+"""For one text; jaxlib folds constants without end where they are large."""
 
 
 class Refused(Exception):
@@ -62,6 +67,10 @@ class Converter:
         assert child.stdout is not None
         child.stdin.write(f"{json.dumps(text)}\n")
         child.stdin.flush()
+        if not select.select([child.stdout], [], [], SECONDS)[0]:
+            child.kill()
+            self.end()
+            raise Refused(f"no answer within {SECONDS} s")
         line = child.stdout.readline()
         if not line:
             self.end()
