@@ -1,4 +1,4 @@
-"""How fast HLO text is read and printed: thousands of instructions a second, against XLA's own reader and printer."""
+"""How fast text is read and printed: thousands of instructions a second, against XLA's own reader and printer."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def test_print(side_by_side: SideBySide, count: int) -> None:
     hlo, source = pytest.importorskip("jaxlib._hlo"), text(count)
     ours, reference = xb.parse_hlo(source), hlo.hlo_module_from_text(source)
     side_by_side.rate(f"print, of {count:,}", ours.to_hlo, reference.to_string, units=count, rounds=rounds(count))
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_print_stablehlo(side_by_side: SideBySide, count: int) -> None:
+    """Beside our printer of HLO text."""
+    ours = xb.parse_hlo(text(count))
+    side_by_side.rate(
+        f"print as StableHLO, of {count:,}", ours.to_stablehlo, ours.to_hlo, units=count, rounds=rounds(count)
+    )
 
 
 def test_memory_of_reading(benchmark: Any, rows: list[Row]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 __all__ = [
     "Harmless", "filled", "hlo_kept", "hlo_string", "hlo_text", "in_dot", "in_html", "in_json", "in_line", "in_mermaid",
-    "policy", "printable",
+    "mlir_string", "policy", "printable",
 ]  # fmt: skip
 
 
@@ -146,6 +146,19 @@ def _bytes(text: str) -> bytes:
     except UnicodeEncodeError:
         ways = (("surrogateescape" if 0xDC80 <= ord(each) <= 0xDCFF else "surrogatepass", each) for each in text)
         return b"".join(each.encode("utf-8", way) for way, each in ways)
+
+
+def mlir_string(text: str) -> str:
+    r"""A quoted string of MLIR; characters that are not printable ASCII become the hexadecimal digits of their bytes.
+
+    >>> print(mlir_string('a"\\b\x1bé'))
+    "a\22\5Cb\1B\C3\A9"
+    """
+    return f'"{_UNLIKE_HLO.sub(_in_mlir, text)}"'
+
+
+def _in_mlir(match: re.Match[str]) -> str:
+    return "".join(f"\\{byte:02X}" for byte in _bytes(match[0]))
 
 
 _ESCAPE = re.compile(

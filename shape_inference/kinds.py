@@ -34,8 +34,8 @@ ENGINE_KINDS = frozenset({"engine_failed", "engine_unsupported", "missing_extra"
 
 TEXT_KINDS = frozenset({
     "duplicate_attribute", "duplicate_name", "duplicate_parameter", "elided_constant", "invalid_attribute",
-    "invalid_literal", "missing_attribute", "missing_parameter", "missing_shape", "shape_mismatch", "syntax",
-    "undefined_name", "unknown_attribute", "unknown_opcode",
+    "invalid_literal", "missing_attribute", "missing_parameter", "missing_shape", "not_in_stablehlo", "shape_mismatch",
+    "syntax", "undefined_name", "unknown_attribute", "unknown_opcode",
 })  # fmt: skip
 
 STRICT_KINDS = frozenset({

@@ -57,6 +57,10 @@ from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo
 from .text.reading.several import parse_hlo_modules as parse_hlo_modules
+from .stablehlo.reading.either import parse as parse
+from .stablehlo.reading.parse import parse_stablehlo as parse_stablehlo
+from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehlo_modules
+from .stablehlo.writing.support.refusals import StablehloError as StablehloError
 from .pictures import viz as viz
 from . import mesh as mesh
 from .variance import P as P

@@ -14,6 +14,7 @@ from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .differentiation import ops as ops
+from .stablehlo.reading import rules
 from .traces import data
 
 forms.namespace = xbuild
@@ -43,6 +44,25 @@ def _has_value(argument: Any) -> bool:
     if isinstance(argument, tuple | list):
         return any(map(_has_value, argument))
     return isinstance(stands_for(argument), Value)
+
+
+@graph.stablehlo_of.supply
+def _stablehlo(program: Any, locations: bool) -> str:
+    from .stablehlo.writing.module import stablehlo_text
+
+    return stablehlo_text(program, locations)
+
+
+@rules.all_rules.supply
+def _rules() -> None:
+    from .stablehlo import decomposing, op_rules  # noqa: F401  (importing fills the table)
+
+
+@rules.sized_reader.supply
+def _sized_reader(*arguments: Any) -> Any:
+    from .stablehlo.decomposing.sized import SizedReader
+
+    return SizedReader(*arguments)
 
 
 @hooks.drawing.supply

@@ -1,4 +1,4 @@
-"""The child process of the XLA engine: reads jobs from stdin, runs each on JAX's runtime, answers on stdout."""
+"""The child process of an engine: reads jobs from stdin, runs each on what jaxlib has, answers on stdout."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import IO, Any
 
 from xbuild.process.memory import held_bytes
 
-from .client import ready_lapack, run_text
+from . import client, reference
 
 READY = "ready"
 OWN = 1 << 30
 """Bytes for the compiler and for threads, in addition to the program's values."""
 
 
-def main() -> None:
+def main(engine: str) -> None:
     parent = os.getppid()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    # What XLA prints must not stand between the pickles.
+    # What the engine prints must not stand between the pickles.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    ready_lapack()
+    if engine == "xla":
+        client.ready_lapack()
+    else:
+        reference.context()
     bound_memory(os.environ.get("XBUILD_MOST_BYTES"))
     _answer(answers, READY)
     while True:
@@ -32,7 +35,7 @@ def main() -> None:
             job = pickle.load(sys.stdin.buffer)
         except (EOFError, KeyboardInterrupt):
             return
-        _answer(answers, _attempt(*job))
+        _answer(answers, _attempt(engine, *job))
 
 
 def bound_memory(most: str | None) -> None:
@@ -59,13 +62,17 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _attempt(text: str, arguments: Any, num_replicas: int, num_partitions: int, platform: str | None) -> Any:
-    """The results by device, or the message of XLA's refusal."""
+def _attempt(
+    engine: str, text: str, arguments: Any, num_replicas: int, num_partitions: int, platform: str | None
+) -> Any:
+    """The results by device, or the message of the engine's refusal."""
     try:
-        return run_text(text, arguments, num_replicas, num_partitions, platform)
+        if engine == "xla":
+            return client.run_text(text, arguments, num_replicas, num_partitions, platform)
+        return reference.run_text(text, arguments, num_replicas, num_partitions)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from shape_inference import AnyShape, Shape
 from xbuild.files.results import leaf_values
@@ -18,7 +18,8 @@ from .distance import allowed, beyond, distance
 class Compared:
     """The comparison of one output of one device: the largest distance in ulps, and the first element that differs.
 
-    `place` is the first index beyond the tolerance (in eps of the element type), None where there is none.
+    `place` is the first index beyond the tolerance (in eps of the element type), None where there is none; `engine` is
+    what gave the other value.
     """
 
     device: int
@@ -29,6 +30,7 @@ class Compared:
     place: tuple[int, ...] | None = None
     ours: Any = None
     theirs: Any = None
+    engine: str = "xla"
 
     @property
     def same(self) -> bool:
@@ -40,14 +42,21 @@ class Compared:
         if self.same:
             return f"{head}  {'the same' if not self.ulps else f'within {self.eps:g} eps'}"
         where = ", ".join(map(str, self.place or ()))
-        values = f"interpreter {self.ours}, xla {self.theirs}"
+        values = f"interpreter {self.ours}, {self.engine} {self.theirs}"
         return f"{head}  differs at [{where}]: {values} (within {self.eps:g} eps wanted)"
 
 
 def compare(
-    ours: Sequence[Any], theirs: Sequence[Any], shapes: Sequence[AnyShape], eps: float | None = None
+    ours: Sequence[Any],
+    theirs: Sequence[Any],
+    shapes: Sequence[AnyShape],
+    eps: float | None = None,
+    *,
+    engine: str = "xla",
 ) -> list[Compared]:
     """Compare the outputs of a program on two engines, by device; each leaf of a tuple is one output.
+
+    `engine` is what the differences call the engine that is not the interpreter.
 
     Floats agree where they are at most `eps` eps of their type apart, as parts of the largest magnitude of the output;
     without it, 64 for types of 32 and 64 bits (or two such parts), 4 of 16, 1 of fewer. Others agree where equal.
@@ -61,7 +70,7 @@ def compare(
     for device, (one, other, shape) in enumerate(zip(ours, theirs, shapes, strict=True)):
         pairs = zip(leaf_values(one, shape), leaf_values(other, shape), strict=True)
         found += [
-            _compared(device, number, leaf, np.asarray(a), np.asarray(b), eps)
+            evolve(_compared(device, number, leaf, np.asarray(a), np.asarray(b), eps), engine=engine)
             for number, ((a, leaf), (b, _)) in enumerate(pairs)
         ]
     return found

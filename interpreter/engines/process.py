@@ -1,4 +1,4 @@
-"""Runs of XLA in a child process: a refusal, the death of the process and a run past its time are distinguished."""
+"""Runs of an engine in a child process: a refusal, the death of the process and a run past its time are told apart."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _FORCED = "--xla_force_host_platform_device_count"
 
 @frozen
 class Job:
-    """A program as HLO text and, for each device (replica * num_partitions + partition), the leaves of its arguments.
+    """A program as text and, for each device (replica * num_partitions + partition), the leaves of its arguments.
 
-    `platform` is a platform of JAX; None is the platform that JAX prefers.
+    The engine is "xla", which takes HLO text, or "stablehlo", which takes StableHLO. `platform` is a platform of JAX;
+    None is the platform that JAX prefers.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Job:
     num_replicas: int = 1
     num_partitions: int = 1
     platform: str | None = "cpu"
+    engine: str = "xla"
 
 
 MOST_BYTES = "XBUILD_MOST_BYTES"
@@ -55,12 +57,14 @@ Outcome = list[list[Any]] | Failure
 class Child:
     """A child process that runs one job after the other; `stop`, or the end of a `with` block, ends it."""
 
-    def __init__(self, devices: int, platform: str | None = "cpu", most: int | None = None) -> None:
+    def __init__(
+        self, devices: int, platform: str | None = "cpu", most: int | None = None, engine: str = "xla"
+    ) -> None:
         self.is_dead = self._is_ready = False
         self._sender: threading.Thread | None = None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, open for as long as the child
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "interpreter.engines.child"],
+            [sys.executable, "-P", "-m", "interpreter.engines.child", engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -103,7 +107,7 @@ class Child:
         return Failure("refused", answer) if isinstance(answer, str) else [answer[each] for each in sorted(answer)]
 
     def _has_started(self) -> bool:
-        """Whether the child has imported JAX; the child's first message states this."""
+        """Whether the child has imported its engine; the child's first message states this."""
         if not self._is_ready:
             with contextlib.suppress(queue.Empty):
                 self._is_ready = self._answers.get(timeout=STARTING) is not None

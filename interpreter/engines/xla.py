@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from shape_inference import AnyShape, TokenShape, TupleShape
 from xbuild.core.graph import Module, ModuleGroup
-from xbuild.files.results import leaf_values
 from xbuild.variance.writing import readable
 
 from ..kernels.values import ArgumentError, by_device
 from ..rules.limits import Limits
 from ..runtime.estimates import check_bytes
-from ..runtime.report import Report, Stopped
-from ..runtime.run import checked, read_all
-from .process import Child, Failure, Job, Outcome
+from ..runtime.run import checked
+from .outcomes import argument_leaves, failed, run_job, value_of
+from .process import Failure, Job
 from .refusal import EngineError, refuse_unsupported
 from .untaken import calls_python, lacked, reached, uncertain, with_stand_ins
-from .wording import in_words
 
 
 def execute_on_xla(
@@ -51,9 +46,9 @@ def execute_on_xla(
     limits = limits or Limits()
     check_bytes(module, limits)
     require_jaxlib()
-    rows = _leaves(module, by_device(inputs, module.num_devices))
+    rows = argument_leaves([module] * module.num_devices, by_device(inputs, module.num_devices))
     outcome = _outcome(module, rows, platform, limits)
-    return [_value(module.entry.root.shape, iter(device)) for device in outcome]
+    return [value_of(module.entry.root.shape, iter(device)) for device in outcome]
 
 
 def execute_here(module: Module, inputs: Mapping[int, Iterable[Any]], *, platform: str | None = None) -> dict[int, Any]:
@@ -80,9 +75,10 @@ def execute_here(module: Module, inputs: Mapping[int, Iterable[Any]], *, platfor
             "argument_mismatch",
             f"inputs for devices {numbers}, and the program has 0..{module.num_devices - 1} [argument_mismatch]",
         )
-    leaves = dict(zip(numbers, _leaves(module, [tuple(inputs[n]) for n in numbers], numbers), strict=True))
+    rows = argument_leaves([module] * len(numbers), [tuple(inputs[n]) for n in numbers], numbers)
+    leaves = dict(zip(numbers, rows, strict=True))
     outcome = run_text(module.to_hlo(), leaves, module.num_replicas, module.num_partitions, platform)
-    return {device: _value(module.entry.root.shape, iter(outcome[device])) for device in sorted(outcome)}
+    return {device: value_of(module.entry.root.shape, iter(outcome[device])) for device in sorted(outcome)}
 
 
 def require_jaxlib() -> None:
@@ -94,16 +90,6 @@ def require_jaxlib() -> None:
         )
 
 
-def _leaves(module: Module, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int] | None = None) -> list[list[Any]]:
-    """The leaves of the arguments of each device, converted as the interpreter converts arguments."""
-    shapes = [parameter.shape for parameter in module.entry.parameters]
-    found = read_all([module] * len(rows), list(rows), numbers)
-    return [
-        [np.asarray(leaf) for value, shape in zip(row, shapes, strict=True) for leaf, _ in leaf_values(value, shape)]
-        for row in found
-    ]
-
-
 def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits: Limits) -> list[list[Any]]:
     """The leaves of the results; a call that XLA reports as missing gets a stand-in, and the program is run again."""
     calls = uncertain(module) if platform == "cpu" else []
@@ -111,47 +97,10 @@ def _outcome(module: Module, rows: list[list[Any]], platform: str | None, limits
     while True:
         text = readable(with_stand_ins(module, replaced) if replaced else module).to_hlo()
         job = Job(text, rows, module.num_replicas, module.num_partitions, platform)
-        outcome = _run(job, module.num_devices, limits)
+        outcome = run_job(job, limits)
         if not isinstance(outcome, Failure):
             return outcome
         more = lacked(outcome, (call for call in calls if call not in replaced))
         if not more:
-            raise _failed(outcome, limits, reached(outcome, replaced), module)
+            raise failed(outcome, limits, "xla", reached(outcome, replaced), module)
         replaced += more
-
-
-def _run(job: Job, devices: int, limits: Limits) -> Outcome:
-    try:
-        with Child(devices, job.platform, limits.bytes) as child:
-            return child.run(job, limits.seconds)
-    except KeyboardInterrupt:
-        raise Stopped(Report("interrupted", "interrupted from outside, while real XLA ran")) from None
-
-
-_NO_MEMORY = ("RESOURCE_EXHAUSTED", "MemoryError", "bad_alloc", "Out of memory", "Cannot allocate memory")
-
-
-def _failed(failure: Failure, limits: Limits, told: str | None, module: Module) -> Exception:
-    if failure.kind == "late":
-        return Stopped(Report("limit_seconds", f"the limit of {limits.seconds} seconds is over, while real XLA ran"))
-    if limits.bytes is not None and any(each in failure.message for each in _NO_MEMORY):
-        message = f"real XLA wants more memory than the limit of {limits.bytes:,} bytes: {failure.message}"
-        return Stopped(Report("limit_bytes", message))
-    if failure.kind == "died":
-        return EngineError("engine_failed", f"real XLA failed: {failure.message} [engine_failed]")
-    if told:
-        return EngineError("engine_unsupported", f"real XLA cannot run this: {told} [engine_unsupported]")
-    sentence, _, own = in_words(failure.message, module).partition("\n")
-    return EngineError("engine_unsupported", f"real XLA refuses this: {sentence} [engine_unsupported]\n{own}")
-
-
-def _value(shape: AnyShape, leaves: Iterator[Any]) -> Any:
-    """The value of this shape, as the interpreter gives it, made of its leaves."""
-    if isinstance(shape, TupleShape):
-        return tuple(_value(element, leaves) for element in shape.elements)
-    if isinstance(shape, TokenShape):
-        return None
-    array = np.asarray(next(leaves))
-    if not array.ndim:
-        return array[()]
-    return array if array.flags.writeable and array.base is None else array.copy()

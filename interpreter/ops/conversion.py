@@ -162,7 +162,10 @@ def reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) 
         bits = _rounded(bits, mantissa - mantissa_bits)
     if exponent_bits < exponent:
         bits = _held(bits, exponent, mantissa, exponent_bits)
-    return narrowed(np.where(np.isnan(value), value, bits.view(value.dtype)), operand.dtype)
+    # A format without a mantissa has no NaN: the specification and XLA's constant folding give infinity, which compiled
+    # code of XLA:CPU does not.
+    kept = value if mantissa_bits else np.full_like(value, np.inf)
+    return narrowed(np.where(np.isnan(value), kept, bits.view(value.dtype)), operand.dtype)
 
 
 def _rounded(bits: Array, dropped: int) -> Any:

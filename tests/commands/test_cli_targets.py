@@ -21,7 +21,7 @@ from tests.commands.command_line import usage, xbuild
         ("programs.py:number", "programs.py:number is 3, of type int; a Computation, Module or ModuleGroup is wanted"),
         ("program.py:total", "there is no file 'program.py'; did you mean 'programs.py'?"),
         ("programs.py", "'programs.py' is a file of programs: programs.py:NAME is wanted; it has total, summed, "),
-        ("total", "'total' is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted"),
+        ("total", "'total' is no target: FILE.hlo, FILE.mlir, FILE.txt, FILE.py:NAME or a folder is wanted"),
         ("", "'' is no target: "),
         ("absent.hlo", "there is no file 'absent.hlo'"),
     ],

@@ -94,7 +94,10 @@ def test_a_file_that_ends_the_process_is_told(tmp_path: Path) -> None:
     [
         (("check", STUCK, "--random", 1), "--random has no effect without --page"),
         (("check", STUCK, "--theme", "dark"), "--theme has no effect without --picture"),
-        (("run", RING, "--random", 0, "--platform", "gpu"), "--platform has no effect without --engine xla or both"),
+        (
+            ("run", RING, "--random", 0, "--platform", "gpu"),
+            "--platform has no effect without --engine xla, or both against it",
+        ),
         (("run", RING, "--random", 0, "--eps", 1), "--eps has no effect without --engine both"),
         (("run", RING, "--random", 0, "--trace-every", 2), "--trace-every has no effect without --trace DIR"),
         (("run", RING, "--random", 0, "--trace-bytes", 2), "--trace-bytes has no effect without --trace DIR"),

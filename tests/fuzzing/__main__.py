@@ -21,7 +21,7 @@ from tests.fuzzing.mutations import Mutator, corpus, one_of_each
 from tests.fuzzing.vast import vast
 from tests.fuzzing.verdict import SECONDS, Hang, bounded, verdict
 
-from . import archives, commands
+from . import archives, commands, mlir
 
 VAST = 10_000_000
 Found: TypeAlias = tuple[Counter[str], dict[int, str]]
@@ -71,7 +71,13 @@ def counted(judge: Callable[[int], tuple[str, str]], seeds: Iterable[int]) -> Fo
     return counts, found
 
 
-READERS = {"text": mutated, "npz": archived, "commands": commanded}
+def in_mlir(seeds: Iterable[int]) -> Found:
+    """The same of StableHLO texts."""
+    texts = mlir.texts()
+    return counted(lambda seed: judged(lambda: mlir.verdict(mlir.mutant(seed, texts)), SECONDS), seeds)
+
+
+READERS = {"text": mutated, "mlir": in_mlir, "npz": archived, "commands": commanded}
 
 
 def guided(seconds: int, seed: int) -> list[str]:

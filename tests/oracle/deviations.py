@@ -105,6 +105,12 @@ DEVIATIONS: dict[str, Deviation] = {
         "maximum and minimum over devices pass over NaN",
         "StableHLO, maximum: for floats: maximum operation from IEEE-754, which gives NaN if either is",
     ),
+    "NaN without a mantissa": Deviation(
+        _set("reduce_precision"),
+        explanations.has_no_mantissa,
+        "compiled code keeps a NaN in a format without mantissa bits, where constant folding gives infinity, as here",
+        "StableHLO, reduce_precision: a format of no mantissa bits has infinity and no NaN",
+    ),
     "bits of NaN": Deviation(
         _set("sort topk"),
         explanations.are_keys_of_nan,

@@ -113,6 +113,12 @@ def is_power_of_nan(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Lea
     return bool(instance.dtype.is_float and np.isnan(ours[0][wrong[0]]).all() and (theirs[0][wrong[0]] == 1).all())
 
 
+def has_no_mantissa(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> bool:
+    """NaN in a format without a mantissa: infinity here."""
+    a, b = ours[0][wrong[0]], theirs[0][wrong[0]]
+    return instance.attributes["mantissa_bits"] == 0 and bool(np.isinf(a).all() and np.isnan(b).all())
+
+
 def is_on_a_cut(instance: Instance, ours: Leaves, theirs: Leaves, wrong: Leaves) -> bool:
     """Operands on the real axis, and of their results the conjugates."""
     if instance.dtype.kind != "complex":

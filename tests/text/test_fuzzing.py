@@ -133,7 +133,7 @@ def test_faults_of_commands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with place() as where:
         for error, fault in {KeyError: none, AssertionError: lost, Hang: waiting}.items():
-            monkeypatch.setattr("xbuild.files.targets._read_hlo", fault)
+            monkeypatch.setattr("xbuild.files.targets._read_text", fault)
             with pytest.raises(error):
                 commands.verdict((["show", "p.hlo"], ""), where, seconds=0.5)
         monkeypatch.undo()

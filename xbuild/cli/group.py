@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,23 @@ def _metavar(kind: object) -> str | None:
     return "N" if isinstance(kind, click.IntRange) else "X" if isinstance(kind, click.FloatRange) else None
 
 
+_SIZE = re.compile(r"([A-Za-z_][\w.]*)=(\d{1,9})", re.ASCII)
+
+
+def _shape_option() -> click.Option:
+    """The option that states the size of a dimension that a text leaves open."""
+
+    def keep(context: click.Context, _: click.Parameter, values: tuple[str, ...]) -> None:
+        found = [_SIZE.fullmatch(each) for each in values]
+        for value, match in zip(values, found, strict=True):
+            if match is None:
+                raise click.BadParameter(f"{value!r}: NAME=SIZE is wanted, such as b=4 or arg0.1=4")
+        context.meta["xbuild.shapes"] = {match[1]: int(match[2]) for match in found if match}
+
+    told = "Size of a dimension that StableHLO text leaves open, as b=4 or, by argument and dimension, arg0.1=4."
+    return click.Option(["--shape"], multiple=True, metavar="NAME=SIZE", expose_value=False, callback=keep, help=told)
+
+
 class Limited(click.Command):
     """A command with --max-seconds and --max-bytes; a command that declares --max-seconds itself runs a program.
 
@@ -79,6 +97,7 @@ class Limited(click.Command):
         for each in self.params:
             if isinstance(each, click.Option) and each.metavar is None and not each.is_flag:
                 each.metavar = _metavar(each.type)
+            self.params.append(_shape_option())
         self.runs = any(each.name == "max_seconds" for each in self.params)
         if not self.runs:
             seconds = click.Option(
@@ -180,7 +199,7 @@ def takes_target(command: Command) -> Command:
 def load(target: str) -> Program:
     """The program that a target names; the command ends where the target names none."""
     meta = click.get_current_context().meta
-    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions") if meta.get(f"xbuild.{key}")}
+    counts = {key: meta[f"xbuild.{key}"] for key in ("replicas", "partitions", "shapes") if meta.get(f"xbuild.{key}")}
     try:
         found = programs.load(target, **counts)
     except programs.TargetError as error:

@@ -63,16 +63,21 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 @click.option(
     "--denormals",
     type=DENORMALS,
-    default="flush",
-    help="Whether denormal numbers become zero, as in XLA:CPU, or are kept.",
-    show_default=True,
+    help="Whether denormal numbers become zero, as in XLA, or are kept, as with --against stablehlo.  [default: flush]",
 )
 @click.option(
     "--engine",
-    type=click.Choice(["interpreter", "xla", "both"]),
+    type=click.Choice(["interpreter", "xla", "stablehlo", "both"]),
     default="interpreter",
     show_default=True,
-    help="What runs the program: the interpreter, real XLA, or both, compared.",
+    help="What runs the program: the interpreter, real XLA, StableHLO's reference interpreter, or two, compared.",
+)
+@click.option(
+    "--against",
+    type=click.Choice(["xla", "stablehlo"]),
+    default="xla",
+    help="The engine with which --engine both compares.",
+    show_default=True,
 )
 @click.option(
     "--platform", default="cpu", help="Platform of JAX on which real XLA runs: cpu, gpu, tpu.", show_default=True
@@ -113,8 +118,9 @@ def run(
     infeed: str | None,
     strict: bool,
     send_buffers: int,
-    denormals: str,
+    denormals: str | None,
     engine: str,
+    against: str,
     platform: str,
     eps: float | None,
     page: str | None,
@@ -128,8 +134,9 @@ def run(
 ) -> None:
     """Check a program, run it on all its devices, and print a summary of the results.
 
-    With --engine xla it runs on real XLA, which JAX brings. With --engine both the results are the interpreter's, a
-    line for each output says how far those of real XLA are from them, and the exit code is 1 where one differs.
+    With --engine xla it runs on real XLA, which JAX brings; with --engine stablehlo on the reference interpreter of
+    StableHLO, which jaxlib brings. With --engine both the results are the interpreter's, a line for each output says
+    how far those of real XLA (or of --against stablehlo) are from them, and the exit code is 1 where one differs.
 
     Files of --infeed hold item i of a device as d<device>_infeed<i>, or infeed<i> for every device; of an item that
     is a tuple, element k is d<device>_infeed<i>_<k>. Types that NumPy's files lack are named, as in infeed0:bf16.
@@ -140,12 +147,11 @@ def run(
     """
     from ..running import Limits, engines
 
-    needs("--engine xla or both", engine != "interpreter", "platform")
-    if denormals == "keep" and engine != "interpreter":
-        raise click.UsageError(
-            f"--denormals keep is for the interpreter, and --engine {engine} is given: XLA flushes them"
-        )
-    needs("--engine both", engine == "both", "eps")
+    other = against if engine == "both" else engine
+    needs("--engine both", engine == "both", "eps", "against")
+    needs("--engine xla, or both against it", other == "xla", "platform")
+    if other != "interpreter":
+        _one_mode(denormals, other)
     needs("--page", page, "source_root")
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
     apart(folder, file_of(target), inputs, infeed, outputs, page)
@@ -163,25 +169,27 @@ def run(
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
     arguments = arguments_of(program, inputs, seed, max_bytes)
     items = _infeed(infeed, engine, len(entries(program)), max_bytes)
-    if strict and engine == "xla":
-        raise click.UsageError("--strict is for the interpreter, and --engine xla is given")
-    if (page or folder) and engine == "xla":
-        raise click.UsageError("--page and --trace are for the interpreter, and --engine xla is given")
+    for option, value in (("--strict is", strict), ("--page and --trace are", page or folder)):
+        if value and engine not in ("interpreter", "both"):
+            raise click.UsageError(f"{option} for the interpreter, and --engine {engine} is given")
     asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root)
     if asked and limits.seconds is not None:
         limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
     with reported():
-        if engine != "interpreter":
+        if other == "xla":
             results = theirs = engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
-        if engine != "xla":
-            options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": denormals}
+        if other == "stablehlo":
+            results = theirs = engines.execute_on_stablehlo(program, arguments, limits=limits)
+        if engine in ("interpreter", "both"):
+            mode = denormals or ("keep" if other == "stablehlo" else "flush")
+            options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": mode}
             options |= {"infeed": items, "limits": limits}
             results, failure = executed(program, arguments, asked, **options)
     shapes = [entry.root.shape for entry in entries(program)]
     if outputs:
         _write(outputs, results, shapes)
-    compared = engines.compare(results, theirs, shapes, eps) if engine == "both" else []
+    compared = engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
     for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
         say(line)
     for written in _written(outputs, page, folder):
@@ -208,6 +216,13 @@ def _say_partitioning(program: Module | ModuleGroup) -> None:
     for module in dict.fromkeys(program.modules.values() if isinstance(program, ModuleGroup) else (program,)):
         if note := not_partitioned(module, "run"):
             say(f"notice: {note}", err=True)
+
+
+def _one_mode(denormals: str | None, other: str) -> None:
+    """Refuse a mode for denormal numbers that the engine beside the interpreter does not have."""
+    mode, does = {"xla": ("flush", "real XLA flushes"), "stablehlo": ("keep", "the reference interpreter keeps")}[other]
+    if denormals not in (None, mode):
+        raise click.UsageError(f"--denormals {denormals} is given, and {does} denormal numbers")
 
 
 def _write(path: str, results: list[Any], shapes: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""`xbuild show`: prints a program as HLO text, or as the plan that the interpreter runs."""
+"""`xbuild show`: prints a program as HLO text, as StableHLO text, or as the plan that the interpreter runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _STYLE = "How HLO text is spelled: short, with % before names, in full (layouts,
 @main.command()
 @takes_target
 @click.option("--plan", is_flag=True, help="Print the Python source that the interpreter runs.")
+@click.option("--stablehlo", is_flag=True, help="Print StableHLO text, as JAX and XLA read it.")
+@click.option("--locations", is_flag=True, help="In StableHLO text, print names and lines of the program.")
 @click.option(
     "--only", type=click.Choice(["collectives"]), help="Print communicating instructions, and count the others."
 )
@@ -39,15 +41,26 @@ _STYLE = "How HLO text is spelled: short, with % before names, in full (layouts,
     help="With --replication: parameter N is equal on all devices; repeatable.",
 )
 def show(
-    target: str, plan: bool, only: str | None, style: str, asks: bool, why: str | None, replicated: tuple[int, ...]
+    target: str,
+    plan: bool,
+    stablehlo: bool,
+    locations: bool,
+    only: str | None,
+    style: str,
+    asks: bool,
+    why: str | None,
+    replicated: tuple[int, ...],
 ) -> None:
-    """Print a program: as HLO text, as the Python that runs, or with the devices on which values are equal."""
+    """Print a program: as HLO or StableHLO text, as the Python that runs, or with the devices on which values are equal."""
+    needs("--stablehlo", stablehlo, "locations")
     needs("--replication", asks, "replicated", "why")
     if asks:
         _show_replication(target, why, replicated)
         return
     if plan and (found := given("only", "style")):
         raise click.UsageError(f"{found[0]} is for HLO text, and --plan is Python")
+    if stablehlo and (found := given("only", "style", "plan")):
+        raise click.UsageError(f"{found[0]} is not for StableHLO text, and --stablehlo is given")
     if only and given("style"):
         raise click.UsageError("--style is for the whole text, and --only is given")
     found = each_of(target)
@@ -55,13 +68,14 @@ def show(
         say(f"{chr(10) * bool(place)}// ----- {each}\n" if len(found) > 1 else "", nl=False)
         for heading, part in _parts(load(each)):
             say(heading, nl=False)
-            say(_shown(part, plan, only, style).rstrip("\n"))
+            text = part.to_stablehlo(locations=locations) if stablehlo else _shown(part, plan, only, style)
+            say(text.rstrip("\n"))
 
 
 def _show_replication(target: str, why: str | None, replicated: tuple[int, ...]) -> None:
     from ..checking import replication
 
-    if found := given("plan", "only", "style"):
+    if found := given("plan", "only", "style", "stablehlo"):
         raise click.UsageError(f"{found[0]} is for the text of the program, and --replication is a table")
     program = load(target)
     module = Module(program.name, program) if isinstance(program, Computation) else program

@@ -26,6 +26,9 @@ text_of: Hook[..., str] = Hook("writes HLO text")
 applied: Hook[..., Any] = Hook("calls a computation on arguments")
 """The result of a computation on values, as a recorded call, or on arrays, evaluated."""
 
+stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
+"""The StableHLO text of a computation or a module, with or without locations."""
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -206,6 +209,10 @@ class Computation(Showable, Unchanged):
                 stack.extend((c, False) for c in reversed(called) if c not in seen)
         return tuple(seen)
 
+    def to_stablehlo(self, *, locations: bool = False) -> str:
+        """The computation as StableHLO text, as the entry of a module; see Module.to_stablehlo."""
+        return stablehlo_of(self, locations)
+
     def __repr__(self) -> str:
         return text_of(self)
 
@@ -261,6 +268,22 @@ class Module(Showable, Unchanged):
         shape has none, `metadata` scopes and source lines, `entry_layout` the entry's signature in the header.
         """
         return text_of(self, style, percent=percent, layouts=layouts, metadata=metadata, entry_layout=entry_layout)
+
+    def to_stablehlo(self, *, locations: bool = False) -> str:
+        """The module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
+
+        Tuples are dissolved into several values, and called computations are written as regions where they are used.
+        `locations` adds the name of each instruction and the user's line. docs/stablehlo.md says what each op becomes.
+        Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
+
+        >>> import xbuild as xb
+        >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
+        >>> print("\\n".join(xb.Module("double", double).to_stablehlo().splitlines()[1:4]))
+          func.func public @main(%parameter.1: tensor<2xf32>) -> tensor<2xf32> {
+            %add.2 = stablehlo.add %parameter.1, %parameter.1 : tensor<2xf32>
+            return %add.2 : tensor<2xf32>
+        """
+        return stablehlo_of(self, locations)
 
     def __repr__(self) -> str:
         return self.to_hlo()

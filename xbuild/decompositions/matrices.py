@@ -109,7 +109,8 @@ def scale_of(x: Value) -> Value:
     half = reduce(abs(x), 0, ops.maximum, (1, 2)) * 0.5
     bits = 11 if epsilon(x) < 1e-10 else 8
     power = ops.reduce_precision(half, exponent_bits=bits, mantissa_bits=0)
-    return select(ops.compare(power, half * 0, direction="EQ"), 1.0, power)
+    scale = select(ops.compare(power, half * 0, direction="EQ"), 1.0, power)
+    return select(ops.compare(half, half, direction="NE"), half, scale)
 
 
 def divided(x: Value, scale: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Programs that a command line names: `FILE.py:NAME`, a file of HLO text, or a folder with a file for each device.
+"""Programs that a command line names: `FILE.py:NAME`, a file of text, or a folder with a file for each device.
 
 Of a file of several modules `FILE.hlo#2` or `FILE.hlo#NAME` names one.
 """
@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -27,12 +27,15 @@ from ..text.reading.parts import modules_in
 from .npz import ArchiveError, kind_of, read_text
 
 MOST_TEXT = 4 << 30
-"""The limit of bytes of HLO text that is read; a sparse file may have any size."""
+"""The limit of bytes of text that is read; a sparse file may have any size."""
+
+TEXTS = (".hlo", ".mlir", ".txt")
+"""The suffixes of files of text."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 MOST_NAMED = 12
-_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|txt))#([^#/\\]+)", re.DOTALL)
-_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|txt)")
+_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt))#([^#/\\]+)", re.DOTALL)
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt)")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
@@ -46,21 +49,26 @@ class UserError(Harmless):
     """The error for an exception of the user's file; the message is the traceback with the user's lines only."""
 
 
-def load(target: str, replicas: int | None = None, partitions: int | None = None) -> Program:
-    """The program that a target names, of HLO text with these counts.
+def load(
+    target: str,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+) -> Program:
+    """The program that a target names, of a text with these counts, and these sizes of dimensions that it leaves open.
 
     TargetError where the target names none, UserError where its file raises.
     """
     path, one = split_target(target)
-    if path.endswith((".hlo", ".txt")) and not Path(path).is_dir():
-        return _read_hlo(Path(path), replicas, partitions, one)
-    if replicas is not None or partitions is not None:
-        raise TargetError(f"--replicas and --partitions are for HLO text, and the target is {target!r}")
+    if path.endswith(TEXTS) and not Path(path).is_dir():
+        return _read_program(Path(path), replicas, partitions, shapes, one)
+    if replicas is not None or partitions is not None or shapes:
+        raise TargetError(f"--replicas, --partitions and --shape are for text, and the target is {target!r}")
     if target and Path(target).is_dir():
         return _read_folder(Path(target))
     path, colon, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     if not path.endswith(".py"):
-        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.txt, FILE.py:NAME or a folder is wanted")
+        raise TargetError(f"{target!r} is no target: FILE.hlo, FILE.mlir, FILE.txt, FILE.py:NAME or a folder is wanted")
     module = _run(_existing(Path(path)))
     if not colon:
         names = _candidates(module)
@@ -83,7 +91,7 @@ def split_target(target: str) -> tuple[str, str]:
 def each_of(target: str) -> list[str]:
     """A target for each module of a file of several; the target alone where it names one program."""
     path, one = split_target(target)
-    if one or not path.endswith((".hlo", ".txt")) or not Path(path).is_file():
+    if one or not path.endswith(TEXTS) or not Path(path).is_file():
         return [target]
     count = len(modules_in(_text_of(Path(path))))
     return [f"{path}#{number}" for number in range(1, count + 1)] if count > 1 else [target]
@@ -105,13 +113,19 @@ def _text_of(path: Path) -> str:
         raise TargetError(str(error)) from None
 
 
-def _read_hlo(path: Path, replicas: int | None = None, partitions: int | None = None, one: str = "") -> Module:
+def _read_program(
+    path: Path,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    shapes: Mapping[str, int] | None = None,
+    one: str = "",
+) -> Module:
     """A module of a file; lines of the user's program are those that its metadata and tables of frames name."""
-    from ..text.reading.reader import parse_hlo
+    from ..stablehlo.reading.either import parse
 
     text, file = _part_of(_text_of(path), path, one), short_path(str(path))
     try:
-        return parse_hlo(text, file, origins=True, replicas=replicas, partitions=partitions)
+        return parse(text, file, origins=True, replicas=replicas, partitions=partitions, shapes=shapes)
     except ValueError as error:
         if isinstance(error, XbuildError):
             raise
@@ -144,7 +158,7 @@ def _read_folder(path: Path) -> ModuleGroup:
     if not found or [device for device, _ in found] != [*range(len(found))]:
         have = ", ".join(each.name for _, each in found) or "none of these"
         raise TargetError(f"the folder {str(path)!r} has {have}; device0.hlo, device1.hlo and so on are wanted")
-    return ModuleGroup({device: _read_hlo(each) for device, each in found})
+    return ModuleGroup({device: _read_program(each) for device, each in found})
 
 
 def _run(path: Path) -> ModuleType:

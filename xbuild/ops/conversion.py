@@ -79,7 +79,7 @@ def reduce_precision(operand: Value, *, exponent_bits: int, mantissa_bits: int) 
     """Each element as a float format of these bits would hold it, in the operand's type.
 
     To the nearest, ties to even; what is too large becomes infinite, what is below the format's smallest normal number
-    zero, each with its sign; a NaN stays.
+    zero, each with its sign; a NaN stays, but is infinity where there are no mantissa bits (compiled XLA:CPU keeps it).
     Shapes: any float array; the result is as the operand.
     Raises: not_array; element_type_unsupported; invalid_attribute for no exponent bit or negative mantissa_bits.
 

@@ -120,6 +120,7 @@ EXPLANATIONS = {
     "elided_constant": "HLO text leaves out the elements of a constant, as `{...}`; print it with large constants.",
     "invalid_literal": "A word in a constant is not a number of its element type, or is out of its range.",
     "missing_attribute": "HLO text lacks an attribute that the op needs.",
+    "not_in_stablehlo": "StableHLO has no form for an op, a type or a constant; docs/stablehlo.md has the table.",
     "missing_shape": "HLO text states no shape for a result whose shape cannot be inferred.",
     "syntax": "HLO text has a word that its grammar does not allow at this place.",
     "undefined_name": "A name of an instruction or a computation is used before it is defined, or is never defined.",

@@ -14,7 +14,7 @@ import pytest
 import xbuild as xb
 from examples import ring
 from interpreter import Limits, Refused, Stopped
-from interpreter.engines import EngineError, execute_on_xla, xla
+from interpreter.engines import EngineError, execute_on_xla, outcomes
 from interpreter.engines.process import Child, Failure, Job
 from interpreter.engines.refusal import NOT_ON_CPU
 from tests.interpreter.engines.programs import deadly, endless, one_device
@@ -39,7 +39,7 @@ def no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: Any) -> None:
         raise AssertionError("a child process was started")
 
-    monkeypatch.setattr(xla, "Child", started)
+    monkeypatch.setattr(outcomes, "Child", started)
 
 
 def test_a_deadlock_is_refused_before_xla_starts(no_child: None) -> None:

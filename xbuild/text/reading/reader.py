@@ -120,7 +120,7 @@ class Reader(Scanner):
 
     def _read(self) -> Computation | None:
         if _MLIR.match(self.text):
-            hint = "lowered.as_text(dialect='hlo') of JAX is HLO text, and xb.from_jax takes what was lowered"
+            hint = "xb.parse_stablehlo reads it, and xb.parse either"
             self.fail("syntax", "this is MLIR, and HLO text is wanted", hint)
         count, place = second_of(self.text)
         if count > 1:

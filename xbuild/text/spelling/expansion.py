@@ -69,11 +69,11 @@ def _after(operand: Instruction, suffix: str, opcode: str, dims: tuple[int, ...]
 def _pad(whole: Instruction) -> tuple[Instruction, ...]:
     """Expand a pad of a scalar to a copy, since HLO text cannot express an empty padding."""
     if whole.attributes.padding:
-        return _one_precision(whole)
+        return one_precision(whole)
     return (attrs.evolve(whole, opcode="copy", operands=whole.operands[:1], attributes=None),)
 
 
-def _one_precision(whole: Instruction) -> tuple[Instruction, ...]:
+def one_precision(whole: Instruction) -> tuple[Instruction, ...]:
     """Convert narrower float operands to the widest float type, since ops in HLO text have one precision."""
     shapes = [operand.shape for operand in whole.operands]
     floats = [shape.dtype for shape in shapes if isinstance(shape, Shape) and shape.dtype.is_float]
@@ -107,7 +107,7 @@ ONE_PRECISION = opcodes(lambda op: op.mixes_precisions)
 _LIKE_OPERAND = ("clamp", "dynamic_update_slice")  # the result has the type of one operand
 
 _EXPANSIONS: dict[str, Callable[[Instruction], tuple[Instruction, ...]]] = {
-    **dict.fromkeys(ONE_PRECISION, _one_precision),
+    **dict.fromkeys(ONE_PRECISION, one_precision),
     "all_to_all": _all_to_all,
     "pad": _pad,
 }

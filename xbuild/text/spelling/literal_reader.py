@@ -101,7 +101,7 @@ class _Literal:
     def _words(self) -> list[str]:
         """The numbers of the literal; a structure that differs from the shape is refused."""
         found = _TRAILING.sub("", _SPACE.sub("", _WORD.sub("0", self.text)))
-        if not self._fits() or found != _structure(self.shape):
+        if not may_hold(self.text, self.shape.dims) or found != _structure(self.shape):
             self._misfit()
         return _WORD.findall(self.text)
 
@@ -115,16 +115,6 @@ class _Literal:
         first = self._numbers(_WORD.findall(self.text), COMPONENT.get(dtype, dtype)).view(dtype.dtype)
         array[:1] = first[: array.size]
         return array.reshape(self.shape.dims)
-
-    def _fits(self) -> bool:
-        """Whether the text is long enough for the elements of the shape; checked before memory is allocated."""
-        count, groups = 1, 0
-        for size in self.shape.dims:
-            groups += count
-            count *= size
-            if count > len(self.text) + 1 or groups > len(self.text) + 1:
-                return False
-        return True
 
     def _misfit(self) -> NoReturn:
         """Refuse a literal at the first place where its text does not fit the shape."""
@@ -268,6 +258,17 @@ def _of_64_bits(value: int, dtype: PrimitiveType) -> int:
     if dtype.kind == "signed":
         return value - 2**64 if 2**63 <= value < 2**64 else value
     return value + 2**64 if dtype.bits == 64 and -(2**63) <= value < 0 else value
+
+
+def may_hold(text: str, dims: Dims) -> bool:
+    """Whether a text is long enough for the elements of these extents; checked before memory is allocated."""
+    count, groups = 1, 0
+    for size in dims:
+        groups += count
+        count *= size
+        if count > len(text) + 1 or groups > len(text) + 1:
+            return False
+    return True
 
 
 def _structure(shape: Shape) -> str:

@@ -148,6 +148,12 @@ def _read_frontend(reader: Reader) -> dict[str, str]:
     return dict(reader.listed(lambda: _entry(reader)))
 
 
+def read_frontend_text(text: str) -> dict[str, str]:
+    """The attributes of a frontend as a module's header has them: `{a="b"}`."""
+    scanner = Scanner(text)
+    return dict(scanner.listed(lambda: _entry(scanner)))
+
+
 def _entry(reader: Scanner) -> tuple[str, str]:
     key, _ = reader.key()
     if reader.sees("{"):

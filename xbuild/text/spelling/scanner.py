@@ -30,6 +30,8 @@ MAX_DEPTH = 40
 class Scanner:
     """A scanner that takes the tokens of a text in order, and raises Fault at the place of an unexpected token."""
 
+    integer_pattern = _INTEGER
+
     def __init__(self, text: str, place: int = 0) -> None:
         self.text, self.place, self.depth = text, place, 0
         self.is_terse = False
@@ -105,7 +107,7 @@ class Scanner:
         return match[0], place
 
     def integer(self) -> int:
-        match = self.scan(_INTEGER)
+        match = self.scan(self.integer_pattern)
         if not match:
             self.expected("an integer")
         if len(match[0]) > 20 or not -(2**63) <= int(match[0]) < 2**64:

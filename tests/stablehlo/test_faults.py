@@ -1,0 +1,67 @@
+"""Faults of StableHLO text: each with its line, its column, its kind and its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import xbuild as xb
+from tests.stablehlo.programs import FOLDER
+
+HEAD = "func.func @main(%x: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> {\n"
+END = "\n  return %x : tensor<4xf32>\n}"
+FAULTS = [tuple(each.values()) for each in json.loads((FOLDER / "faults.json").read_text())]
+WHOLE = [
+    ("", "the text has no function"),
+    ("func.func @main(%x: tensor<4xf32>) {", "this region is never closed"),
+    ("module @m {\n  func.func @f()\n}", "@f has no body"),
+    ("func.func @f() { return }\nfunc.func @f() { return }", "there is a function @f already"),
+    ("func.func @f(%a: tensor<f32>, %a: tensor<f32>) { return }", "there is a value %a already"),
+    ("func.func @f() { }", "ends without a return"),
+    (
+        "module @a { func.func @f() { return } }\n// -----\nmodule @b { func.func @f() { return } }",
+        "the text has 2 modules",
+    ),
+    ("#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nfunc.func @f() { return loc(#loc1) }", "is defined by itself"),
+    ("!a = !a\nfunc.func @f(%x: !a) { return }", "is defined by itself"),
+    ("ML\udcefR\x01", "MLIR bytecode"),
+    ("func.func @f() { stablehlo.compare LT, }", "a value, such as %0, is wanted"),
+    ("hello", "an operation is wanted, and 'hello' is none"),
+    ("%", "the name of a result is wanted"),
+]
+
+
+@pytest.mark.parametrize(("line", "row", "column", "kind", "reason"), FAULTS, ids=lambda each: str(each)[:40])
+def test_fault(line: str, row: int, column: int, kind: str, reason: str) -> None:
+    with pytest.raises(xb.HloParseError) as caught:
+        xb.parse_stablehlo(f"{HEAD}{line}{END}", "model.mlir")
+    first = caught.value.faults[0]
+    assert (first.line, first.column) == (row, column)
+    assert not kind or first.kind == kind
+    assert reason in first.message
+    assert str(caught.value).startswith(f"model.mlir:{row}:{column}: ")
+    assert str(caught.value).splitlines()[2].index("^") == 4 + column - 1
+
+
+@pytest.mark.parametrize(("text", "reason"), WHOLE, ids=lambda each: each[:30])
+def test_fault_of_a_whole_text(text: str, reason: str) -> None:
+    with pytest.raises(xb.HloParseError) as caught:
+        xb.parse_stablehlo(text)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["%x, %q", "%x %x"])
+def test_several_faults_are_told_at_once_and_users_of_faulty_values_are_not_blamed(wrong: str) -> None:
+    lines = [f"  %{n} = stablehlo.add {wrong} : tensor<4xf32>" for n in range(30)]
+    with pytest.raises(xb.HloParseError) as caught:
+        xb.parse_stablehlo(HEAD + "\n".join([*lines, "  %u = stablehlo.add %0, %1 : tensor<4xf32>"]) + END)
+    assert [fault.line for fault in caught.value.faults] == list(range(2, 22))
+    assert str(caught.value).endswith("and 10 more")
+
+
+def test_a_text_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="StableHLO text is wanted, and int is given"):
+        xb.parse_stablehlo(7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="partitions=0"):
+        xb.parse_stablehlo("", partitions=0)

@@ -1,0 +1,88 @@
+"""Elements of `dense<...>` in each spelling, and what is refused."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import xbuild as xb
+
+LITERALS = [
+    ("dense<[[1, 2], [3, -4]]> : tensor<2x2xi8>", np.array([[1, 2], [3, -4]], np.int8)),
+    ("dense<[true, false]> : tensor<2xi1>", np.array([True, False])),
+    ("dense<7> : tensor<2x3xui8>", np.full((2, 3), 7, np.uint8)),
+    ("dense<> : tensor<0x3xf32>", np.zeros((0, 3), np.float32)),
+    ("dense<[]> : tensor<0xi32>", np.zeros(0, np.int32)),
+    ("dense<200> : tensor<i8>", np.int8(-56)),
+    ("dense<0x7FC00001> : tensor<f32>", np.array(0x7FC00001, np.uint32).view(np.float32)),
+    ("dense<[1.0, 0xFF800000]> : tensor<2xf32>", np.array([1, -np.inf], np.float32)),
+    ("dense<0x3F80> : tensor<bf16>", np.array(1, ml_dtypes.bfloat16)),
+    ('dense<"0x0000803F000000C0"> : tensor<2xf32>', np.array([1, -2], np.float32)),
+    ('dense<"0x05"> : tensor<3xi8>', np.full(3, 5, np.int8)),
+    ("dense<(1.0,-2.0)> : tensor<complex<f32>>", np.complex64(1 - 2j)),
+    ("dense<[(1.0, 0.0), (0.0, 1.5)]> : tensor<2xcomplex<f64>>", np.array([1, 1.5j])),
+    ("dense<[\n  1, // one\n  2\n]> : tensor<2xi64>", np.array([1, 2])),
+    ("dense<-1> : tensor<i4>", np.array(-1, ml_dtypes.int4)),
+    ("dense<0.3> : tensor<f8E4M3FN>", np.array(0.3).astype(ml_dtypes.float8_e4m3fn)),
+]
+REFUSED = [
+    ("dense<[1, 2, 3]> : tensor<2xi8>", "has 2 elements, and 3 are written"),
+    ("dense<[[1], [2]]> : tensor<2xi8>", "has rank 1, and the lists have 2"),
+    ("dense<[[1, 2, 3], [4]]> : tensor<2x2xi8>", "the brackets are not those of the lists of s8[2,2]"),
+    ("dense<1000> : tensor<i8>", "1000 is out of the range of s8"),
+    ("dense<-1> : tensor<ui8>", "-1 is out of the range of u8"),
+    ("dense<1.5> : tensor<i8>", "1.5 is no element of s8"),
+    ("dense<1> : tensor<f32>", "a float is written with a point, as 1.0"),
+    ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
+    ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are no number of elements of f32"),
+    ('dense<"text"> : tensor<2xf32>', 'bytes are written as "0x..."'),
+    ("dense<yes> : tensor<i1>", "yes is no element of i1"),
+    ("dense<1> : tensor<99999x99999xi8>", "one number is written for the"),
+    ("dense<1> : tensor<?xi8>", "elements are those of a static tensor"),
+    ("dense<[1, 2> : tensor<2xi8>", "the brackets are not those of the lists"),
+]
+
+
+def _literal(text: str) -> np.ndarray:  # type: ignore[type-arg]
+    read = xb.parse_stablehlo(
+        f"func.func @main() {{\n  %0 = stablehlo.constant {text}\n  return %0 : {_type(text)}\n}}"
+    )
+    return np.asarray(xb.evaluate(read.entry))
+
+
+def _type(text: str) -> str:
+    return text.rpartition("> : ")[2]
+
+
+@pytest.mark.parametrize(("text", "expected"), LITERALS, ids=lambda each: str(each)[:40])
+def test_elements(text: str, expected: np.ndarray) -> None:  # type: ignore[type-arg]
+    found = _literal(text)
+    assert found.dtype == np.asarray(expected).dtype
+    assert found.shape == np.shape(expected)
+    assert found.tobytes() == np.asarray(expected).tobytes()
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=lambda each: each[:40])
+def test_elements_that_do_not_fit(text: str, message: str) -> None:
+    with pytest.raises(xb.HloParseError, match=r"line|mlir") as caught:
+        _literal(text)
+    assert message in str(caught.value)
+    assert caught.value.faults[0].line >= 2
+
+
+@given(st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_lists_of_integers_are_what_they_say(rows: list[list[int]]) -> None:
+    found = _literal(f"dense<{rows}> : tensor<{len(rows)}x3xi32>")
+    assert found.tolist() == rows
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=9))
+def test_bytes_and_decimal_digits_are_the_same_floats(values: list[float]) -> None:
+    array = np.array(values, np.float32)
+    type_ = f"tensor<{len(values)}xf32>"
+    decimal = _literal(f"dense<[{', '.join(f'{value:.9e}' for value in values)}]> : {type_}")
+    blob = _literal(f'dense<"0x{array.tobytes().hex().upper()}"> : {type_}')
+    assert decimal.tobytes() == blob.tobytes() == array.tobytes()

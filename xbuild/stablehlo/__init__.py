@@ -1,0 +1,1 @@
+"""StableHLO: programs as MLIR text of the dialects stablehlo and chlo."""

@@ -1,0 +1,76 @@
+"""Rules of functions: those of CHLO that are special functions or short for a few ops, and cbrt of complex numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.builder import Value
+from ...derived.elementwise import atan2, power
+from ...ops.elementwise import complex as complex_
+from ...ops.elementwise import imag, multiply, negate, real
+from ...special_functions import (
+    atan,
+    bessel_i1e,
+    digamma,
+    erf_inv,
+    erfc,
+    is_inf,
+    is_neg_inf,
+    is_pos_inf,
+    lgamma,
+    next_after,
+    polygamma,
+    zeta,
+)
+from ..reading.operation import Reading
+from ..reading.rules import RULES, Results, both, rule
+from .composed import composed
+
+
+def _conj(x: Value) -> Value:
+    return complex_(real(x), negate(imag(x)))
+
+
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "atan": lambda x: atan2(x, 1.0),
+    "bessel_i1e": bessel_i1e,
+    "conj": _conj,
+    "digamma": digamma,
+    "erf_inv": erf_inv,
+    "erfc": erfc,
+    "is_inf": is_inf,
+    "is_neg_inf": is_neg_inf,
+    "is_pos_inf": is_pos_inf,
+    "lgamma": lgamma,
+    "next_after": next_after,
+    "polygamma": polygamma,
+    "square": lambda x: multiply(x, x),
+    "zeta": zeta,
+}
+
+
+@rule(*(f"chlo.{name}" for name in _FUNCTIONS))
+def function(op: Reading) -> Results:
+    op.ignore("result_accuracy")
+    name = op.operation.name.partition(".")[2]
+    operands = op.wants(2 if name in ("next_after", "polygamma", "zeta") else 1)
+    if name == "square":
+        return op.result("multiply", *operands, *operands)
+    if name == "atan" and operands[0].shape.dtype.kind == "complex":  # type: ignore[union-attr]
+        return composed(op, name, atan, *operands)
+    if name == "conj" and operands[0].shape.dtype.kind != "complex":  # type: ignore[union-attr]
+        return operands[0]
+    return composed(op, name, _FUNCTIONS[name], *operands)
+
+
+_real_cbrt = RULES["stablehlo.cbrt"]
+
+
+@rule(*both("cbrt"))
+def cbrt(op: Reading) -> Results:
+    """Of complex numbers the principal root, which HLO has no op for."""
+    (operand,) = op.wants(1)
+    if getattr(operand.shape, "dtype", None) is None or operand.shape.dtype.kind != "complex":  # type: ignore[union-attr]
+        return _real_cbrt(op)
+    op.ignore("result_accuracy")
+    return composed(op, "cbrt", lambda x: power(x, 1 / 3), operand)

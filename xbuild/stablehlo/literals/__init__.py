@@ -1,0 +1,1 @@
+"""Strings, and elements of tensors, as MLIR text has them."""

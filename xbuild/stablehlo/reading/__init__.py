@@ -1,0 +1,1 @@
+"""Reader of StableHLO text: from trees of operations to modules."""

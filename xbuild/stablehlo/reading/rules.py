@@ -1,0 +1,50 @@
+"""The table of rules that turn operations of any dialect into instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...core.graph import Instruction
+from ...core.hooks import Hook
+
+if TYPE_CHECKING:
+    from .operation import Reading
+
+Results: TypeAlias = "Instruction | tuple[Instruction, ...] | None"
+Rule: TypeAlias = "Callable[[Reading], Results]"
+
+RULES: dict[str, Rule] = {}
+"""The rule of each operation, by its name with the dialect."""
+
+all_rules: Hook[[], None] = Hook("enters the rules of all operations")
+"""Enters the rules of packages above into the table."""
+
+sized_reader: Hook[[Any, str, str | None, Any, Mapping[str, int]], Any] = Hook("reads a program for given sizes")
+"""A reader of a tree with open dimensions, for sizes by name."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """A decorator that enters a function as the rule of the operations of these names.
+
+    A rule is given the operation under reading (`Reading`): its operands as instructions, its attributes by what they
+    are wanted to be, and functions that record instructions. It gives the instruction that the result is, a tuple of
+    them where there are several results, None where there is none. What it gives is compared with the types that are
+    written; attributes without a point in their name that it does not ask for are refused as unknown. A rule raises
+    Fault through `fail` of what it is given, or lets errors of recording pass.
+
+    Where a rule records one instruction of all operands in their order, operations written alike are read by what was
+    recorded first, without the rule: it must depend on nothing but the form of the operation and the operands' shapes.
+    """
+
+    def enter(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return enter
+
+
+def both(*names: str) -> tuple[str, ...]:
+    """The names with the dialects that have these ops: stablehlo, and mhlo before it."""
+    return tuple(f"{dialect}.{name}" for dialect in ("stablehlo", "mhlo") for name in names)

@@ -1,0 +1,1 @@
+"""Printer of StableHLO text: instructions, computations, modules."""

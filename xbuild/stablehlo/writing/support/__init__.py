@@ -1,0 +1,1 @@
+"""What the rules of the StableHLO printer share: names of values, types, attributes, constants, regions."""
