@@ -9,7 +9,7 @@ from typing import Any
 
 import xbuild
 
-from .core import graph, hooks
+from .core import hooks
 from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
@@ -20,7 +20,7 @@ from .traces import data
 forms.namespace = xbuild
 
 
-@graph.text_of.supply
+@hooks.text_of.supply
 def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
     from .text.spelling.style import chosen_style
     from .text.writing import printer
@@ -32,7 +32,7 @@ def _text(thing: Any, style: str = "short", **flags: bool | None) -> str:
     return printer.module_text(thing, chosen_style(style, **flags))
 
 
-@graph.applied.supply
+@hooks.applied.supply
 def _applied(computation: Computation, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if _has_value(arguments):
         return xbuild.call(arguments, computation, **options)
@@ -46,7 +46,7 @@ def _has_value(argument: Any) -> bool:
     return isinstance(stands_for(argument), Value)
 
 
-@graph.stablehlo_of.supply
+@hooks.stablehlo_of.supply
 def _stablehlo(program: Any, locations: bool) -> str:
     from .stablehlo.writing.module import stablehlo_text
 

@@ -63,9 +63,8 @@ def failed(failure: Failure, limits: Limits, engine: str, told: str | None, modu
     if failure.kind == "died":
         return EngineError("engine_failed", f"{name} failed: {failure.message} [engine_failed]")
     sentence, _, own = in_words(failure.message, module).partition("\n") if module else (failure.message, "", "")
-    return EngineError(
-        "engine_unsupported", f"{name} refuses this: {sentence} [engine_unsupported]{chr(10) * bool(own)}{own}"
-    )
+    told = f"{name} refuses this: {sentence} [engine_unsupported]"
+    return EngineError("engine_unsupported", f"{told}\n{own}" if own else told)
 
 
 def value_of(shape: AnyShape, leaves: Iterator[Any]) -> Any:

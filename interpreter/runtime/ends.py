@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from xbuild.checking.model.program import devices_text
-from xbuild.core.graph import Instruction, short_path
+from xbuild.core.graph import Instruction
+from xbuild.core.identifiers import short_path
 from xbuild.properties.effects import spelling, start_of
 
 from .advice import cause_text, causes_of, is_starved, let_through, repair

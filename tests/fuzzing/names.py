@@ -22,7 +22,7 @@ from attrs import frozen
 
 import xbuild as xb
 from interpreter import trace
-from xbuild.core.graph import short_path
+from xbuild.core.identifiers import short_path
 from xbuild.pages import page_text
 from xbuild.pictures.formats.engine import render
 

@@ -215,8 +215,8 @@ def load(target: str) -> Program:
 def each_of(target: str, *single: str) -> list[str]:
     """A target for each module of a file of several; a usage error where an option of one program is given."""
     try:
-        found = targets.each_of(target)
-    except targets.TargetError as error:
+        found = programs.each_of(target)
+    except programs.TargetError as error:
         raise click.UsageError(str(error)) from None
     if len(found) > 1 and (options := given(*single)):
         raise click.UsageError(f"{options[0]} is of one program, and {target} has {len(found)}, as in {found[0]}")

@@ -16,7 +16,8 @@ from attrs import define
 import shape_inference
 from shape_inference import PrimitiveType, Shape, TupleShape, XbuildError
 
-from .graph import Computation, Instruction, RecordedSource, resolve, short_path
+from .graph import Computation, Instruction, RecordedSource, resolve
+from .identifiers import short_path
 from .source_lines import recorded_line
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import CodeType, MappingProxyType
@@ -14,20 +13,11 @@ from shape_inference import AnyShape, ProgramShape
 from shape_inference.escaping import in_line
 
 from .copying import Unchanged
-from .hooks import Hook, Showable
-from .identifiers import check_name
+from .hooks import Showable, applied, stablehlo_of, text_of
+from .identifiers import check_name, short_path
 
 if TYPE_CHECKING:
     import networkx as nx
-
-text_of: Hook[..., str] = Hook("writes HLO text")
-"""The HLO text of an instruction, a computation or a module, in a style."""
-
-applied: Hook[..., Any] = Hook("calls a computation on arguments")
-"""The result of a computation on values, as a recorded call, or on arrays, evaluated."""
-
-stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
-"""The StableHLO text of a computation or a module, with or without locations."""
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -64,15 +54,6 @@ class KeptSource(Source):
     """A line that a trace names, with the text that the trace has kept."""
 
     text: str = ""
-
-
-def short_path(path: str) -> str:
-    """The path relative to the working directory if that is shorter, else the path unchanged."""
-    try:
-        relative = os.path.relpath(path)
-    except ValueError:  # another drive
-        return path
-    return relative if len(relative) < len(path) else path
 
 
 def resolve(code: CodeType, offset: int) -> RecordedSource:

@@ -44,6 +44,15 @@ class Forms:
 forms = Forms()
 
 
+text_of: Hook[..., str] = Hook("writes HLO text")
+"""The HLO text of an instruction, a computation or a module, in a style."""
+
+applied: Hook[..., Any] = Hook("calls a computation on arguments")
+"""The result of a computation on values, as a recorded call, or on arrays, evaluated."""
+
+stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
+"""The StableHLO text of a computation or a module, with or without locations."""
+
 drawing: Hook[[Any], Any] = Hook("draws a picture")
 """Draws the picture of an object that a notebook shows."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -48,3 +49,12 @@ def nearest(name: str) -> str:
     if not cleaned or not re.match(r"[A-Za-z_]", cleaned):
         cleaned = f"_{cleaned}"
     return cleaned if is_identifier(cleaned) else f"{cleaned}_"
+
+
+def short_path(path: str) -> str:
+    """The path relative to the working directory if that is shorter, else the path unchanged."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return relative if len(relative) < len(path) else path

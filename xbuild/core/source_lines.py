@@ -6,7 +6,8 @@ import linecache
 from functools import lru_cache
 from pathlib import Path
 
-from .graph import Instruction, KeptSource, MetadataSource, RecordedSource, Source, TextSource, text_of
+from .graph import Instruction, KeptSource, MetadataSource, RecordedSource, Source, TextSource
+from .hooks import text_of
 
 LARGEST = 1 << 24
 """The largest file, in bytes, that is read under a root."""

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias
 from shape_inference import XbuildError
 from shape_inference.escaping import Harmless
 
-from ..core.graph import Computation, Module, ModuleGroup, module_in, short_path
+from ..core.graph import Computation, Module, ModuleGroup, module_in
+from ..core.identifiers import short_path
 from ..text.reading.parts import modules_in
 from .npz import ArchiveError, kind_of, read_text
 
