@@ -18,7 +18,7 @@ from ..rules import Pullback, activities, full, refuse_derivative
 from .copying import Copies
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
-from .trip_counts import Trips, is_invariant, trips_of
+from ...properties.trip_counts import Trips, is_invariant, trips_of
 
 UNKNOWN = "how often it runs is not known before the run, and the way back needs the values of each trip"
 WAYS_OUT = (

@@ -19,7 +19,7 @@ from ...properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, 
 from ...properties.order import ordered
 from .. import trees
 from ..context import Context
-from ..patterns import reducer_of
+from ...properties.patterns import reducer_of
 from ..pruning import lean
 from ..recorder import Recorder
 from ..rules import full
