@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shape_inference import AnyShape, Shape
+
 from ..core.graph import Computation, Instruction
 from ..core.op import opcodes
 from .work import POINTER, leaf_bytes, operand_bytes, read_rules, written_rules
@@ -23,7 +25,7 @@ def bytes_read(instruction: Instruction) -> tuple[int, ...]:
     opcode = instruction.opcode
     if opcode in read_rules:
         return read_rules[opcode](instruction)  # type: ignore[no-any-return]
-    if opcode in _WITHOUT_MEMORY or _is_point(instruction):
+    if opcode in _WITHOUT_MEMORY or _is_renamed(instruction):
         return (0,) * len(instruction.operands)
     whole = tuple(operand_bytes(operand.shape) for operand in instruction.operands)
     return (leaf_bytes(instruction.shape), *_indices(whole[1:])) if opcode in _SLICES else whole
@@ -39,12 +41,23 @@ def bytes_written(instruction: Instruction) -> int:
     opcode = instruction.opcode
     if opcode in written_rules:
         return written_rules[opcode](instruction)  # type: ignore[no-any-return]
-    return 0 if opcode in _WITHOUT_MEMORY or _is_point(instruction) else leaf_bytes(instruction.shape)
+    return 0 if opcode in _WITHOUT_MEMORY or _is_renamed(instruction) else leaf_bytes(instruction.shape)
 
 
-def _is_point(instruction: Instruction) -> bool:
-    """Whether an instruction transposes a single element."""
-    return instruction.opcode == "transpose" and instruction.shape.size == 1  # type: ignore[union-attr]
+def _is_renamed(instruction: Instruction) -> bool:
+    """Whether an instruction is a transpose that leaves every element where the layouts have it."""
+    if instruction.opcode != "transpose":
+        return False
+    permutation, (operand,) = instruction.attributes.permutation, instruction.operands
+    order = [permutation[dim] for dim in _minor_to_major(instruction.shape)]
+    wide = [dim for dim in order if operand.shape.dims[dim] != 1]  # type: ignore[union-attr]
+    return wide == [dim for dim in _minor_to_major(operand.shape) if dim in wide]
+
+
+def _minor_to_major(shape: AnyShape) -> Sequence[int]:
+    """The dimensions of an array from the one whose elements are next to each other."""
+    assert isinstance(shape, Shape)
+    return shape.layout.minor_to_major if shape.layout is not None else range(shape.rank - 1, -1, -1)
 
 
 def _nothing_read(instruction: Instruction) -> tuple[int, ...]:
