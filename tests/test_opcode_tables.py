@@ -31,7 +31,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
         _ROWS, {"complex", "copy", "imag", "is_finite", "real"},
     ),
     "interpreter/kernels/folds.py:_UFUNCS": (_IN_ANY_ORDER, set()),
-    "interpreter/compiler/scanning.py:_RUNNING": (_IN_ANY_ORDER, set()),
+    "interpreter/compiler/scanning.py:_CUMULATIVE": (_IN_ANY_ORDER, set()),
     "interpreter/runtime/grid.py:_SERVED": (
         opcodes(lambda op: op.needs in ("peer", "host") or op.half == "done" or op.depends_on == "target"),
         {"copy_done"},
@@ -43,7 +43,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
         COLLECTIVES, {"all_to_all", "collective_permute", "ragged_all_to_all", "reduce_scatter"},
     ),
     "xbuild/checking/model/branches.py:_BY_DEVICE": (opcodes(lambda op: op.depends_on == "device"), set()),
-    "xbuild/checking/structure/meetings.py:SIZED": (
+    "xbuild/checking/structure/collective_matching.py:SIZED": (
         COLLECTIVES, {"all_reduce", "collective_broadcast", "collective_permute"},
     ),
     "xbuild/checking/structure/transfers.py:OTHER": (frozenset(TRANSFERS), set()),
@@ -66,7 +66,7 @@ PARTIAL = {
     "xbuild/checking/dataflow/ranges.py:_RULES": "no bounds of the result are known",
     "xbuild/checking/dataflow/ranges.py:_FOLDS": "no bounds of the result are known",
     "xbuild/checking/dataflow/shared_results.py:_COMMUTATIVE": "a reduction depends on the order of the members",
-    "xbuild/checking/dataflow/shared_results.py:_EACH": "the result is made of all operands",
+    "xbuild/checking/dataflow/shared_results.py:_OPERANDWISE": "the result is made of all operands",
     "xbuild/checking/dataflow/shared_results.py:_MARKS": "the result is of each device by itself",
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
     "xbuild/text/codecs/sugar.py:HALVES": "the op has its own attributes alone",

@@ -8,8 +8,9 @@ value is too large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +21,7 @@ from attrs import define, field, frozen
 from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
+from .core.context import assigned
 from .core.graph import Instruction
 from .core.op import opcodes
 from .process.package_conflict import refuse_conflict
@@ -121,7 +123,7 @@ class Evaluator:
             return None
         return found
 
-    def met(
+    def collective_results(
         self, start: Instruction, group: Sequence[int], is_named: bool, brought: Mapping[int, tuple[Value, ...]]
     ) -> Mapping[int, Any] | None:
         """What each member of a group gets of a collective."""
@@ -129,11 +131,28 @@ class Evaluator:
         if sum(np.size(value) for value in operands) > LARGEST_MET:
             return None
         ways = (False, True) if start.called else (False,)
-        found: list[Any] = [_tried(_single().met, start, group, is_named, brought, sequential=way) for way in ways]
+        found: list[Any] = [
+            _tried(_single().collective_results, start, group, is_named, brought, sequential=way) for way in ways
+        ]
         if any(each is None for each in found) or _has_denormals(operands) or not _is_safe(operands):
             return None
         alike = all(_same(found[0][member], each[member]) for each in found for member in group)
         return found[0] if alike and not _has_denormals(found[0].values()) else None
+
+
+_current: ContextVar[Evaluator | None] = ContextVar("xbuild_evaluator", default=None)
+
+
+def shared_evaluator() -> Evaluator:
+    """The evaluator of the check that is under way, whose analyses share it; else a new one."""
+    return _current.get() or Evaluator()
+
+
+@contextmanager
+def one_evaluator() -> Iterator[None]:
+    """Inside, all analyses use one evaluator, so that the rule of an instruction is prepared once."""
+    with assigned(_current, Evaluator()):
+        yield
 
 
 def result_shape(start: Instruction) -> AnyShape:
@@ -174,7 +193,7 @@ def _is_counted(instruction: Instruction) -> bool:
 
 
 def _who(replica: int, partition: int) -> Any:
-    return _single().Who(np.uint32(replica), np.uint32(partition))
+    return _single().DeviceIds(np.uint32(replica), np.uint32(partition))
 
 
 def _fits(instruction: Instruction) -> bool:

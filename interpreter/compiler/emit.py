@@ -26,7 +26,7 @@ from .checks import check_of
 from .contraction import contracted, contracted_text
 from .dynamic_sizes import fitted
 from .expressions import Expr, flat, spell, target
-from .facts import acts, asks_device, communicates, live, weight
+from .facts import communicates, depends_on_device, live, weight, yields_request
 from .marking import MARK, SET_UP
 from .sharing import CallPath, site_of
 from .spelling import kernel, spelled
@@ -156,7 +156,7 @@ class Emitter:
 
     def is_shared(self, instruction: Instruction, path: Path) -> bool:
         """Whether the instruction has one value on all devices and one device can compute the value for all devices."""
-        if not self.options.shared or acts(instruction):
+        if not self.options.shared or yields_request(instruction):
             return False
         if self.options.marked and instruction.called and instruction.opcode in planned:
             return False  # each device marks the instructions of the callee
@@ -207,7 +207,7 @@ class Emitter:
         if isinstance(value, Computation):
             region = Region.of(value, self.options.sequential, self.options.strict, self.options.flushed)
             name = self.bind("g", region)
-            return f"{name}.on(device)" if asks_device(value) or region.strict else name
+            return f"{name}.on(device)" if depends_on_device(value) or region.strict else name
         return self.bind("k", value)
 
     def called(self, computation: Computation, operands: Sequence[Expr], path: Path) -> Expr:

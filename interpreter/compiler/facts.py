@@ -7,41 +7,48 @@ from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import COLLECTIVES, communicates_anywhere, has_side_effect
 
-__all__ = ["COLLECTIVES", "acts", "alone", "asks_device", "communicates", "largest", "live", "weight"]
+__all__ = [
+    "COLLECTIVES",
+    "as_module",
+    "communicates",
+    "depends_on_device",
+    "largest_buffer",
+    "live",
+    "weight",
+    "yields_request",
+]
 
 
-def acts(instruction: Instruction) -> bool:
+def yields_request(instruction: Instruction) -> bool:
     """Whether an instruction or one of its callees yields a request: to other devices, the host or a custom call."""
     if communicates_anywhere(instruction) or instruction.opcode == "custom_call":
         return True
-    return any(map(asks_grid, instruction.called))
+    return any(map(communicates, instruction.called))
 
 
 @remembered
-def asks_grid(computation: Computation) -> bool:
+def communicates(computation: Computation) -> bool:
     """Whether a run of a computation may yield a request to the grid."""
-    return any(map(acts, computation.instructions))
+    return any(map(yields_request, computation.instructions))
 
-
-communicates = asks_grid
 
 OF_DEVICE = opcodes(lambda op: op.depends_on in ("device", "random_state"))
 
 
 @remembered
-def asks_device(computation: Computation) -> bool:
+def depends_on_device(computation: Computation) -> bool:
     """Whether a computation uses the ids or the random state of the device."""
-    return any(i.opcode in OF_DEVICE or any(map(asks_device, i.called)) for i in computation.instructions)
+    return any(i.opcode in OF_DEVICE or any(map(depends_on_device, i.called)) for i in computation.instructions)
 
 
 @remembered
-def steps_state(computation: Computation) -> bool:
+def advances_state(computation: Computation) -> bool:
     """Whether a run of a computation advances the random state of the device."""
-    return any(map(_steps_state, computation.instructions))
+    return any(map(_advances_state, computation.instructions))
 
 
-def _steps_state(instruction: Instruction) -> bool:
-    return instruction.opcode == "rng_get_and_update_state" or any(map(steps_state, instruction.called))
+def _advances_state(instruction: Instruction) -> bool:
+    return instruction.opcode == "rng_get_and_update_state" or any(map(advances_state, instruction.called))
 
 
 def _has_effect(instruction: Instruction) -> bool:
@@ -67,7 +74,7 @@ def weight(computation: Computation) -> int:
 @remembered
 def live(computation: Computation) -> frozenset[Instruction]:
     """The instructions that the root or an effect needs; the others are not evaluated."""
-    stack = [computation.root, *(i for i in computation.instructions if _has_effect(i) or _steps_state(i))]
+    stack = [computation.root, *(i for i in computation.instructions if _has_effect(i) or _advances_state(i))]
     found: set[Instruction] = set()
     while stack:
         instruction = stack.pop()
@@ -78,7 +85,7 @@ def live(computation: Computation) -> frozenset[Instruction]:
 
 
 @remembered
-def alone(computation: Computation) -> Module:
+def as_module(computation: Computation) -> Module:
     """The computation as the program of one device."""
     return Module(computation.name, computation)
 
@@ -87,7 +94,7 @@ _VIEWS = opcodes(lambda op: op.is_view and op.half == "none")
 
 
 @remembered
-def largest(computation: Computation) -> Instruction:
+def largest_buffer(computation: Computation) -> Instruction:
     """The instruction whose value takes the most memory, callees included; a view takes none."""
     candidates = [i for called in computation.reachable() for i in called.instructions if i.opcode not in _VIEWS]
     return max([computation.root, *candidates], key=lambda i: i.shape.bytes)
@@ -98,7 +105,7 @@ MOST_BYTES = 2**63 - 1
 
 
 @remembered
-def vastest(computation: Computation) -> Instruction:
+def largest_value(computation: Computation) -> Instruction:
     """The instruction whose value has the most bytes, callees and views included."""
     every = (i for called in computation.reachable() for i in called.instructions)
     return max(every, key=lambda i: i.shape.bytes)

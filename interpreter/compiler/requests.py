@@ -76,10 +76,10 @@ class Request:
 
 def emit_request(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """Emit the line that yields a request and unpacks the answer."""
-    return emitter.evaluated(instruction.shape, asked(emitter, instruction, operands, path), path)
+    return emitter.evaluated(instruction.shape, request_text(emitter, instruction, operands, path), path)
 
 
-def asked(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> str:
+def request_text(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> str:
     """The expression that yields a request."""
     from .expressions import spell
 

@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from .emit import Emitter
     from .expressions import Expr
 
-_RUNNING = {"add": "iufb", "multiply": "iufb", **dict.fromkeys(("maximum", "minimum", "and", "or", "xor"), "iub")}
+_CUMULATIVE = {"add": "iufb", "multiply": "iufb", **dict.fromkeys(("maximum", "minimum", "and", "or", "xor"), "iub")}
 """The ops whose NumPy accumulate equals the loop, with the NumPy kinds of element type for which it does."""
 
 
 def emit_scan(emitter: Emitter, instruction: Instruction, operands: list[Expr], path: Path) -> Expr:
     """Emit the lines of a scan."""
     a, watched = instruction.attributes, emitter.options.watched or emitter.options.strict
-    opcode = None if watched or len(operands) != 2 or a.num_carries != 1 else running_op(a.to_apply)
+    opcode = None if watched or len(operands) != 2 or a.num_carries != 1 else cumulative_op(a.to_apply)
     if opcode is None:
         return _loop(emitter, instruction, operands, path)
-    rule = partial(running, opcode=opcode, axis=a.dimension, is_reverse=a.is_reverse)
+    rule = partial(cumulative, opcode=opcode, axis=a.dimension, is_reverse=a.is_reverse)
     return emitter.evaluated(instruction.shape, f"{emitter.bind('r', rule)}({operands[0]}, {operands[1]})", path)
 
 
-def running_op(body: Computation) -> str | None:
+def cumulative_op(body: Computation) -> str | None:
     """The opcode, where the body is one op of slice and carry whose result is both the output and the next carry."""
     root = body.root
     if root.opcode != "tuple" or len(root.operands) != 2 or root.operands[0] is not root.operands[1]:
         return None
     step = root.operands[0]
     opcode = Region(Computation("step", (*body.parameters, step), step)).opcode
-    kinds = _RUNNING.get(opcode or "", "")
+    kinds = _CUMULATIVE.get(opcode or "", "")
     native = all(isinstance(i.shape, Shape) and i.shape.dtype.is_native for i in (step, *body.parameters))
     return opcode if native and isinstance(step.shape, Shape) and step.shape.dtype.dtype.kind in kinds else None
 
 
-def running(operand: Array, init: Any, *, opcode: str, axis: int, is_reverse: bool) -> tuple[Array, Any]:
+def cumulative(operand: Array, init: Any, *, opcode: str, axis: int, is_reverse: bool) -> tuple[Array, Any]:
     """The running folds after each slice, and the last fold."""
     slices = np.flip(operand, axis) if is_reverse else operand
     begun = np.concatenate([np.expand_dims(np.asarray(init), axis), slices], axis)

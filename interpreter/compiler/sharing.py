@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from attrs import define, field
 
-from xbuild.checking.dataflow.recording import placed, recorded
+from xbuild.checking.dataflow.recording import recorded, recording_by_path
 from xbuild.core.graph import Instruction, Module
 
 from .facts import weight
@@ -23,13 +23,13 @@ def shared_sites(module: Module, uniform: Sequence[bool]) -> frozenset[CallPath]
     """
     if weight(module.entry) >= MOST_PLACES:
         return frozenset()
-    walk = placed(tuple(range(module.num_devices)), (module.num_replicas, module.num_partitions, False))
+    walk = recording_by_path(tuple(range(module.num_devices)), (module.num_replicas, module.num_partitions, False))
     labels = [walk.everywhere if same else walk.nowhere for same in uniform]
     parameters = [walk.spread(label, p.shape) for label, p in zip(labels, module.entry.parameters, strict=True)]
     found, everywhere = recorded(walk, module, parameters), walk.partitions.everywhere
     return frozenset(
         site_of(instruction, [step.instruction for step in path])
-        for key, (path, instruction) in walk.ways.items()
+        for key, (path, instruction) in walk.paths.items()
         if instruction.opcode != "parameter" and key in found and all(each is everywhere for each in found[key])
     )
 

@@ -13,7 +13,7 @@ from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 
-from ..compiler.facts import asks_grid, live
+from ..compiler.facts import communicates, live
 from . import dynamic as _dynamic  # noqa: F401  (importing fills the table)
 from . import lapack as _lapack  # noqa: F401
 from . import placement as _placement  # noqa: F401
@@ -110,7 +110,7 @@ def check_target(instruction: Instruction) -> None:
 
 def _check_called(instruction: Instruction) -> None:
     for called in instruction.called:
-        inner = next(_calls_in(called), None) if asks_grid(called) else None
+        inner = next(_calls_in(called), None) if communicates(called) else None
         if inner is not None:
             raise _refusal(
                 "disallowed_computation",

@@ -15,8 +15,9 @@ from xbuild.variance.writing import readable
 
 from ..kernels.values import ArgumentError, by_device
 from ..rules.limits import Limits
+from ..runtime.estimates import check_bytes
 from ..runtime.report import Report, Stopped
-from ..runtime.run import check_bytes, checked, read_all
+from ..runtime.run import checked, read_all
 from .process import Child, Failure, Job, Outcome
 from .refusal import EngineError, refuse_unsupported
 from .untaken import calls_python, lacked, reached, uncertain, with_stand_ins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -151,6 +151,18 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
             "\n  hint: inputs are a list for each device of its arguments: [[x, y], [x, y]]",
         )
     return [tuple(row) for row in rows]
+
+
+def feeds_by_device(
+    infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None, devices: int
+) -> dict[int, Iterator[Any]]:
+    """The items of the infeed of each device, as an iterator."""
+    items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
+    if unknown := set(items) - set(range(devices)):
+        raise ArgumentError(
+            "argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices"
+        )
+    return {device: iter(items.get(device, ())) for device in range(devices)}
 
 
 def scalars(value: Any, shape: AnyShape) -> Any:

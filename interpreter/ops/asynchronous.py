@@ -9,7 +9,7 @@ from xbuild.checking.dataflow.analysis import spread
 from xbuild.core.graph import Instruction
 from xbuild.properties.effects import collective_in, start_of
 
-from ..compiler.requests import asked
+from ..compiler.requests import request_text
 from ..kernels.values import zeros
 from ..rules.lines import Path
 from ..rules.tables import planned
@@ -27,7 +27,7 @@ def _started(emitter: Emitter, instruction: Instruction, operands: list[Expr], p
     assert collective is not None
     if collective is not instruction:  # the collective's operands are parameters of the called computation
         operands = [operands[parameter.attributes.number] for parameter in collective.operands]
-    meeting = emitter.evaluated(_MEETING, asked(emitter, instruction, operands, path), path)
+    meeting = emitter.evaluated(_MEETING, request_text(emitter, instruction, operands, path), path)
     return spread(meeting, instruction.shape)  # type: ignore[no-any-return]
 
 
@@ -37,7 +37,7 @@ def _finished(emitter: Emitter, instruction: Instruction, operands: list[Expr], 
     if start_of(instruction) is None:
         raise ValueError(f"%{instruction.name} completes nothing that was started")
     meeting: list[Expr] = [*flat(operands[0])[:1]]
-    return emitter.evaluated(instruction.shape, asked(emitter, instruction, meeting, path), path)
+    return emitter.evaluated(instruction.shape, request_text(emitter, instruction, meeting, path), path)
 
 
 @planned

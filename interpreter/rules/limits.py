@@ -10,6 +10,7 @@ from contextvars import ContextVar
 
 from attrs import Factory, frozen
 
+from xbuild.core.context import assigned
 from xbuild.process.memory import memory
 
 _STRIDE = 1024
@@ -55,11 +56,8 @@ _running: ContextVar[_Running | None] = ContextVar("xbuild_limits", default=None
 def running(limits: Limits) -> Iterator[None]:
     """The limits on trips and time apply to the code inside the block."""
     end = float("inf") if limits.seconds is None else time.monotonic() + limits.seconds
-    reset = _running.set(_Running(limits, end))
-    try:
+    with assigned(_running, _Running(limits, end)):
         yield
-    finally:
-        _running.reset(reset)
 
 
 def unlimited() -> bool:

@@ -31,8 +31,8 @@ def repair(verdict: Verdict | None, stuck: Iterable[Standing]) -> str:
     return next(told, "")
 
 
-def went_past(device: int, waiting: Standing) -> str:
-    """Why a device ended without the instruction at which another waits: the branches and trips that it did not run."""
+def skipped_text(device: int, waiting: Standing) -> str:
+    """The sentence that names the branches and trips that a device skipped before it ended."""
     units = [
         (f"took another branch of {place.instruction.name} than {branch_name(place.instruction, place.branch)}")
         if place.branch is not None
@@ -66,7 +66,8 @@ def causes_of(grid: Grid, missing: dict[int, tuple[int, ...]]) -> set[int]:
     return {device for node in last for device in rounds.nodes[node]["members"] if isinstance(device, int)}
 
 
-def why_of(grid: Grid, causes: set[int], missing: dict[int, tuple[int, ...]]) -> str:
+def cause_text(grid: Grid, causes: set[int], missing: dict[int, tuple[int, ...]]) -> str:
+    """The sentence that names the cause: an empty infeed, a device that has ended, or a cycle of waits."""
     starved = sorted(d for d in causes if is_starved(grid.devices[d]))
     if starved:
         request = grid.devices[starved[0]].waiting
@@ -76,5 +77,5 @@ def why_of(grid: Grid, causes: set[int], missing: dict[int, tuple[int, ...]]) ->
     if ended:
         waiting = next(d.stands() for d in grid.devices if not d.ended and ended[0] in missing.get(d.number, ()))
         assert waiting is not None
-        return went_past(ended[0], waiting)
+        return skipped_text(ended[0], waiting)
     return f"devices {', '.join(map(str, sorted(causes)))} wait for each other"

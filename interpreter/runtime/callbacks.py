@@ -80,7 +80,7 @@ class PendingCall:
 
     def _invoke(self) -> Any:
         """Call the function; a user's function runs in the user's mode of denormal numbers, others in the program's."""
-        function, values = function_of(self.request.instruction), map(lent, self.values)
+        function, values = function_of(self.request.instruction), map(read_only, self.values)
         if self.request.instruction.attributes.custom_call_target not in CALLBACKS:
             return function(*values)
         with as_user():
@@ -104,7 +104,7 @@ class PendingCall:
             return zeros(shape)
         name = f"what {target!r} gives for %{instruction.name} = {shape} on device {self.device.number}"
         with as_user():
-            return owned(read(result, shape, name))
+            return copied(read(result, shape, name))
 
 
 @define(eq=False, slots=False)
@@ -158,18 +158,18 @@ class Callbacks:
                 call.worker.leave()
 
 
-def lent(value: Any) -> Any:
+def read_only(value: Any) -> Any:
     """A value with read-only arrays, for a user's function to read."""
     if isinstance(value, tuple):
-        return tuple(map(lent, value))
+        return tuple(map(read_only, value))
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
     return value
 
 
-def owned(value: Any) -> Any:
+def copied(value: Any) -> Any:
     """A value with copied arrays, since a function may keep and change the arrays that it returned."""
     if isinstance(value, tuple):
-        return tuple(map(owned, value))
+        return tuple(map(copied, value))
     return value.copy() if isinstance(value, np.ndarray) else value

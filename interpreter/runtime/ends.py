@@ -12,7 +12,7 @@ from xbuild.checking.model.program import devices_text
 from xbuild.core.graph import Instruction, short_path
 from xbuild.properties.effects import spelling, start_of
 
-from .advice import causes_of, is_starved, let_through, repair, why_of
+from .advice import cause_text, causes_of, is_starved, let_through, repair
 from .history import Mismatch, parting
 from .replica import Device
 
@@ -97,7 +97,7 @@ def stuck(grid: Grid, verdict: Verdict | None) -> Report:
         standing = None if device.ended else device.stands()
         states.append(DeviceState(device.number, device.ended, standing, text, missing, device.number in causes))
     kind = "infeed_starved" if any(is_starved(grid.devices[d]) for d in causes) else "deadlock"
-    why = why_of(grid, causes, absent)
+    why = cause_text(grid, causes, absent)
     standings = (state.standing for state in states if state.standing is not None)
     mended = repair(verdict, standings)
     if kind == "infeed_starved":
@@ -114,7 +114,7 @@ def mismatched(grid: Grid, mismatch: Mismatch) -> Report:
 
 def _parked(grid: Grid) -> dict[int, Rendezvous]:
     """The rendezvous in which each parked device waits."""
-    return {number: meeting for meeting in grid.meetings.values() for number in meeting.parked}
+    return {number: rendezvous for rendezvous in grid.open_rendezvous.values() for number in rendezvous.parked}
 
 
 def _waits(grid: Grid, device: Device, at: Mapping[int, Rendezvous]) -> tuple[str, tuple[int, ...]]:

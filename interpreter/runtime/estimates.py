@@ -1,4 +1,4 @@
-"""Lower bound on the time of a run, from shapes alone: a run that cannot end within its limit is refused at once.
+"""Refusals before a run, from shapes alone: by a lower bound of its time, and by the bytes of its values.
 
 The rates exceed those of any machine of today, and only instructions that are certain to be executed count, so that no
 run is refused that could end within its limit.
@@ -14,10 +14,10 @@ from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.memos import remembered
 from xbuild.core.op import opcodes
 
-from ..compiler.facts import live
+from ..compiler.facts import MOST_BYTES, largest_buffer, largest_value, live
 from ..rules.limits import Limits
 from ..rules.region import Region
-from .report import Report, Stopped
+from .report import Report, Stopped, too_large
 
 ELEMENTS = 1e11  # elements that are touched in a second
 PRODUCTS = 1e13  # products that a matrix product sums in a second
@@ -44,6 +44,16 @@ def check_time(module: Module, limits: Limits) -> None:
             f"%{instruction.name} = {instruction.shape} {instruction.opcode.replace('_', '-')}{source}"
         )
         raise Stopped(Report("limit_seconds", message))
+
+
+def check_bytes(module: Module, limits: Limits) -> None:
+    """Stop, before the run, a program with a single value that exceeds the limit of bytes."""
+    instruction = largest_buffer(module.entry)
+    if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
+        raise Stopped(too_large(instruction, limits.bytes))
+    view = largest_value(module.entry)
+    if view.shape.bytes > MOST_BYTES:
+        raise Stopped(too_large(view, MOST_BYTES))
 
 
 @remembered

@@ -23,8 +23,8 @@ from .callbacks import Callbacks
 from .channels import ChannelState, Peers
 from .history import compare, log
 from .host import Host, HostCall, is_with_host
-from .identity import Identities
 from .rendezvous import Rendezvous
+from .rendezvous_keys import RendezvousKeys
 from .replica import Device
 
 PARKED = object()
@@ -42,7 +42,7 @@ class Grid:
     send_buffers: float
     extent: Extent = (1, 1, False)
     ready: deque[tuple[Device, Any]] = field(factory=deque)
-    meetings: dict[Any, Rendezvous] = field(factory=dict)
+    open_rendezvous: dict[Any, Rendezvous] = field(factory=dict)
     channels: dict[tuple[int, int, int], ChannelState] = field(factory=dict)
     logs: Mapping[int, deque[Request]] = field(factory=lambda: defaultdict(log))
     running: Device | None = None
@@ -59,8 +59,8 @@ class Grid:
         return Host(self.callbacks)
 
     @cached_property
-    def identities(self) -> Identities:
-        return Identities(self._modules())
+    def rendezvous_keys(self) -> RendezvousKeys:
+        return RendezvousKeys(self._modules())
 
     def _modules(self) -> list[Module]:
         return [device.module for device in self.devices]
@@ -110,19 +110,19 @@ class Grid:
         collective = request.collective
         assert collective is not None
         group = group_of(collective, device.number, *self.extent)
-        key = self.identities.of(device.module, request), self._number_of(group)
-        if key not in self.meetings:
-            self.meetings[key] = Rendezvous(request, group, is_member(collective, device.number, *self.extent))
-        meeting = self.meetings[key]
-        if meeting.request.instruction is not request.instruction:
-            compare(self, device.number, request, next(iter(meeting.values)), meeting.request)
+        key = self.rendezvous_keys.of(device.module, request), self._number_of(group)
+        if key not in self.open_rendezvous:
+            self.open_rendezvous[key] = Rendezvous(request, group, is_member(collective, device.number, *self.extent))
+        rendezvous = self.open_rendezvous[key]
+        if rendezvous.request.instruction is not request.instruction:
+            compare(self, device.number, request, next(iter(rendezvous.values)), rendezvous.request)
         self.logs[device.number].append(request)
         if not request.is_start:
-            meeting.parked.add(device.number)
-        if meeting.join(device.number, values):
-            del self.meetings[key]
-            self._conclude(device, request, meeting)
-        return meeting if request.is_start else PARKED
+            rendezvous.parked.add(device.number)
+        if rendezvous.join(device.number, values):
+            del self.open_rendezvous[key]
+            self._conclude(device, request, rendezvous)
+        return rendezvous if request.is_start else PARKED
 
     def _number_of(self, group: tuple[int, ...]) -> Hashable:
         """A key for each distinct group: a small group is its own key; a large group is hashed once and numbered."""
@@ -133,23 +133,23 @@ class Grid:
             known = self.groups[id(group)] = group, self.numbers.setdefault(group, len(self.numbers))
         return known[1]
 
-    def _conclude(self, device: Device, request: Request, meeting: Rendezvous) -> None:
+    def _conclude(self, device: Device, request: Request, rendezvous: Rendezvous) -> None:
         """Make the parked members of a complete rendezvous ready, with their results."""
-        results = meeting.given = meeting.results()
+        results = rendezvous.given = rendezvous.results()
         if device.ledger is not None:
-            brought = {member: meeting.values[member] for member in meeting.group}
+            brought = {member: rendezvous.values[member] for member in rendezvous.group}
             device.ledger.meeting(request, brought, results, device)
-        for member in meeting.group:
-            if member in meeting.parked:
-                self.ready.append((self.devices[member], meeting.take(member)))
-        meeting.values.clear()
+        for member in rendezvous.group:
+            if member in rendezvous.parked:
+                self.ready.append((self.devices[member], rendezvous.take(member)))
+        rendezvous.values.clear()
 
     def _done(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:
         """The result of a started collective; the device is parked until all members have started it."""
-        meeting: Rendezvous = values[0]
-        if meeting.given is not None:
-            return meeting.take(device.number)
-        meeting.parked.add(device.number)
+        rendezvous: Rendezvous = values[0]
+        if rendezvous.given is not None:
+            return rendezvous.take(device.number)
+        rendezvous.parked.add(device.number)
         return PARKED
 
     def _send(self, device: Device, request: Request, values: tuple[Any, ...]) -> Any:

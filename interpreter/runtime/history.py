@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xbuild.checking.model.describe import fact, payload
-from xbuild.checking.structure.meetings import same_reducer
+from xbuild.checking.structure.collective_matching import same_reducer
 from xbuild.core.graph import Instruction
 from xbuild.properties.device_groups import group_of, groups_of, pairs_of
 from xbuild.properties.effects import TRANSFERS, base_of, collective_in, communicates_itself, spelling
@@ -62,7 +62,7 @@ def _with(grid: Grid, device: int, other: int) -> Iterator[Request]:
 
 
 def _differ(grid: Grid, device: int, a: Request, other: int, b: Request) -> bool:
-    keys = (grid.identities.of(grid.devices[d].module, request) for d, request in ((device, a), (other, b)))
+    keys = (grid.rendezvous_keys.of(grid.devices[d].module, request) for d, request in ((device, a), (other, b)))
     return len({*keys}) > 1 or difference(grid, a.instruction, b.instruction) is not None
 
 
@@ -75,10 +75,10 @@ def _side(device: int, requests: Sequence[Request], count: int) -> str:
         return f"  device {device}  comes to no other collective with it"
     instruction = requests[count].instruction
     source = f"   {instruction.source}" if instruction.source else ""
-    return f"  device {device}  comes to {instruction.name} ({told(instruction)}){source}"
+    return f"  device {device}  comes to {instruction.name} ({collective_text(instruction)}){source}"
 
 
-def told(instruction: Instruction) -> str:
+def collective_text(instruction: Instruction) -> str:
     """The text of a collective: `all-reduce of add, f32[4], groups {0,1}, channel 1`."""
     collective = collective_in(instruction)
     assert collective is not None

@@ -16,7 +16,7 @@ from ..compiler.requests import Request
 from ..custom_calls import CustomCallError
 from ..kernels.values import read
 from ..rules.denormals import as_user
-from .callbacks import Callbacks, PendingCall, lent, owned
+from .callbacks import Callbacks, PendingCall, copied, read_only
 from .workers import file_of
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class HostCall(PendingCall):
 
     def _invoke(self) -> Any:
         with as_user():
-            return self.function.function([lent(value) for value in self.values])
+            return self.function.function([read_only(value) for value in self.values])
 
     def _checked(self, result: Any) -> Any:
         receives = self.function.receives
         label = f"result {{}} of the host function {in_line(self.function.label)!r} for device {self.device.number}"
         with as_user():
             return [
-                owned(read(value, shape, label.format(n)))
+                copied(read(value, shape, label.format(n)))
                 for n, (value, shape) in enumerate(zip(result, receives.values(), strict=True))
             ]
 

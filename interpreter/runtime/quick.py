@@ -13,7 +13,7 @@ from shape_inference import Shape, TupleShape
 from xbuild.checking import Verdict
 from xbuild.core.graph import Computation, Module
 
-from ..compiler.facts import MOST_BYTES, asks_device, communicates, largest, vastest
+from ..compiler.facts import MOST_BYTES, communicates, depends_on_device, largest_buffer, largest_value
 from ..compiler.plan import Plan
 from ..kernels.values import Given, read
 from ..rules.denormals import CONTROL, FLAGS, Environment, environment, fegetenv, fesetenv, with_mode
@@ -59,7 +59,7 @@ class Quick:
         try:
             place = _FREE.pop()
         except IndexError:
-            place = _Place()
+            place = _RunEnvironment()
         own = place.own
         fegetenv(own)
         if own[CONTROL] | FLAGS != place.control or flush is not place.flush:
@@ -88,7 +88,7 @@ class Quick:
 
 
 @define(eq=False)
-class _Place:
+class _RunEnvironment:
     """The environment of a run: a context without NumPy's warnings, and the floating-point environment.
 
     Environments are kept and reused, since making one takes as long as a short run.
@@ -110,7 +110,7 @@ class _Place:
         self.of_run, self.control, self.flush = with_mode(self.own, flush), self.own[CONTROL] | FLAGS, flush
 
 
-_FREE: list[_Place] = []
+_FREE: list[_RunEnvironment] = []
 """The environments that no run uses."""
 
 
@@ -125,6 +125,6 @@ def _wanted(shape: Any) -> Wanted | None:
 def is_quick(computation: Computation) -> bool:
     """Whether a computation can be evaluated without a grid, and its values and its time are within the limits."""
     most = Limits().bytes
-    fits = most is None or largest(computation).shape.bytes <= most
-    fits = fits and vastest(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR
-    return fits and not communicates(computation) and not asks_device(computation)
+    fits = most is None or largest_buffer(computation).shape.bytes <= most
+    fits = fits and largest_value(computation).shape.bytes <= MOST_BYTES and least_seconds(computation) <= YEAR
+    return fits and not communicates(computation) and not depends_on_device(computation)

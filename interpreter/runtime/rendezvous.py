@@ -47,7 +47,7 @@ class Rendezvous:
         return self.given.pop(device)
 
     def results(self) -> dict[int, Any]:
-        """The result of each member, rank-0 arrays as scalars; of a broadcast a device in no group gets zeros."""
+        """The result of each member, rank-0 arrays as scalars; a broadcast that names no group gives zeros."""
         collective, shape = self.request.collective, self.request.result_shape
         assert collective is not None
         opcode = base_of(collective)

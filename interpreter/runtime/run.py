@@ -18,25 +18,24 @@ from xbuild.core.memos import memo, remembered
 from xbuild.process.recursion_limit import SHALLOW, depth, room_for_calls
 
 from ..compiler.emit import Options
-from ..compiler.facts import MOST_BYTES, alone, largest, vastest
+from ..compiler.facts import as_module
 from ..compiler.plan import plan_of
 from ..compiler.sharing import CallPath, Pool, shared_sites
 from ..custom_calls import check_targets
-from ..kernels.values import ArgumentError, Given, by_device, read
+from ..kernels.values import ArgumentError, Given, by_device, feeds_by_device, read
 from ..rules.denormals import HAS_MODE, Denormals, is_flush
 from ..rules.limits import Limits, unlimited
 from ..strict import Ledger, StrictFailure, check_promises
 from .driver import drive
-from .estimates import check_time
+from .estimates import check_bytes, check_time
 from .grid import Grid
 from .observers import AnyObserver, MarkObserver, PathObserver, Watching, watching
 from .quick import Quick, is_quick
 from .replica import Device
-from .report import Stopped, too_large
 
 
 class Refused(Harmless):
-    """The scheduler refuses the program; `verdict` says why."""
+    """Raised where the check before the run refuses a program; `verdict` has the findings."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(str(verdict))
@@ -56,17 +55,24 @@ def evaluate(
     limits: Limits | None = None,
     denormals: Denormals = "flush",
 ) -> Any:
-    """The result of a computation on one device: an array, a NumPy scalar for rank 0, or a tuple of these.
+    """Run a computation on one device; the result is an array, a NumPy scalar for rank 0, or a tuple of these.
 
-    Arguments: arrays of the parameters' shapes; Python numbers and lists take the declared element type.
-    `seed` sets the random numbers. `sequential` asks for every fold one element after the other, in order. `observer`
-    is called with the step, the device, the instruction and its value. `strict` checks each value, as `execute` says,
-    where `denormals` stands, too.
-    Raises ArgumentError where an argument does not fit, Refused, Stopped where the run comes to a limit, StrictFailure.
+    `arguments`: one for each parameter, an array of its shape and element type, or Python numbers and nested lists,
+    which are converted to the element type; for a tuple parameter, a tuple.
+
+    `seed`: the seed of the random numbers, an integer. `sequential`: every fold takes one element after the other, in
+    order. `observer`: called with the step, the device, the instruction and the value of each instruction. `limits`:
+    trips of loops, seconds and bytes (`Limits`). `strict` and `denormals` are explained at `execute`.
+
+    Raises TypeError for anything but a Computation, ArgumentError where an argument does not fit its parameter, Refused
+    where the check refuses the computation, Stopped where a limit is reached or a registered function raises, and
+    StrictFailure at the end of a strict run with findings.
 
     >>> import xbuild as xb
     >>> evaluate(xb.computation(xb.f32[3])(lambda x: x * 2.0), [1.0, 2.0, 3.0])
     array([2., 4., 6.], dtype=float32)
+
+    Source: Operation Semantics, which defines the value of each op.
     """
     if not isinstance(computation, Computation):
         raise TypeError(f"evaluate: {_described(computation)} is no Computation; {_WAYS}")
@@ -76,7 +82,7 @@ def evaluate(
         if quick is not None and len(quick.wanted) == len(arguments):
             return quick(arguments, flush)
     (result,) = execute(
-        alone(computation),
+        as_module(computation),
         [arguments],
         seed=seed,
         strict=strict,
@@ -101,7 +107,7 @@ def _quick(computation: Computation) -> Quick | None:
     """The direct evaluation of a computation; None where the computation needs a grid or is too deeply nested."""
     if depth(computation) > SHALLOW:
         return None
-    module = alone(computation)
+    module = as_module(computation)
     verdict = checked(module, 0)
     plan = plan_of(computation, _ordered(Options(flushed=not HAS_MODE), verdict, 0))
     return Quick(module, verdict, plan) if is_quick(computation) else None
@@ -122,36 +128,49 @@ def execute(
     check: bool = True,
     denormals: Denormals = "flush",
 ) -> list[Any]:
-    """Check a program, then run it on all its devices; the results by device.
+    """Check a program, then run it on all its devices; the result is a list with the value of each device.
 
-    Inputs: for each device its arguments. Infeed: for each device an iterable of items; `outfeed` is called with the
-    device and the item. `seed` sets the random numbers, of which each device has its own.
-    Device = replica * num_partitions + partition. Deterministic on any number of cores.
-    Raises Refused where the scheduler refuses, Stopped where nobody can go on or a limit is reached, ArgumentError,
-    StrictFailure, and BuildError where calls are nested more than 500 deep.
+    `inputs`: for each device its arguments, as `evaluate` takes them, in the order of the devices or by device number;
+    device = replica * num_partitions + partition. A value is an array of the shape of the root, a NumPy scalar for rank
+    0, or a tuple of these. The result is the same on any number of cores.
 
-    `denormals`: as on XLA:CPU they are flushed, so that arithmetic takes denormal operands for zeros of their sign and
-    gives such zeros for denormal results, while what only moves numbers keeps them ("flush"), or they are kept as IEEE
-    754 has them ("keep"). Of f16 and smaller types they are kept, since these are computed in f32. The user's own
-    functions (registered for custom calls, observers, infeeds) run in the mode that the thread had before.
+    `infeed`: for each device an iterable of items, each of the shape of the infeed that takes it. `outfeed`: called
+    with the device and the item of each outfeed. `send_buffers`: the number of sends of a channel that go on before
+    their recvs are posted. `seed`: the seed of the random numbers, from which each device draws its own. `sequential`:
+    every fold takes one element after the other, in order. `observer`: called with the step, the device, the
+    instruction and the value of each instruction. `limits`: trips of loops, seconds and bytes (`Limits`). `check`:
+    whether the program is checked for deadlock before the run.
 
-    Each op rounds its result, with one exception, as on XLA:CPU: of f32 and f64 arrays a sum or difference with one
-    product that is only compared, for a reduction, takes the product unrounded (`interpreter/compiler/contraction.py`).
+    `denormals` is "flush", as on XLA:CPU, or "keep", as in IEEE 754. Where they are flushed, arithmetic takes denormal
+    operands as zeros of their sign and gives such zeros for denormal results; ops that only move elements keep them.
+    Denormal numbers of f16 and smaller types are kept in both modes, since these types are computed in f32. Functions
+    of the user (custom calls, observers, infeeds) run in the mode that the calling thread had.
 
-    `strict` checks each value, gives the same results, and raises StrictFailure at the end where it has found
-    something, with the `findings` and the `results`: an index that was moved inside or an update that was dropped, a
-    conversion out of range, an integer division by zero or of the least number by -1, a shift by the width or more, a
-    NaN or an infinity that is born (no element that contributes has it), an element that nobody has given, a promise
-    about indices that does not hold, parameters that `parameter_replication` or `sharding` promise equal, and are not,
-    and values that differ where a type on a mesh states one. Integers that wrap in + - * are defined, and not told. The
-    computations of map, reduce, sort and the like are checked as they run, on whole arrays; those of one known op, and
-    collectives, at their result. Off, it costs nothing; on, elementwise ops of floats take about twice as long,
-    divisions and shifts of integers up to five times, matrix products a tenth longer.
+    Each op rounds its result, with one exception, as on XLA:CPU: where a sum or difference of f32 or f64 arrays has one
+    product as an operand and is only compared, for a reduction, the product is not rounded
+    (`interpreter/compiler/contraction.py`).
+
+    `strict` checks every value, and leaves the results as they are. At the end, StrictFailure is raised where there are
+    findings, with `findings` and `results`. A finding is: an index that was clamped, or an update that was dropped; a
+    conversion out of range; an integer division by zero, or of the least number by -1; a shift by at least the width; a
+    NaN or infinity that no contributing element has; an element that was never given a value; a broken promise about
+    indices; parameters that differ although `parameter_replication` or `sharding` promises that they are equal; values
+    that differ where a type on a mesh says that they are equal. Overflow of integers in +, - and * is defined, and no
+    finding. Computations of map, reduce, sort and the like are checked while they run, on whole arrays; those that are
+    one known op, and collectives, are checked by their results. A strict run takes about twice the time for elementwise
+    ops of floats, up to five times for divisions and shifts of integers, and a tenth more for matrix products; without
+    `strict` there is no cost.
+
+    Raises Refused where the check refuses the program, Stopped where no device can go on, a limit is reached or a
+    registered function raises, ArgumentError where an input does not fit, StrictFailure as above, and BuildError where
+    calls are nested more than 500 deep.
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[2])(xb.cross_replica_sum)
     >>> execute(xb.Module("total", total, num_replicas=2), [[[1.0, 2.5]], [[3.0, 5.25]]])
     [array([4.  , 7.75], dtype=float32), array([4.  , 7.75], dtype=float32)]
+
+    Source: Operation Semantics, which defines the value of each op; for denormal numbers and rounding, XLA:CPU.
     """
     program, flush = module_in(program), is_flush(denormals)
     with room_for_calls({module.entry for module in modules_of(program)}):
@@ -181,7 +200,7 @@ def execute(
             for number, module in enumerate(modules)
         ]
         with _noted(ledger):
-            grid = Grid(devices, _feeds(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
+            grid = Grid(devices, feeds_by_device(infeed, len(devices)), outfeed, send_buffers, grid_of(program))
             drive(grid, arguments, limits, verdict, flush)
         given = Given(arguments)
         results = [given.out(device.result) for device in devices]
@@ -230,16 +249,6 @@ def checked(program: Module | ModuleGroup, send_buffers: float) -> Verdict:
     return verdict
 
 
-def check_bytes(module: Module, limits: Limits) -> None:
-    """Stop, before the run, a program with a single value that exceeds the limit of bytes."""
-    instruction = largest(module.entry)
-    if limits.bytes is not None and instruction.shape.bytes > limits.bytes:
-        raise Stopped(too_large(instruction, limits.bytes))
-    view = vastest(module.entry)
-    if view.shape.bytes > MOST_BYTES:
-        raise Stopped(too_large(view, MOST_BYTES))
-
-
 def _ordered(options: Options, verdict: Verdict | None, device: int) -> Options:
     orders = () if verdict is None else verdict.orders(device)
     return evolve(options, orders=orders) if orders else options
@@ -280,14 +289,3 @@ def _wrong_count(module: Module, count: int, device: int) -> ArgumentError:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
-
-
-def _feeds(
-    infeed: Mapping[int, Iterable[Any]] | Iterable[Iterable[Any]] | None, devices: int
-) -> dict[int, Iterator[Any]]:
-    items = dict(infeed) if isinstance(infeed, Mapping) else dict(enumerate(infeed or ()))
-    if unknown := set(items) - set(range(devices)):
-        raise ArgumentError(
-            "argument_mismatch", f"infeed for device {min(unknown)}, and the program has {devices} devices"
-        )
-    return {device: iter(items.get(device, ())) for device in range(devices)}

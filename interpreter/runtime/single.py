@@ -23,15 +23,15 @@ from ..rules.region import Region
 from ..rules.tables import compute
 from .rendezvous import Rendezvous
 
-Rule: TypeAlias = Callable[["Who", Sequence[Any]], Any]
+Rule: TypeAlias = Callable[["DeviceIds", Sequence[Any]], Any]
 
 # Ops whose value is no function of the operands, or a function that each implementation computes in its own way.
-_OF_CHANCE = opcodes(lambda op: op.depends_on == "implementation")
+_BY_IMPLEMENTATION = opcodes(lambda op: op.depends_on == "implementation")
 _INSIDE = STRUCTURE | PLAIN_CALLS | opcodes(lambda op: op.depends_on == "device")
 
 
 @frozen
-class Who:
+class DeviceIds:
     """The ids of the device on which an instruction is evaluated."""
 
     replica_id: np.uint32
@@ -44,9 +44,9 @@ def rule_of(instruction: Instruction, *, sequential: bool = False) -> Rule | Non
         literal = instruction.attributes.literal
         if isinstance(literal, ElidedArray):
             return None
-        return lambda who, operands: literal if literal.ndim else literal[()]
+        return lambda ids, operands: literal if literal.ndim else literal[()]
     if instruction.opcode in ("replica_id", "partition_id"):
-        return lambda who, operands: getattr(who, instruction.opcode)
+        return lambda ids, operands: getattr(ids, instruction.opcode)
     if not is_pure(instruction) or any(map(_is_dynamic, (instruction, *instruction.operands))):
         return None
     return _called(instruction, sequential)
@@ -57,12 +57,12 @@ def _called(instruction: Instruction, sequential: bool) -> Rule:
     segments, shape, attributes = instruction.segments, instruction.shape, instruction.attribute_values()
     if kernel(instruction) is not None:
         rule = _as_rounded(instruction, rule)
-        return lambda who, operands: scalars(np.asarray(rule(*operands)), shape)
+        return lambda ids, operands: scalars(np.asarray(rule(*operands)), shape)
     regions = {key: Region.of(value, sequential) for key, value in attributes.items() if isinstance(value, Computation)}
     plain = {key: value for key, value in attributes.items() if key not in regions}
 
-    def called(who: Who, operands: Sequence[Any]) -> Any:
-        inside = {key: region.on(who) for key, region in regions.items()}
+    def called(ids: DeviceIds, operands: Sequence[Any]) -> Any:
+        inside = {key: region.on(ids) for key, region in regions.items()}
         return scalars(_arrays(rule(*unflatten(tuple(operands), segments), **plain, **inside)), shape)
 
     return called
@@ -91,7 +91,7 @@ def _arrays(value: Any) -> Any:
 def is_pure(instruction: Instruction) -> bool:
     """Whether an instruction's value is a function of its operands and of the ids of the device."""
     opcode = instruction.opcode
-    if opcode not in compute or opcode in _OF_CHANCE:
+    if opcode not in compute or opcode in _BY_IMPLEMENTATION:
         return False
     return all(map(_is_pure_region, instruction.called))
 
@@ -112,7 +112,7 @@ def folds_floats(instruction: Instruction) -> bool:
     return any(isinstance(shape, Shape) and shape.dtype.kind in ("float", "complex") for shape in types)
 
 
-def met(
+def collective_results(
     start: Instruction,
     group: Sequence[int],
     is_named: bool,
@@ -121,9 +121,9 @@ def met(
     sequential: bool,
 ) -> dict[int, Any]:
     """The result of each member of a group, given the operands that the members bring to a collective."""
-    meeting = Rendezvous(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
-    meeting.values.update(brought)
-    return meeting.results()
+    rendezvous = Rendezvous(Request(start, (), attributes_of(start, sequential, flushed=False)), tuple(group), is_named)
+    rendezvous.values.update(brought)
+    return rendezvous.results()
 
 
 def result_shape(start: Instruction) -> Any:

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from xbuild.core.graph import Instruction, Module
 from xbuild.traces import Meeting, Summary, Trace, Transfer
 from xbuild.traces.births import LONGEST, Birth
-from xbuild.traces.partners import bringing, from_afar
+from xbuild.traces.partners import bringing, remote_operands
 
 from ..provenance.elements import origins_of
 from .elsewhere import of_members
@@ -44,13 +44,13 @@ class Guilt:
     trace: Trace
     _meetings: dict[int, Meeting] = field(init=False)
     _transfers: dict[int, Transfer] = field(init=False)
-    _afar: Any = field(init=False)
+    _remote: Any = field(init=False)
     _callers: dict[Instruction, list[Instruction]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._meetings = {event: meeting for meeting in self.trace.meetings for event in meeting.events}
         self._transfers = {each.done: each for each in self.trace.transfers}
-        self._afar = from_afar(self.trace)
+        self._remote = remote_operands(self.trace)
         program = self.trace.program
         modules = [program] if isinstance(program, Module) else dict.fromkeys(program.modules.values())
         every = (i for module in modules for c in module.computations for i in c.instructions)
@@ -175,7 +175,7 @@ class Guilt:
         parts = dict(zip(meeting.group, members, strict=False)).get(int(self.trace.device[place.event]), ())
         table = next((each for each in parts if each.part == place.part), None)
         if table is None or place.element is None or place.element >= len(table.element):
-            yield from map(ElementOf, self._afar.get(place.event, ()))
+            yield from map(ElementOf, self._remote.get(place.event, ()))
             return
         starts = {int(self.trace.device[event]): bringing(self.trace, event) for event in meeting.events}
         rows = zip(

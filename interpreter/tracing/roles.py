@@ -16,7 +16,7 @@ from xbuild.properties.waiting import CHANNEL, EVENTS, FEED, KINDS, EventKind
 
 from ..compiler.requests import Request
 from ..rules.lines import Path, Place
-from ..runtime.identity import Identities
+from ..runtime.rendezvous_keys import RendezvousKeys
 
 
 @frozen(eq=False, slots=False)
@@ -75,12 +75,12 @@ class Roles:
             return Role(event, _request(path, asked, asked))
         request = _request(path, asked, collective)
         group = group_of(collective, device, *self.extent)
-        key = self._identities.of(self.modules[device], request), group
+        key = self._rendezvous_keys.of(self.modules[device], request), group
         return Role(event, request, collective, self._keys.setdefault(key, len(self._keys)), group)
 
     @cached_property
-    def _identities(self) -> Identities:
-        return Identities(self.modules)
+    def _rendezvous_keys(self) -> RendezvousKeys:
+        return RendezvousKeys(self.modules)
 
 
 def _last_event(instruction: Instruction) -> EventKind | None:

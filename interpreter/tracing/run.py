@@ -82,22 +82,30 @@ def _seen(
 
 @like(traced)
 def trace(*given: Any, **options: Any) -> Trace:
-    """Run a program on all its devices and keep what happens; `options` are those of `execute`.
+    """Run a program on all its devices as `execute` does, and return the run as data, a `Trace`.
 
-    Values of up to `elements` elements are kept whole, larger ones as summaries, until `bytes` bytes are kept; then all
-    as summaries, until as many bytes again; of an instruction that comes again only each `every`-th turn; none with
-    `values=False`. `origins` asks from which elements of the operands each element of small results came. With `folder`
-    the trace is written there while the run goes on, so that one that is cut off leaves what it had; values are read
-    from there afterwards.
-    A run that stops gives its trace up to there, with the report in `stop`; one with `strict` its `findings`.
-    With `check=False` a program that would be refused is run until it is stuck.
-    Raises Refused where the scheduler refuses, ArgumentError where an input does not fit, TraceError where the folder
-    holds other things.
+    A trace has an event for each instruction that a device has executed: its device, its instruction and call path, its
+    logical time (a number without a unit, from 1) and its value.
+
+    `inputs` and further `options` are those of `execute`. `elements`: arrays of up to so many elements are kept whole,
+    larger ones as a summary. `bytes`: after so many bytes of values all are kept as summaries, and after as many again
+    none. `every`: of the executions of an instruction on a device, each `every`-th has its value kept. `values=False`
+    keeps no value. `origins=True` adds, for results of few elements, which elements of the operands each was computed
+    from. `folder`: the trace is written there during the run, so that an interrupted run leaves what it had, and values
+    are read from there.
+
+    A run that stops gives the trace up to there, with the report in `stop`; a strict run gives its findings in
+    `findings`. With `check=False` a program that the check refuses is run until no device can go on.
+
+    Raises Refused where the check refuses the program, ArgumentError where an input does not fit, and TraceError where
+    the folder holds other files than a trace.
 
     >>> import xbuild as xb
     >>> square = xb.Module("square", xb.computation(xb.f32[()])(lambda x: x * x))
     >>> [(event.instruction.name, event.time) for event in trace(square, [[3.0]])]
     [('parameter.1', 1), ('multiply.2', 2)]
+
+    Source: L. Lamport, Time, Clocks, and the Ordering of Events in a Distributed System (1978), for logical time.
     """
     found, _ = traced(*given, **options)
     return found

@@ -30,7 +30,7 @@ def test_both_ways_tell_the_same(first: int, monkeypatch: pytest.MonkeyPatch) ->
     seeds = range(first, first + 100)
     quick = told(seeds)
     monkeypatch.setattr(InOrderRun, "finish", lambda cursors: False)
-    monkeypatch.setattr(LevelRun, "_stand", lambda run, cursors: run._search())
+    monkeypatch.setattr(LevelRun, "_stop_at_cursors", lambda run, cursors: run._search())
     assert quick == told(seeds)
 
 

@@ -21,7 +21,7 @@ from xbuild.checking.deadlock.levels import LevelStage
 from xbuild.checking.model.program import program_of
 from xbuild.checking.scenarios.event_counts import is_short_by_counts
 from xbuild.checking.scenarios.scenarios import Scenarios
-from xbuild.checking.structure.meetings import identities
+from xbuild.checking.structure.collective_matching import collective_identities
 from xbuild.checking.structure.transfers import match_transfers
 from xbuild.properties.effects import DONE_OF, MEETS, START_OF
 from xbuild.properties.waiting import (
@@ -102,8 +102,8 @@ def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     kind: EventKind = request.param
     awaited = kind.awaits
     object.__setattr__(kind, "awaits", None)
-    rules = {opcode: wait_graph._joined(EVENTS[each]) for opcode, each in KINDS.items()}
-    monkeypatch.setattr(wait_graph, "_JOINED", rules)
+    rules = {opcode: wait_graph._adder(EVENTS[each]) for opcode, each in KINDS.items()}
+    monkeypatch.setattr(wait_graph, "_ADDERS", rules)
     yield kind
     object.__setattr__(kind, "awaits", awaited)
 
@@ -120,7 +120,7 @@ CASES = [
 
 def world_of(program: Program) -> Context:
     whole = program_of(written(program).module)
-    return Context(whole, match_transfers(whole)[0], identities(whole))
+    return Context(whole, match_transfers(whole)[0], collective_identities(whole))
 
 
 @pytest.mark.parametrize(("kind", "program", "part"), CASES)
@@ -141,6 +141,6 @@ def test_an_infeed_of_the_empty_tuple_takes_no_item() -> None:
     xb.ops.infeed(xb.after_all(builder=builder), shape=TupleShape())
     module = xb.Module("empty", builder.build(x))
     program = program_of(module)
-    world = Context(program, match_transfers(program)[0], identities(program), infeed={0: 0})
+    world = Context(program, match_transfers(program)[0], collective_identities(program), infeed={0: 0})
     assert not any(part(world) for part in IN_ORDER)
     assert xb.check(module, infeed=[0]).kind == "ok"

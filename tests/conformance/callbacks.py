@@ -11,7 +11,7 @@ import xbuild as xb
 
 if TYPE_CHECKING:
     from tests.conformance.deadlock_data import Item
-    from tests.conformance.deadlock_programs import Writer
+    from tests.conformance.deadlock_writer import Writer
 
 TARGET = "deadlock_case_host_callback"
 

@@ -1,38 +1,24 @@
-"""Laws of editing, over the corpus and random programs: text, results, structure, and what a difference names."""
+"""Laws of editing, over the corpus and random programs: text, results, structure and verdicts."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xbuild as xb
-from interpreter import Recorder, execute
-from shape_inference import Shape, leaves
+from tests.editing.corpus_programs import MODULES, RUN, any_instruction, read
 from tests.support.random_programs import random_program
-from tests.support.stored_programs import HLO, READ
+from tests.support.stored_programs import HLO
 from xbuild.properties.effects import DONE_OF, has_effect
 
 from ..conformance import corpus
 
-MODULES = [entry["file"] for entry in READ]
-RUN = [entry for entry in READ if entry["kind"] != "parse-only"]
 EDITS = ("rename", "insert", "move", "inline", "dead", "canonical", "unuse")
-
-
-@functools.cache
-def read(file: str) -> xb.Module:
-    return xb.parse_hlo((HLO / file).read_text(encoding="utf-8"))
-
-
-def any_instruction(module: xb.Module, rng: np.random.Generator) -> tuple[xb.Computation, xb.Instruction]:
-    computation = module.computations[rng.integers(len(module.computations))]
-    return computation, computation.instructions[rng.integers(len(computation.instructions))]
 
 
 def harmless(module: xb.Module, word: str, rng: np.random.Generator) -> xb.Module:
@@ -139,149 +125,6 @@ def test_canonical_names_know_no_order_and_no_names(file: str) -> None:
     assert str(xb.canonical(editor.result)) == str(xb.canonical(module))
 
 
-# what a difference names
-
-
-def changes_of(diff: xb.Diff) -> set[tuple[str, str, str, str]]:
-    return {
-        (row.after.name, change.what, change.before, change.after)
-        for each in diff.computations
-        for row in each.changed
-        for change in row.changes
-    }
-
-
-@given(st.sampled_from(MODULES), st.integers(0, 2**32))
-@settings(max_examples=60)
-def test_a_difference_names_an_insertion(file: str, seed: int) -> None:
-    module = read(file)
-    computation, instruction = any_instruction(module, np.random.default_rng(seed))
-    users = [i for i in computation.instructions if instruction in i.operands]
-    with xb.edit(module) as editor:
-        editor.replace_uses(instruction, xb.ops.opt_barrier(editor[instruction], name="barrier"))
-    found = xb.diff(module, editor.result)
-    (own,) = [each for each in found.computations if not each.same]
-    assert [(i.opcode, i.operands[0].name) for i in own.added] == [("opt_barrier", instruction.name)]
-    assert not own.removed
-    assert {row.after.name for row in own.changed} == {user.name for user in users}
-    assert {(b, a) for _, _, b, a in changes_of(found)} <= {(instruction.name, own.added[0].name)}
-    assert [change.what for change in own.changes] == ["root"] * (instruction is computation.root)
-    assert xb.diff(editor.result, module).to_dict()["computations"][0]["removed"]
-
-
-@given(st.sampled_from(MODULES), st.integers(0, 2**32))
-@settings(max_examples=60)
-def test_a_difference_names_an_operand(file: str, seed: int) -> None:
-    module = read(file)
-    rng = np.random.default_rng(seed)
-    computation, instruction = any_instruction(module, rng)
-    assume(instruction.operands)
-    place = int(rng.integers(len(instruction.operands)))
-    earlier = computation.instructions[: computation.instructions.index(instruction)]
-    old = instruction.operands[place]
-    others = [i for i in earlier if i.shape.plain() == old.shape.plain() and i is not old]
-    assume(others)
-    new = others[rng.integers(len(others))]
-    with xb.edit(module) as editor:
-        editor.replace_operand(instruction, place, new)
-    assume(not xb.same_structure(module, editor.result))  # two that are the same but for their names
-    found = xb.diff(module, editor.result)
-    assert {(name, before, after) for name, _, before, after in changes_of(found)} == {
-        (instruction.name, old.name, new.name)
-    }
-    assert not any(each.added or each.removed for each in found.computations)
-
-
-@given(st.sampled_from(MODULES), st.integers(0, 2**32))
-@settings(max_examples=40)
-def test_a_difference_names_a_new_name(file: str, seed: int) -> None:
-    module = read(file)
-    _, instruction = any_instruction(module, np.random.default_rng(seed))
-    with xb.edit(module) as editor:
-        editor.rename(instruction, "another.name")
-    assert changes_of(xb.diff(module, editor.result)) == {("another.name", "name", instruction.name, "another.name")}
-
-
-# parts
-
-
-def whole_run(entry: dict[str, Any]) -> tuple[xb.Module, list[dict[xb.Instruction, Any]]]:
-    """A module and the values of its entry's instructions on each device."""
-    module = read(entry["file"])
-    with np.load(HLO / entry["inputs_file"]) as stored:
-        inputs = dict(stored)
-    seen = Recorder()
-    rows = [corpus.stored_arguments(inputs, device, module.entry) for device in range(module.num_devices)]
-    execute(module, rows, observer=seen)
-    own = set(module.entry.instructions)
-    values: list[dict[xb.Instruction, Any]] = [{} for _ in rows]
-    for event in seen.events:
-        if event.instruction in own:
-            values[event.device][event.instruction] = event.value
-    return module, values
-
-
-@pytest.mark.parametrize("entry", RUN[::3], ids=lambda entry: entry["file"])
-def test_a_part_gives_what_the_whole_gives(entry: dict[str, Any]) -> None:
-    module, values = whole_run(entry)
-    rng = np.random.default_rng(len(entry["file"]))
-    for radius in (0, 1, 3):
-        around = module.entry.instructions[rng.integers(len(module.entry.instructions))]
-        part = xb.extract(module, around, radius)
-        assert xb.check(part).kind in ("ok", "depends")
-        assert str(xb.parse_hlo(str(part))) == str(part)
-        parameters = part.entry.parameters
-        if any(i.opcode.startswith("rng") for i in part.entry.instructions) or not all(map(_is_plain, parameters)):
-            continue
-        given = [[each[module.entry[p.name]] for p in parameters] for each in values]
-        _same_values(part, execute(part, given), module, values, entry["tolerance"])
-
-
-def _is_plain(parameter: xb.Instruction) -> bool:
-    return all(isinstance(leaf, Shape) for leaf in leaves(parameter.shape))
-
-
-def _same_values(
-    part: xb.Module, results: list[Any], module: xb.Module, values: list[dict[xb.Instruction, Any]], near: Any
-) -> None:
-    root = part.entry.root
-    made = module.entry._by_name.get(root.name)
-    for result, known in zip(results, values, strict=True):
-        expected = known[made] if made else tuple(known[module.entry[i.name]] for i in root.operands)
-        for ours, theirs in zip(corpus._flat(result), corpus._flat(expected), strict=True):
-            assert corpus._apart(ours, theirs, near) is None
-
-
-def test_a_part_brings_the_other_halves() -> None:
-    module = xb.parse_hlo(
-        "HloModule m, replica_count=2\nENTRY e { x = f32[4] parameter(0) t = token[] after-all() "
-        "r = (f32[4], u32[], token[]) recv(t), channel_id=3, "
-        'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1}}"} '
-        "s = (f32[4], u32[], token[]) send(x, t), channel_id=3, "
-        'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1}}"} '
-        "sd = token[] send-done(s), channel_id=3 rd = (f32[4], token[]) recv-done(r), channel_id=3, "
-        "control-predecessors={sd} g = f32[4] get-tuple-element(rd), index=0 ROOT y = f32[4] negate(g) }"
-    )
-    part = xb.extract(module, "rd", 0)
-    assert [i.name for i in part.entry.instructions] == ["x", "t", "r", "s", "sd", "rd"]
-    assert xb.check(part).kind == "ok"
-    assert part.num_replicas == 2
-
-
-def test_a_part_has_a_tuple_of_what_is_used_outside() -> None:
-    module = xb.parse_hlo(
-        "ENTRY e { x = f32[4] parameter(0) c = f32[] constant(2) tuple = f32[4] broadcast(c), dimensions={} "
-        "w = (f32[4], f32[4]) tuple(x, x) g = f32[4] get-tuple-element(w), index=1 a = multiply(tuple, g) "
-        "b = tanh(a) d = negate(b) f = abs(b) ROOT t = add(d, add(a, f)) }"
-    )
-    part = xb.extract(module, "b", 1)
-    assert [i.name for i in part.entry.instructions] == ["tuple", "g", "a", "b", "d", "f", "tuple.1"]
-    assert [i.name for i in part.entry.root.operands] == ["a", "d", "f"]
-    assert [p.name for p in part.entry.parameters] == ["tuple", "g"]
-    part = xb.extract(module, "a", 1)
-    assert [p.name for p in part.entry.parameters] == ["g", "f"]
-
-
 # random programs for several devices
 
 
@@ -333,47 +176,3 @@ def test_structure_has_no_eye_for_names_order_and_numbers_of_channels() -> None:
     }
     prints = {xb.fingerprint(module), *(xb.fingerprint(xb.parse_hlo(other)) for other in others.values())}
     assert len(prints) == 1 + len(others) - 1  # the last instruction is the root as it was
-
-
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        (np.float32([1, -0.0]), ("literal", "{1, 0}", "{1, -0.0}")),
-        (np.float32([1, 2, 3]), ("literal", "{1, 0}", "{1, 2, 3}")),
-        (np.zeros(40, np.float32), ("literal", "{1, 0}", "40 elements")),
-        (np.int32([1, 0]), ("literal", "{1, 0}", "{1, 0}")),
-    ],
-)
-def test_a_difference_of_literals(new: Any, expected: tuple[str, str, str]) -> None:
-    found = xb.diff(_constant(np.float32([1, 0])), _constant(new))
-    assert expected in {change[1:] for change in changes_of(found)}
-
-
-def test_a_difference_of_long_literals() -> None:
-    old = np.arange(60, dtype=np.float32).reshape(6, 10)
-    new = old.copy()
-    new[2, 3:5] = [7, np.nan]
-    (change,) = changes_of(xb.diff(_constant(old), _constant(new)))
-    assert change[1:] == ("literal, 2 of 60 elements, the first at [2, 3]", "23", "7")
-    assert xb.diff(_constant(new), _constant(new.copy())).same
-
-
-def _constant(value: Any) -> xb.Computation:
-    builder = xb.Builder("c")
-    return builder.build(xb.ops.constant(builder, literal=value))
-
-
-def test_names_that_were_counted_anew_do_not_tell() -> None:
-    def program(*, more: bool) -> xb.Computation:
-        builder = xb.Builder("main")
-        x = xb.ops.parameter(builder, number=0, shape=xb.f32[4], name="x")
-        y = xb.ops.negate(x) if more else x
-        z = xb.ops.add(xb.ops.tanh(x), xb.ops.abs(x))
-        return builder.build(xb.ops.multiply(xb.ops.add(z, x), xb.ops.add(y, z)))
-
-    found = xb.diff(program(more=False), program(more=True))
-    (own,) = found.computations
-    assert [i.opcode for i in own.added] == ["negate"]
-    assert not own.removed
-    others = {(what, before, after) for _, what, before, after in changes_of(found) if what != "name"}
-    assert others == {("operand lhs", "x", "negate.1")}

@@ -158,7 +158,7 @@ def test_a_scale_over_many_orders_is_logarithmic() -> None:
     assert not scale_of("n", [0, 10**6]).is_log
     assert [scale_of("n", [1, 10**9]).step(Mark((10**n,))) for n in range(9)] == list(range(9))
     assert scale_of("n", ["a", math.nan]) == Scale("n", None, None)
-    assert scale_of("n", [1, 10**6]).said == "n: 1 to 1,000,000, logarithmic"
+    assert scale_of("n", [1, 10**6]).description == "n: 1 to 1,000,000, logarithmic"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -42,8 +42,8 @@ def _after(walk: Replication, before: Any, state: Any, after: Any, decides: Any)
 
 FAULTS: dict[str, tuple[Any, str, Any, int]] = {
     "all devices come to a branch": (Replication, "inside", _everywhere, 13),
-    "a loop leaves what its trips agree on": (Replication, "_left", _after, 13),
-    "a loop is read once": (rules, "_is_as_much", lambda state, following: True, 8),
+    "a loop leaves what its trips agree on": (Replication, "_state_after", _after, 13),
+    "a loop is read once": (rules, "_is_unchanged", lambda state, following: True, 8),
     "a permutation gives all the same": (_MARKS, "collective_permute", _MARKS["all_gather"], 23),
     "an exchange gives all the same": (_MARKS, "all_to_all", _MARKS["all_gather"], 18),
     "random numbers are equal": (varies, "rng", rules._of_operands, 24),

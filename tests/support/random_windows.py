@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 
 import xbuild as xb
 from shape_inference import primitive_type
 from shape_inference.convolutions import ConvolutionDimensionNumbers
 from shape_inference.windows import WindowDimension
+from tests.support.random_instances import Array, Instance, values
 
 from . import reference_windows as slow
-
-Array = np.ndarray[Any, Any]
-
-
-@frozen
-class Instance:
-    call: Callable[..., xb.Value]
-    arguments: tuple[Array, ...]
-    expected: Callable[[], Array]
-    words: str
-
-    def computation(self) -> xb.Computation:
-        builder = xb.Builder("instance")
-        shapes = [primitive_type(a.dtype)[a.shape] for a in self.arguments]
-        return builder.build(self.call(*(xb.parameter(builder, number=n, shape=s) for n, s in enumerate(shapes))))
-
-
-def values(rng: np.random.Generator, shape: Any, dtype: Any) -> Array:
-    dtype = np.dtype(dtype)
-    if dtype == np.bool_:
-        return rng.integers(0, 2, shape).astype(bool)
-    if dtype.kind == "c":
-        return (rng.integers(-8, 9, shape) + 1j * rng.integers(-8, 9, shape)).astype(dtype)
-    if primitive_type(dtype).is_integer:
-        low = 0 if primitive_type(dtype).kind == "unsigned" else -100
-        return rng.integers(low, 100, shape).astype(dtype)
-    return rng.integers(-8, 9, shape).astype(dtype)  # whole numbers: every order of adding gives the same
-
 
 ADDABLE = ["f32", "f64", "bf16", "f16", "s32", "s8", "u8", "s64", "u32", "c64", "pred"]
 ORDERED = ["f32", "f64", "bf16", "f16", "s32", "s8", "u8", "u16"]

@@ -51,7 +51,7 @@ def _candidates(orders: Mapping[int, Orders]) -> Iterator[Orders]:
 
 
 def _ranks(orders: Mapping[int, Orders]) -> Iterator[Rank]:
-    """By kind, so that what waits for nobody runs early; by the places that the instruction has on the devices."""
+    """Ranks by kind, so that instructions that wait for nobody run early; then ranks by position on the devices."""
     places: dict[Instruction, list[int]] = {}
     for each in orders.values():
         for _, order in each:
@@ -119,5 +119,6 @@ def _rank_of_kind(instruction: Instruction) -> int:
 
 
 def _without(found: Verdict) -> Verdict:
+    """The verdict whose summary says that no common order was found."""
     more = "; each device has an order of its own there: none was found for all, and a compiled module has one"
     return evolve(found, summary=f"{found.summary}{more}")

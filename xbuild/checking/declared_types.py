@@ -1,6 +1,6 @@
-"""Types on a mesh that a program states of its values, and that do not follow from how these are computed.
+"""Declared types on a mesh, verified by the replication analysis.
 
-A program that was written by shard_map holds by construction; one that was edited, or read from text, may not.
+Types that shard_map has written hold by construction; those of an edited program, or one read from text, need not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .model.verdict import Finding
 
 
 def declared_types(program: Program) -> list[Finding]:
-    """A finding for each stated type that need not hold; nothing of programs that state no mesh."""
+    """A finding for each declared type that does not follow from the program; none for a program without a mesh."""
     return [fault for each in program.classes for fault in _of(each, program.grid)]
 
 
@@ -47,7 +47,7 @@ def _of(each: DeviceClass, grid: Extent) -> Iterator[Finding]:
 
 
 def _recorded(walk: Recording, each: DeviceClass) -> dict[Instruction, list[Labels]]:
-    """Where devices agree, when parameters are as they are stated to be."""
+    """The labels of all instructions, for parameters that are as declared."""
     given = [
         walk.spread(walk.nowhere, p.shape) if (found := walk.promised(walk, p)) is None else found
         for p in each.module.entry.parameters
@@ -56,13 +56,13 @@ def _recorded(walk: Recording, each: DeviceClass) -> dict[Instruction, list[Labe
 
 
 def _axes_of_one(mesh: Mesh, devices: Sequence[int], labels: Labels) -> frozenset[str]:
-    """The axes along which devices hold one value."""
+    """The axes along which all devices hold one value."""
     numbers = dict(zip(devices, labels, strict=True))
     return frozenset(axis for axis in mesh.axes if _is_one(mesh, axis, numbers))
 
 
 def _breach(mesh: Mesh, instruction: Instruction, ones: Sequence[frozenset[str]]) -> str | None:
-    """What an instruction states of its value, and need not be so; of each leaf the axes along which it is one."""
+    """The fault of a declared type, if it has one; `ones` has, for each leaf, the axes along which it is one value."""
     text = declared(instruction)
     if text is None:
         return None

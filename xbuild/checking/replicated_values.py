@@ -1,4 +1,4 @@
-"""Which devices hold equal values, of every value of a program: the analysis of replication, to be asked."""
+"""The replication analysis for users: which devices hold equal values, for every value of a program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACROSS = ("devices", "replicas", "partitions")
 
 @frozen(eq=False)
 class _Part:
-    """What is found of one module, on the devices that run it."""
+    """The result for one module, on the devices that run it."""
 
     module: Module
     devices: tuple[int, ...]
@@ -52,10 +52,10 @@ class _Part:
 
 @frozen(eq=False, repr=False)
 class Replication:
-    """For every value of a program the groups of devices that hold equal ones in every run; printed beside the program.
+    """The groups of devices that hold equal values in every run, for every value of a program; `str` is a table.
 
-    Devices of one group come to an instruction equally often, and have equal values each time. Of others nothing is
-    known: their values may differ.
+    Devices of one group execute an instruction equally often, with equal values each time. The values of devices of
+    different groups may differ.
     """
 
     parts: tuple[_Part, ...]
@@ -63,8 +63,8 @@ class Replication:
     def groups(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> Groups:
         """The groups of devices that hold equal values of an instruction, or of one leaf of its tuple.
 
-        `leaf` is the way into the tuple, as XLA's ShapeIndex; of all that is below it where that is a tuple. Each
-        device that runs the program stands in one group.
+        `leaf` is a path into the tuple, as XLA's ShapeIndex; where it leads to a tuple, all its leaves are
+        compared. Each device that runs the program is in one group.
         A value may be named (`body/add.3` where several have the name).
         Raises KeyError for an instruction that is none of the program, or whose value no device has by itself (one
         that a reduction applies), IndexError for a leaf that is not there.
@@ -105,7 +105,7 @@ class Replication:
         return all(len(found) == 1 for found in together.values())
 
     def why(self, value: Instruction | Value | str, leaf: Sequence[int] = ()) -> str:
-        """Whether a value is equal on all devices; where it may differ, the way back to what each has of its own.
+        """Whether a value is equal on all devices; where it may differ, the path back to where the difference begins.
 
         Raises as `groups` does.
 
@@ -187,11 +187,12 @@ def _below(
 def replication(
     program: Module | ModuleGroup, replicated: Given | None = None, *, annotations: bool = True
 ) -> Replication:
-    """Which devices hold equal values in every run, of each leaf of each value of a program.
+    """Which devices hold equal values in every run, for each leaf of each value of a program.
 
-    Equal are constants; what is computed alike from equal values; what a collective gives the members of a group, and
-    groups to which the same is brought; ids, and what follows from them alone, by its value. What is in a loop or a
-    branch is compared between devices that come to it equally often. Of a group of modules each is looked at by itself.
+    Values are equal that are constants, that one op computes from equal values, and that a collective gives to members
+    of one group, or to groups that bring equal operands. Values that follow from device ids alone are compared by
+    evaluation. Inside a loop or a branch, devices are compared that execute the instruction equally often. Each module
+    of a group is analysed by itself.
 
     `replicated` says which parameters come equal on all devices: by number, all of it or leaf by leaf. `annotations`
     takes for true what the program promises: `parameter_replication` (of each leaf, between replicas), `sharding` of
@@ -240,7 +241,7 @@ def _found(module: Module, devices: tuple[int, ...], grid: Extent, replicated: G
 
 
 def _nothing(entry: Computation, nowhere: Labels) -> Iterator[tuple[Instruction, list[Labels]]]:
-    """What is said where it would have been too much to find out."""
+    """The result for a program that is too large: all values may differ."""
     for computation in reached(entry):
         yield from ((each, [nowhere] * leaves_of(each.shape)) for each in computation.instructions)
 

@@ -1,4 +1,4 @@
-"""Why a value may differ between two devices: the way back to what each device has of its own."""
+"""Why a value may differ between two devices: the path back to an instruction that differs by itself."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from shape_inference.escaping import in_line
 from ..core.graph import Computation, Instruction
 from ..properties.effects import IDENTITIES, collective_in, spelling, steps
 from ..properties.sites import reached
-from .model.scans import parted
+from .model.scans import split_carries
 
 if TYPE_CHECKING:
     from .replicated_values import Replication
 
 Place: TypeAlias = tuple[Instruction, tuple[int, ...]]  # a value, or a leaf of it
-MOST_SEEN = 10_000  # values on the way back
+MOST_SEEN = 10_000  # values of the search
 
 _SOURCES = {
     "parameter": "each device is given its own",
@@ -37,7 +37,7 @@ _SOURCES = {
 
 @define(eq=False)
 class Reasons:
-    """The way back from values of one program, on two devices."""
+    """Paths back from values of one program, along values that may differ between two devices."""
 
     values: Replication
     entry: Computation
@@ -53,14 +53,14 @@ class Reasons:
                 for number, called in enumerate(instruction.called):
                     self._callers.setdefault(called, []).append((instruction, number))
 
-    def way(self, place: Place) -> list[Place]:
-        """The shortest way from a value to what each device has of its own; else to where nothing behind differs."""
+    def path_back(self, place: Place) -> list[Place]:
+        """The shortest path back to a value that differs by itself; else to one whose operands do not differ."""
         came: dict[Place, Place | None] = {place: None}
         waiting = deque([place])
         end = place
         while waiting and len(came) < MOST_SEEN:
             here = waiting.popleft()
-            behind = [each for each in dict.fromkeys(self._before(*here)) if self.differs(*each)]
+            behind = [each for each in dict.fromkeys(self._sources(*here)) if self.differs(*each)]
             if self._is_source(here[0]):
                 return _path(came, here)
             if not behind and end == place:
@@ -75,15 +75,15 @@ class Reasons:
         return value.opcode in _SOURCES and (value.opcode != "parameter" or self._homes[value] is self.entry)
 
     def differs(self, instruction: Instruction, leaf: tuple[int, ...]) -> bool:
-        """Whether the two devices may hold different values of it."""
+        """Whether the two devices may hold different values of an instruction or a leaf of it."""
         try:
             groups = self.values.groups(instruction, leaf)
         except KeyError:
             return False
         return not any(self.a in group and self.b in group for group in groups)
 
-    def _before(self, value: Instruction, leaf: tuple[int, ...]) -> Iterator[Place]:
-        """What a value, or a leaf of it, is made of; then what decides whether devices come there."""
+    def _sources(self, value: Instruction, leaf: tuple[int, ...]) -> Iterator[Place]:
+        """The values that a value or leaf is computed from; then what decides the loops and branches around it."""
         opcode, operands = value.opcode, value.operands
         if opcode == "tuple" and leaf:
             yield operands[leaf[0]], leaf[1:]
@@ -123,7 +123,7 @@ class Reasons:
                 yield caller.called[0].root, ()
 
     def _deciders(self, value: Instruction) -> Iterator[Place]:
-        """What decides of the loops and branches around it."""
+        """The predicates, indices and scan inputs of the loops and branches around a value."""
         for caller, _ in self._callers.get(self._homes[value], ()):
             yield from _decides(caller)
             yield from self._deciders(caller)
@@ -144,11 +144,11 @@ def _decides(unit: Instruction) -> Iterator[Place]:
     elif unit.opcode == "while":
         yield next(iter(steps(unit))).computation.root, ()
     elif unit.opcode == "scan":
-        yield from ((each, ()) for each in parted(unit, unit.operands)[0])
+        yield from ((each, ()) for each in split_carries(unit, unit.operands)[0])
 
 
 def reason_text(values: Replication, value: Instruction, leaf: tuple[int, ...]) -> str:
-    """Whether a value is equal on all devices, and where it is not, the way back to what differs."""
+    """The text of `Replication.why`."""
     groups = values.groups(value, leaf)
     name = f"{in_line(value.name)}{''.join(f'{{{n}}}' for n in leaf)}"
     if len(groups) == 1:
@@ -158,10 +158,10 @@ def reason_text(values: Replication, value: Instruction, leaf: tuple[int, ...]) 
     if b not in part.devices:
         return f"{name} is of several programs, which are not compared"
     reasons = Reasons(values, part.module.entry, a, b)
-    way = reasons.way((value, _leaf_that_differs(values, value, leaf, a, b)))
-    width = max(len(_named(place)) for place in way)
-    lines = [f"  {_named(place):{width}}  {_told(place[0])}" for place in way[:-1]]
-    lines.append(f"  {_named(way[-1]):{width}}  {_told(way[-1][0])}: {_why(way[-1][0])}")
+    path_back = reasons.path_back((value, _leaf_that_differs(values, value, leaf, a, b)))
+    width = max(len(_named(place)) for place in path_back)
+    lines = [f"  {_named(place):{width}}  {_told(place[0])}" for place in path_back[:-1]]
+    lines.append(f"  {_named(path_back[-1]):{width}}  {_told(path_back[-1][0])}: {_why(path_back[-1][0])}")
     return "\n".join([f"{name} may differ between devices {a} and {b}", *lines])
 
 

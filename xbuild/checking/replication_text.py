@@ -10,12 +10,12 @@ from shape_inference.escaping import in_line
 
 from ..core.graph import Instruction
 from ..properties.sites import reached
-from .model.program import devices_text
+from .model.program import device_ranges, devices_text
 
 if TYPE_CHECKING:
     from .replicated_values import Replication
 
-MOST_GROUPS = 8  # that are written out
+MOST_GROUPS = 8  # groups that are written out
 Groups = tuple[tuple[int, ...], ...]
 
 
@@ -67,17 +67,6 @@ def groups_text(groups: Groups) -> str:
     several = [group for group in groups if len(group) > 1]
     if not several:
         return "may differ"
-    shown = " ".join(f"{{{_ids(group)}}}" for group in several[:MOST_GROUPS])
+    shown = " ".join(f"{{{','.join(device_ranges(group))}}}" for group in several[:MOST_GROUPS])
     more = f" and {len(several) - MOST_GROUPS} more groups" if len(several) > MOST_GROUPS else ""
     return f"equal within {shown}{more}"
-
-
-def _ids(group: Sequence[int]) -> str:
-    """`0,1`, `0-3,7`"""
-    runs: list[list[int]] = []
-    for device in group:
-        if runs and runs[-1][-1] + 1 == device:
-            runs[-1].append(device)
-        else:
-            runs.append([device])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)

@@ -14,6 +14,7 @@ from ..process.deadline import DeadlineError, within
 from ..process.gc_pause import no_collection
 from ..process.recursion_limit import room_for_calls
 from ..properties.sites import Site, collectives_of, feeds_of, transfers_of
+from ..running import one_evaluator
 from .common_order import in_common_order
 from .dataflow.decisions import Decisions
 from .deadlock.level_run import Context
@@ -22,9 +23,9 @@ from .deadlock.repair import find_repair, most_tries
 from .declared_types import declared_types
 from .model.describe import finding
 from .model.program import Program, Schedule, devices_text, program_of
-from .model.verdict import Asked, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
+from .model.verdict import CheckArguments, Finding, Order, Orders, Repair, Scope, Verdict, VerdictKind
 from .scenarios import conclude
-from .structure.meetings import collective_faults, identities
+from .structure.collective_matching import collective_faults, collective_identities
 from .structure.structure import structure_faults
 from .structure.transfers import match_transfers
 from .summary import is_summarised, summary_verdict, unfinished_verdict
@@ -63,7 +64,7 @@ def check(
 
     Source: Operation Semantics, Send (scheduling of channel instructions).
     """
-    asked = Asked(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
+    asked = CheckArguments(program_of(module_in(program), schedule), send_buffers, _counts(infeed))
     with no_collection(), room_for_calls({each.module.entry for each in asked.program.classes}):
         try:
             with within(max_seconds):
@@ -74,13 +75,14 @@ def check(
             return evolve(unfinished_verdict(asked.program, max_seconds), asked=asked)
 
 
-def _verdict(asked: Asked) -> Verdict:
+@one_evaluator()
+def _verdict(asked: CheckArguments) -> Verdict:
     whole = asked.program
     faults = structure_faults(whole)
     if faults:
         return Verdict("error", "given" if all(f.kind == "bad_schedule" for f in faults) else "every", tuple(faults))
     found, faults = match_transfers(whole)
-    identity = identities(whole)
+    identity = collective_identities(whole)
     faults += collective_faults(whole, identity, Decisions(whole).runs)
     faults = faults or declared_types(whole)
     if faults:

@@ -1,7 +1,7 @@
 """The verdict on programs with too many sites to enumerate: each computation is read once.
 
-One program on all devices runs to its end where every loop and conditional around what communicates goes alike on all:
-each device then comes to the same collectives in the same order. Anything else is left to the run.
+One program on all devices runs to its end where all devices take the same branches and trips around communication: each
+device then reaches the same collectives in the same order. The verdict on other programs is depends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..core.graph import Computation, Instruction
 from ..properties.effects import TRANSFERS, UNITS, Path, communicates
 from ..properties.sites import MOST_PLACES, Site, is_followed, places_of, reached, sites_of
 from .dataflow.analysis import Leaf
-from .dataflow.replication import Replication, varies, walked
+from .dataflow.replication import Replication, analysed, varies
 from .deadlock.level_run import Context
 from .model.describe import finding
 from .model.program import Program, devices_text
@@ -59,12 +59,13 @@ def unfinished_verdict(program: Program, seconds: float) -> Verdict:
 
 
 def _goes_alike(program: Program) -> bool:
+    """Whether one program runs on all devices, without transfers, and all devices take the same branches and trips."""
     if len(program.classes) > 1:
         return False
     entry = program.classes[0].module.entry
     if any(site.instruction.opcode in TRANSFERS for site in sites_of(entry)):
         return False
-    walk = walked(_Summary(varies, program.devices, *program.grid), entry)
+    walk = analysed(_Summary(varies, program.devices, *program.grid), entry)
     return not walk.gave_up and all(walk.is_alike(unit) for unit in _units(entry))
 
 

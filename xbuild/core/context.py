@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .graph import NOTHING, Instruction
 
 if TYPE_CHECKING:
     from .builder import Value
 
+Assigned = TypeVar("Assigned")
 _Context = tuple[tuple[Instruction, ...], Mapping[str, Any]]
 _current: ContextVar[_Context] = ContextVar("xbuild_context", default=((), NOTHING))
 
@@ -36,7 +37,7 @@ def scope(name: str) -> Iterator[None]:
     metadata = annotations.get("metadata", NOTHING)
     path = f"{metadata['op_name']}/{name}" if "op_name" in metadata else name
     inside = MappingProxyType({**annotations, "metadata": MappingProxyType({**metadata, "op_name": path})})
-    with _entered((control, inside)):
+    with assigned(_current, (control, inside)):
         yield
 
 
@@ -54,7 +55,7 @@ def control(*, after: Sequence[Value]) -> Iterator[None]:
     Source: hlo_instruction.h, AddControlDependencyTo.
     """
     before, annotations = _current.get()
-    with _entered(((*before, *(value.instruction for value in after)), annotations)):
+    with assigned(_current, ((*before, *(value.instruction for value in after)), annotations)):
         yield
 
 
@@ -64,7 +65,7 @@ def annotated(**inner: Any) -> Iterator[None]:
     control, annotations = _current.get()
     attributes = {**annotations.get("frontend_attributes", {}), **inner.get("frontend_attributes", {})}
     extra = {"frontend_attributes": MappingProxyType(attributes)} if attributes else {}
-    with _entered((control, MappingProxyType({**annotations, **inner, **extra}))):
+    with assigned(_current, (control, MappingProxyType({**annotations, **inner, **extra}))):
         yield
 
 
@@ -74,7 +75,7 @@ def apart() -> Iterator[None]:
     annotations = _current.get()[1]
     if "frontend_attributes" in annotations:
         annotations = MappingProxyType({key: annotations[key] for key in annotations if key != "frontend_attributes"})
-    with _entered(((), annotations)):
+    with assigned(_current, ((), annotations)):
         yield
 
 
@@ -86,9 +87,10 @@ def marked(**attributes: str) -> Iterator[None]:
 
 
 @contextmanager
-def _entered(inside: _Context) -> Iterator[None]:
-    reset = _current.set(inside)
+def assigned(variable: ContextVar[Assigned], value: Assigned) -> Iterator[Assigned]:
+    """Inside the block a context variable has this value."""
+    reset = variable.set(value)
     try:
-        yield
+        yield value
     finally:
-        _current.reset(reset)
+        variable.reset(reset)

@@ -11,6 +11,7 @@ from shape_inference import TupleShape
 
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
+from ..editing.dead import needed_by
 from ..properties.effects import has_effect
 
 
@@ -20,14 +21,7 @@ def live(instructions: Iterable[Instruction], root: Instruction, is_left_out: An
     for each in instructions:
         if each.opcode == "parameter" or (has_effect(each) and not (is_left_out and is_left_out(each))):
             stack.append(each)
-    found: set[Instruction] = set()
-    while stack:
-        each = stack.pop()
-        if each not in found:
-            found.add(each)
-            stack += each.operands
-            stack += each.control
-    return found
+    return needed_by(stack)
 
 
 def lean(name: str, instructions: Sequence[Instruction], root: Instruction, is_left_out: Any = None) -> Computation:

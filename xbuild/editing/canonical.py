@@ -10,7 +10,7 @@ from attrs import evolve
 from ..core.graph import Computation, Instruction, Module
 from ..properties.structure import Structure, structure_of
 from .programs import Program, applied
-from .rebuild import Unchanged, called_by, callees_first, renewed
+from .rebuild import Unchanged, called_by, callees_first, rebuilt
 
 
 class _Named(Unchanged):
@@ -50,7 +50,7 @@ def _named(module: Module) -> Module:
     called = _callers_first(module, structure)
     revisions = {each: _Named(each, structure.order(each), count) for each in called}
     names = {each: f"computation.{n}" for n, each in enumerate(called)} | {module.entry: "main"}
-    renamed = renewed(module, revisions, names=names)
+    renamed = rebuilt(module, revisions, names=names)
     place = {name: n for n, name in enumerate(names.values())}
     ordered = sorted(renamed.computations, key=lambda each: place[each.name], reverse=True)
     return evolve(renamed, computations=ordered)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..core.graph import Computation, Instruction, Module
 from ..properties.effects import has_effect
 from .programs import Program, applied
-from .rebuild import Unchanged, renewed
+from .rebuild import Unchanged, rebuilt
 
 
 class _Kept(Unchanged):
@@ -48,14 +48,18 @@ def _lean(module: Module) -> Module:
             revisions[computation] = _Kept(computation, kept)
     if not revisions and len(called) == len(module.computations):
         return module
-    return renewed(module, revisions, only_called=True)
+    return rebuilt(module, revisions, only_called=True)
 
 
 def live(computation: Computation) -> set[Instruction]:
     """The parameters and the instructions on which the root or a side effect depends."""
-    stack = [computation.root]
-    stack += [each for each in computation.instructions if each.opcode == "parameter" or has_effect(each)]
-    found: set[Instruction] = set()
+    kept = (each for each in computation.instructions if each.opcode == "parameter" or has_effect(each))
+    return needed_by([computation.root, *kept])
+
+
+def needed_by(instructions: Iterable[Instruction]) -> set[Instruction]:
+    """These instructions, and all on which they depend."""
+    stack, found = [*instructions], set[Instruction]()
     while stack:
         each = stack.pop()
         if each not in found:

@@ -108,11 +108,11 @@ class Draft:
         edit = f"editor.{word}({self.now(anchor).name!r})"
         for each in recorded:
             for needed in (*self.operands(each), *self.control(each)):
-                self.settle(needed, each, edit)
+                self.ensure_before(needed, each, edit)
             for user in self.users(each):
-                self.settle(each, user, edit)
+                self.ensure_before(each, user, edit)
 
-    def settle(self, key: Instruction, before: Instruction, edit: str) -> None:
+    def ensure_before(self, key: Instruction, before: Instruction, edit: str) -> None:
         """Make an instruction precede another: loose instructions are moved, those with a fixed place are refused."""
         late: dict[Instruction, None] = {}
         stack = [key]
@@ -205,7 +205,7 @@ class Draft:
         self.changed = True
         self.order.remove(gone)
 
-    def makes(self, value: Instruction, since: Instruction) -> set[Instruction]:
+    def dependencies_since(self, value: Instruction, since: Instruction) -> set[Instruction]:
         """The value and the instructions that it depends on, of those that are loose or follow `since`."""
         found: set[Instruction] = set()
         stack = [value]

@@ -32,7 +32,7 @@ class Editor(Generic[Program]):
 
     def __init__(self, program: Program) -> None:
         self._is_module = isinstance(program, Module)
-        self._rooms = ModuleDrafts(module_of(program))
+        self._drafts = ModuleDrafts(module_of(program))
         self._result: Program | None = None
 
     def __enter__(self) -> Editor[Program]:
@@ -42,7 +42,7 @@ class Editor(Generic[Program]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None:
-            module = self._rooms.finished()
+            module = self._drafts.finished()
             self._result = module if self._is_module else module.entry  # type: ignore[assignment]
 
     @property
@@ -55,39 +55,39 @@ class Editor(Generic[Program]):
     @property
     def builder(self) -> Builder:
         """The builder of the entry, for ops without operands."""
-        return self._rooms.entry.builder
+        return self._drafts.entry.builder
 
     def __getitem__(self, place: Target) -> Value:
         """The value of an instruction, which can be an operand of ops."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         return draft.value(key)
 
     def root(self, computation: str | None = None) -> Value:
         """The value of the root of the entry, or of another computation."""
-        draft = self._rooms.named(computation)
+        draft = self._drafts.named(computation)
         return draft.value(draft.root)
 
     @contextmanager
     def before(self, place: Target) -> Iterator[None]:
         """Ops that are recorded inside the block are placed before this instruction."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "before"):
             yield
 
     @contextmanager
     def after(self, place: Target) -> Iterator[None]:
         """Ops that are recorded inside the block are placed after this instruction, before the next one."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         with self._inserting(draft, key, "after"):
             yield
 
     @contextmanager
     def _inserting(self, draft: Draft, key: Instruction, word: str) -> Iterator[None]:
-        self._rooms.collect()
+        self._drafts.collect()
         begin = draft.seen
         yield
         draft.collect()
-        self._rooms.find(key)
+        self._drafts.find(key)
         draft.pin(begin, key, word)
 
     def replace_operand(self, place: Target, operand: int | str, by: Target) -> None:
@@ -96,7 +96,7 @@ class Editor(Generic[Program]):
         Raises the errors of the op and of its users, whose shapes are inferred again; used_too_early where the value
         follows the instruction.
         """
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         index = _index(draft.now(key), operand)
         operands = list(draft.operands(key))
         new = self._of(draft, by, "replace_operand")
@@ -110,12 +110,12 @@ class Editor(Generic[Program]):
 
         Instructions from which the new value is computed keep the old value.
         """
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         new = self._of(draft, by, "replace_uses")
-        makes = draft.makes(new, key)
+        sources = draft.dependencies_since(new, key)
         changes: dict[Instruction, tuple[Instruction, ...]] = {}
         for user in draft.users(key):
-            if key in draft.operands(user) and user not in makes:
+            if key in draft.operands(user) and user not in sources:
                 changes[user] = tuple([new if operand is key else operand for operand in draft.operands(user)])
         self._rewire(draft, changes, new, f"{shown(draft.now(new))} would stand for {shown(draft.now(key))}")
         if draft.root is key:
@@ -125,23 +125,23 @@ class Editor(Generic[Program]):
         self, draft: Draft, changes: dict[Instruction, tuple[Instruction, ...]], new: Instruction, edit: str
     ) -> None:
         if changes:
-            draft.settle(new, min(changes, key=draft.order.label), edit)
+            draft.ensure_before(new, min(changes, key=draft.order.label), edit)
         draft.revise({user: evolve(draft.now(user), operands=now) for user, now in changes.items()}, edit)
 
     def set_attributes(self, place: Target, **attributes: Any) -> None:
         """Change the given attributes of an instruction; other attributes are kept."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         version = with_attributes(draft.now(key), attributes)
         draft.revise({key: version}, f"{', '.join(attributes)} would be other than it was")
 
     def set_root(self, place: Target) -> None:
         """Make this instruction the root of its computation."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         draft.root, draft.changed = key, True
 
     def rename(self, place: Target, name: str) -> None:
         """Rename an instruction; the name must be unique in its computation."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         check_name(name)
         if draft.names.get(name, key) is not key:
             raise refusal("duplicate_name", f"rename: {draft.computation.name} has an instruction %{name} already")
@@ -149,7 +149,7 @@ class Editor(Generic[Program]):
 
     def remove(self, *places: Target) -> None:
         """Remove instructions; refused where other instructions use them."""
-        found = [self._rooms.find(place) for place in places]
+        found = [self._drafts.find(place) for place in places]
         for draft in dict.fromkeys(draft for draft, _ in found):
             draft.remove(key for each, key in found if each is draft)
 
@@ -157,7 +157,7 @@ class Editor(Generic[Program]):
         """Move an instruction; refused where it would precede an operand or follow a user."""
         if (before is None) == (after is None):
             raise TypeError("move: one of before= and after= is wanted")
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         target = self._of(draft, before if before is not None else after, "move")  # type: ignore[arg-type]
         if target is key:
             return
@@ -170,12 +170,12 @@ class Editor(Generic[Program]):
 
     def inline(self, place: Target) -> None:
         """Replace a call by the instructions of the called computation."""
-        draft, key = self._rooms.find(place)
+        draft, key = self._drafts.find(place)
         inline(draft, key)
 
     def _of(self, draft: Draft, place: Target, edit: str) -> Instruction:
         """The key of an instruction that must belong to this computation."""
-        home, key = self._rooms.find(place, draft)
+        home, key = self._drafts.find(place, draft)
         if home is not draft:
             raise refusal(
                 "foreign_value",

@@ -42,11 +42,11 @@ def extract(
     }
     """
     module = module_of(program)
-    rooms = ModuleDrafts(module)
-    draft = rooms.named(computation)
+    drafts = ModuleDrafts(module)
+    draft = drafts.named(computation)
     if around is None:
         return _module(module, draft.computation.name, draft.computation)
-    draft, centre = rooms.find(around, draft)
+    draft, centre = drafts.find(around, draft)
     members = _with_halves(draft, _neighbours(draft, centre, radius))
     part = _Part(draft, centre, _without_elements(draft, centre, members))
     return _module(module, centre.name, revised(draft.computation.name, part, {}))

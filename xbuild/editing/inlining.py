@@ -22,7 +22,7 @@ def inline(draft: Draft, key: Instruction) -> None:
             added.append(_copy(draft, key, instruction, stand_ins, set(added)))
             stand_ins[instruction] = added[-1]
     draft.add(added, key)
-    _hand_over(draft, key, stand_ins[called.root], added)
+    _replace_uses(draft, key, stand_ins[called.root], added)
     draft.remove([key])
 
 
@@ -44,7 +44,7 @@ def _copy(
     return evolve(instruction, name=name, operands=operands, control=control)
 
 
-def _hand_over(draft: Draft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
+def _replace_uses(draft: Draft, key: Instruction, result: Instruction, added: list[Instruction]) -> None:
     """Users of the call get the callee's result; its control successors follow the callee's last instructions."""
     used = {before for each in added for before in (*each.operands, *each.control)}
     last = [each for each in added if each not in used] or [*draft.control(key)]

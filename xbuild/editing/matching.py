@@ -95,9 +95,9 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
             pairs.add(a, b)
         return pairs
     numbers: dict[Hashable, int] = {}
-    made = {**_made(before, structures[0], numbers), **_made(after, structures[1], numbers)}
+    made = {**_value_numbers(before, structures[0], numbers), **_value_numbers(after, structures[1], numbers)}
     unique = _unique(before, made), _unique(after, made)
-    if not _counted_anew(before, after, unique):
+    if not _is_renumbered(before, after, unique):
         pairs.alike(lambda each: each.name)
     pairs.alike(lambda each: each.attributes.number if each.opcode == "parameter" else None)
     for value, a in unique[0].items():
@@ -115,7 +115,9 @@ def match(before: Computation, after: Computation, structures: tuple[Structure, 
     return pairs
 
 
-def _made(computation: Computation, structure: Structure, numbers: dict[Hashable, int]) -> dict[Instruction, int]:
+def _value_numbers(
+    computation: Computation, structure: Structure, numbers: dict[Hashable, int]
+) -> dict[Instruction, int]:
     """A number for each instruction; instructions of equal ops on operands of equal numbers have the same number."""
     labels = structure.labels(computation)
     found: dict[Instruction, int] = {}
@@ -134,7 +136,7 @@ def _unique(computation: Computation, made: dict[Instruction, int]) -> dict[int,
     return {value: group[0] for value, group in groups.items() if len(group) == 1}
 
 
-def _counted_anew(
+def _is_renumbered(
     before: Computation, after: Computation, unique: tuple[dict[int, Instruction], dict[int, Instruction]]
 ) -> bool:
     """Whether names were renumbered: a structurally unique instruction has a name that another one had before.

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.builder import Builder, Value
 from ..core.graph import Computation, Instruction, Module
 from .draft import Draft
-from .rebuild import renewed
+from .rebuild import rebuilt
 from .refusals import refusal
 
 
@@ -110,15 +110,15 @@ class ModuleDrafts:
         """The edited module; the builders of its drafts record no more instructions."""
         self.collect()
         for draft in self._drafts.values():
-            settle_all(draft)
+            place_loose(draft)
         changed = {computation: draft for computation, draft in self._drafts.items() if draft.changed}
-        module = renewed(self.module, changed) if changed else self.module
+        module = rebuilt(self.module, changed) if changed else self.module
         for draft in self._drafts.values():
             draft.builder.computation = draft.computation
         return module
 
 
-def settle_all(draft: Draft) -> None:
+def place_loose(draft: Draft) -> None:
     """Refuse gaps in the parameter numbers and instructions that precede their operands; place loose instructions."""
     numbers = sorted(draft.now(key).attributes.number for key in draft if key.opcode == "parameter")
     if numbers != list(range(len(numbers))):
@@ -128,4 +128,4 @@ def settle_all(draft: Draft) -> None:
         )
     for key in sorted(draft.loose, key=draft.order.label):
         for needed in (*draft.operands(key), *draft.control(key)):
-            draft.settle(needed, key, f"recording %{key.name}")
+            draft.ensure_before(needed, key, f"recording %{key.name}")

@@ -46,7 +46,7 @@ class Unchanged:
         return key.control
 
 
-def renewed(
+def rebuilt(
     module: Module,
     revisions: Mapping[Computation, Revision],
     *,

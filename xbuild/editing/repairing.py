@@ -6,7 +6,7 @@ from attrs import evolve
 
 from ..checking.model.verdict import Order, Orders, Verdict
 from ..core.graph import Computation, Module, ModuleGroup
-from .rebuild import Unchanged, renewed
+from .rebuild import Unchanged, rebuilt
 
 
 class _InOrder(Unchanged):
@@ -56,4 +56,4 @@ def repaired(verdict: Verdict) -> Module | ModuleGroup:
 
 def _ordered(module: Module, orders: Orders) -> Module:
     revisions = {computation: _InOrder(computation, order) for computation, order in orders}
-    return evolve(renewed(module, revisions), is_scheduled=True)
+    return evolve(rebuilt(module, revisions), is_scheduled=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
 THEMES = ("auto", "light", "dark")
 _ENDINGS = {"mmd": "mermaid", "gv": "dot"}
-_MERMAID = 120  # boxes; its readers refuse very long texts
+_MERMAID = 120  # boxes of a Mermaid text, since programs that draw Mermaid refuse long texts
 
 
 @frozen

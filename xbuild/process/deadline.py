@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from ..core.context import assigned
+
 _end: ContextVar[float | None] = ContextVar("xbuild_deadline", default=None)
 
 
@@ -21,11 +23,8 @@ def within(seconds: float | None) -> Iterator[None]:
         yield
         return
     end, outer = time.monotonic() + seconds, _end.get()
-    reset = _end.set(end if outer is None else min(end, outer))
-    try:
+    with assigned(_end, end if outer is None else min(end, outer)):
         yield
-    finally:
-        _end.reset(reset)
 
 
 def ask() -> None:

@@ -115,8 +115,11 @@ def communicates(computation: Computation) -> bool:
 
 def is_with_host(instruction: Instruction) -> bool:
     """Whether it is half of a transfer whose other end is a Python function of the host."""
-    start = start_of(instruction) if instruction.opcode in TRANSFERS.values() else instruction
-    return start is not None and start.opcode in TRANSFERS and rendezvous_of(start) is not None
+    is_done = instruction.opcode in TRANSFERS.values()
+    if not (is_done or instruction.opcode in TRANSFERS) or not instruction.attributes.is_host_transfer:
+        return False
+    start = start_of(instruction) if is_done else instruction
+    return start is not None and rendezvous_of(start) is not None
 
 
 def has_side_effect(instruction: Instruction) -> bool:

@@ -40,10 +40,10 @@ class HostFunction:
 
 def rendezvous_of(transfer: Instruction) -> str | None:
     """The name of the host function at the other end of a send or recv; None where there is none of this kind."""
-    attributes = transfer.annotations.get("frontend_attributes", {})
-    if not transfer.attributes.is_host_transfer or attributes.get(HANDLER) != OURS:
+    if not transfer.attributes.is_host_transfer:
         return None
-    return attributes.get(RENDEZVOUS)  # type: ignore[no-any-return]
+    attributes = transfer.annotations.get("frontend_attributes", {})
+    return attributes.get(RENDEZVOUS) if attributes.get(HANDLER) == OURS else None
 
 
 def host_function_of(transfer: Instruction) -> HostFunction | None:

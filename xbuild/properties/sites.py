@@ -14,6 +14,7 @@ from .effects import (
     MEETING,
     TRANSFERS,
     Path,
+    Step,
     collective_in,
     communicates,
     communicates_itself,
@@ -87,20 +88,23 @@ def _once(computation: Computation, path: Path, seen: set[tuple[Computation, boo
     for instruction in notable(computation):
         if communicates_itself(instruction):
             yield Site(path, instruction)
-        if instruction.opcode != "async_start":
-            for step in steps(instruction):
-                if communicates(step.computation):
-                    yield from _once(step.computation, (*path, step), seen)
+        for step in _communicating_steps(instruction):
+            yield from _once(step.computation, (*path, step), seen)
 
 
 def _sites(computation: Computation, path: Path) -> Iterator[Site]:
     for instruction in notable(computation):
         if communicates_itself(instruction):
             yield Site(path, instruction)
-        if instruction.opcode != "async_start":
-            for step in steps(instruction):
-                if communicates(step.computation):
-                    yield from _sites(step.computation, (*path, step))
+        for step in _communicating_steps(instruction):
+            yield from _sites(step.computation, (*path, step))
+
+
+def _communicating_steps(instruction: Instruction) -> list[Step]:
+    """The calls of an instruction whose computations communicate; what an async-start calls is part of its own site."""
+    if instruction.opcode == "async_start" or not any(map(communicates, instruction.called)):
+        return []
+    return [step for step in steps(instruction) if communicates(step.computation)]
 
 
 @remembered

@@ -124,16 +124,7 @@ def all_to_all(
             f"split_count={found.shape[1]} is one piece for each replica of a group",
         )
     for role, dimension in (("concat", concat_dimension), ("split", split_dimension)):
-        if not 0 <= dimension < shape.rank:
-            refuse(
-                "dimension_out_of_range",
-                f"AllToAll: {role}_dimension {dimension} is out of range of input rank {shape.rank}",
-                *(
-                    [f"{role}_dimension={dimension % shape.rank} counts from the start"]
-                    if dimension < 0 < shape.rank
-                    else []
-                ),
-            )
+        _check_dimension(role, dimension, shape.rank)
     size = shape.dims[split_dimension] * (split_count if split_dimension == concat_dimension else 1)
     if size % split_count:
         refuse(
@@ -150,6 +141,16 @@ def all_to_all(
             f"{shape.dims[split_dimension]} is not divisible (TensorFlow's builder lets this pass, and XLA refuses it)",
         )
     return derived.all_to_all(value, split_dimension, concat_dimension, split_count, groups, name=name)
+
+
+def _check_dimension(role: str, dimension: int, rank: int) -> None:
+    if not 0 <= dimension < rank:
+        hints = [f"{role}_dimension={dimension % rank} counts from the start"] if dimension < 0 < rank else []
+        refuse(
+            "dimension_out_of_range",
+            f"AllToAll: {role}_dimension {dimension} is out of range of input rank {rank}",
+            *hints,
+        )
 
 
 def collective_permute(*, input: Any, source_target_pairs: Any, name: str | None = None) -> Value:

@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 from shape_inference import PrimitiveType, bf16, f32
 
 from ..core.builder import Value
+from ..core.context import assigned
 from ..core.context import scope as op_scope
 from .support.arguments import element_type, extents
 from .support.refusals import refuse
@@ -48,15 +49,6 @@ _scope: ContextVar[VariableScope] = ContextVar("xbuild_tpu_scope", default=Varia
 
 
 @contextmanager
-def _entered(scope: VariableScope) -> Iterator[VariableScope]:
-    reset = _scope.set(scope)
-    try:
-        yield scope
-    finally:
-        _scope.reset(reset)
-
-
-@contextmanager
 def variable_scope(name: str) -> Iterator[VariableScope]:
     """Variables that are got inside have this name and a slash before theirs, and so have ops.
 
@@ -69,7 +61,7 @@ def variable_scope(name: str) -> Iterator[VariableScope]:
     """
     outer = _scope.get()
     full = f"{outer.name}/{name}" if outer.name and name else outer.name or name
-    with _entered(VariableScope(full, outer.is_bfloat16)) as scope:
+    with assigned(_scope, VariableScope(full, outer.is_bfloat16)) as scope:
         if not name:
             yield scope
         else:
@@ -94,7 +86,7 @@ def bfloat16_scope(name: str | None = None) -> Iterator[VariableScope]:
 
     Source: tf.compat.v1.tpu.bfloat16_scope.
     """
-    with variable_scope(name or "") as scope, _entered(VariableScope(scope.name, True)) as inner:
+    with variable_scope(name or "") as scope, assigned(_scope, VariableScope(scope.name, True)) as inner:
         yield inner
 
 

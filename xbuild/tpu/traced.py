@@ -48,7 +48,8 @@ def traced(
 ) -> Traced:
     """Call the computation once with values, and make the program of what its results and effects need."""
     builder = Builder(name)
-    with apart(), tracing(Tracing(builder, inputs.num_replicas, num_partitions)) as found:
+    found = Tracing(builder, inputs.num_replicas, num_partitions)
+    with apart(), tracing(found):
         arguments = _arguments(found, inputs, has_dynamic_padder)
         if queue is not None:
             arguments += queue.generate_dequeue_op(found)

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from .data import Trace
-from .partners import from_afar
+from .partners import remote_operands
 from .summary import Summary
 
 _FLOATS = "fcV"
@@ -37,14 +37,14 @@ def births(trace: Trace) -> list[Birth]:
             known.clear()
         if flags != (False, False):
             odd[number] = flags
-    afar = from_afar(trace) if odd else {}
-    return [birth for number in sorted(odd) for birth in _born(trace, odd, afar, number)]
+    remote = remote_operands(trace) if odd else {}
+    return [birth for number in sorted(odd) for birth in _born(trace, odd, remote, number)]
 
 
 def _born(
-    trace: Trace, odd: Mapping[int, tuple[bool, bool]], afar: Mapping[int, Sequence[int]], number: int
+    trace: Trace, odd: Mapping[int, tuple[bool, bool]], remote: Mapping[int, Sequence[int]], number: int
 ) -> Iterator[Birth]:
-    before = [odd.get(event, (False, False)) for event in _brought(trace, afar, number)]
+    before = [odd.get(event, (False, False)) for event in _operand_events(trace, remote, number)]
     nan, infinity = odd[number]
     if nan and not any(each[0] for each in before):
         yield Birth(number, "NaN")
@@ -52,9 +52,9 @@ def _born(
         yield Birth(number, "infinity")
 
 
-def _brought(trace: Trace, afar: Mapping[int, Sequence[int]], number: int) -> list[int]:
+def _operand_events(trace: Trace, remote: Mapping[int, Sequence[int]], number: int) -> list[int]:
     """The events that gave the operands of an event, on its device and on others."""
-    return [*(event for event in trace.operands(number) if event is not None), *afar.get(number, ())]
+    return [*(event for event in trace.operands(number) if event is not None), *remote.get(number, ())]
 
 
 def is_stated(trace: Trace, birth: Birth) -> bool:

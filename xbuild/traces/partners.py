@@ -19,7 +19,7 @@ def bringing(trace: Trace, number: int) -> int:
     return number if event is None else event
 
 
-def from_afar(trace: Trace) -> Mapping[int, Sequence[int]]:
+def remote_operands(trace: Trace) -> Mapping[int, Sequence[int]]:
     """For each event that received data from other devices, the events of the operands there."""
     found: dict[int, Sequence[int]] = {}
     for meeting in trace.meetings:

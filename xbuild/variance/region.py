@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,6 +12,7 @@ from attrs import define, field
 from shape_inference import XbuildError, refuse
 
 from ..core.builder import Builder, Value
+from ..core.context import assigned
 from ..core.graph import Computation, Instruction
 from ..properties.mesh import Mesh
 from ..properties.variances import Type
@@ -58,14 +59,9 @@ def current(name: str) -> Region:
     return region
 
 
-@contextmanager
-def entered(region: Region) -> Iterator[Region]:
+def entered(region: Region) -> AbstractContextManager[Region | None]:
     """Inside, collectives by axis name mean this region."""
-    reset = _current.set(region)
-    try:
-        yield region
-    finally:
-        _current.reset(reset)
+    return assigned(_current, region)
 
 
 class RegionBuilder(Builder):

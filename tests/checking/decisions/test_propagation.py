@@ -18,7 +18,7 @@ from xbuild.checking.dataflow.exchange import Exchange
 from xbuild.checking.dataflow.lattice import Open, is_value
 from xbuild.checking.dataflow.readings import settled
 from xbuild.checking.model.program import program_of
-from xbuild.checking.structure.meetings import identities
+from xbuild.checking.structure.collective_matching import collective_identities
 from xbuild.running import LARGEST
 
 
@@ -27,7 +27,7 @@ def readings(module: xb.Module, *roots: xb.Instruction) -> list[Any]:
     program = program_of(module)
     needed = BackwardSlice(module)
     needed.also(roots or (module.entry.root,))
-    exchange, found = Exchange(program, identities(program), frozenset()), {}
+    exchange, found = Exchange(program, collective_identities(program), frozenset()), {}
 
     def walk(device: int) -> Iterator[Any]:
         entry = module.entry

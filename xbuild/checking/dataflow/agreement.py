@@ -1,4 +1,4 @@
-"""On which devices a value is equal: partitions of the devices, and what stands for one value in the analysis."""
+"""Facts of the replication analysis: for each value, which devices hold equal values."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from attrs import define, field, frozen
 
 from ...core.graph import Instruction
 
-Labels: TypeAlias = tuple[int, ...]  # a number for each device; two devices with one number hold equal values
+Labels: TypeAlias = tuple[int, ...]  # a number for each device; devices with equal numbers hold equal values
 
-MOST_DEEP = 50  # instructions one behind the other of which a value is computed
+MOST_DEEP = 50  # the greatest depth of a formula
 
 
 @define(eq=False)
 class Formula:
-    """How a value is computed from constants and ids alone; `values` has those that were asked for, by label.
+    """An expression of constants and device ids.
 
-    `number` is that of all formulas that are alike, once it was asked for.
+    `values` has the results that were computed, by label; `number` is the value number, which equal expressions share.
     """
 
     instruction: Instruction
@@ -33,9 +33,10 @@ class Formula:
 
 @frozen(eq=False)
 class Agreement:
-    """A value on all devices: those with equal labels hold the same. Equal by identity, as two values are two.
+    """What is known of one value: devices with equal labels hold equal values.
 
-    `formula` is there where the value follows from constants and ids alone.
+    Two agreements are equal only as one object, which stands for one value. `formula` is None where the value does not
+    follow from constants and device ids alone.
     """
 
     labels: Labels
@@ -48,7 +49,7 @@ class Agreement:
 
 @define(eq=False)
 class Partitions:
-    """The partitions of some devices, each kept as one tuple, so that equal ones are identical."""
+    """Partitions of the devices as tuples of labels; equal partitions are one object."""
 
     count: int
     everywhere: Labels = field(init=False)
@@ -61,13 +62,13 @@ class Partitions:
         self.nowhere = self.by(range(self.count))
 
     def by(self, marks: Iterable[Hashable]) -> Labels:
-        """The partition in which devices with equal marks stand together."""
+        """The partition in which devices with equal marks have equal labels."""
         numbers: dict[Hashable, int] = {}
         labels = tuple([numbers.setdefault(mark, len(numbers)) for mark in marks])
         return self._known.setdefault(labels, labels)
 
     def refined(self, a: Labels, b: Labels) -> Labels:
-        """The common refinement: devices that stand together in both."""
+        """The common refinement: devices have equal labels where both partitions give them equal labels."""
         if a is b or b is self.everywhere:
             return a
         if a is self.everywhere or b is self.nowhere:
@@ -88,7 +89,7 @@ class Partitions:
 
 
 def grouped(labels: Labels, devices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The devices that stand together."""
+    """The classes of a partition, each as a tuple of devices."""
     found: dict[int, list[int]] = {}
     for label, device in zip(labels, devices, strict=True):
         found.setdefault(label, []).append(device)

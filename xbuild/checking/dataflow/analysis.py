@@ -18,7 +18,7 @@ from ...core.graph import Computation, Instruction
 from ...process.deadline import ask
 from ...properties.effects import IDENTITIES, PLAIN_CALLS, Path, steps
 from ...properties.order import linear
-from ..model.scans import parted, results_of, whole
+from ..model.scans import scan_result, split_carries, trip_results
 
 Leaf: TypeAlias = Any  # the fact for one array or token; never a tuple
 Reading: TypeAlias = Any  # a leaf, or a tuple of readings for a tuple
@@ -28,17 +28,17 @@ _UNKNOWN = object()
 
 
 class TooMuchError(Exception):
-    """The analysis would read more than `most` instructions; calls of calls make 2^60 of a few lines."""
+    """The analysis would visit more than `most` instructions; nested calls can reach exponentially many."""
 
 
-def way_of(path: Path) -> Key:
+def path_key(path: Path) -> Key:
     """A key of a path of calls."""
     return (*((id(step.instruction), step.role) for step in path),)
 
 
 def key_of(instruction: Instruction, path: Path) -> Key:
     """A key of an instruction and the path of calls that leads to it."""
-    return (*way_of(path), id(instruction))
+    return (*path_key(path), id(instruction))
 
 
 @define(eq=False)
@@ -91,7 +91,7 @@ class Analysis(ABC):
         return self.spread(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
 
     def spread(self, leaf: Leaf, shape: AnyShape) -> Reading:
-        """The reading of a result of which all leaves are alike."""
+        """The reading of a result whose leaves all have one fact."""
         return spread(leaf, shape)
 
     def tupled(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
@@ -122,15 +122,15 @@ class Analysis(ABC):
         (body,) = steps(instruction)
         count = self.counted(instruction, operands)
         self.decide(instruction, path, count)
-        slices, carries = parted(instruction, operands)
+        slices, carries = split_carries(instruction, operands)
         while True:
             root = self.run(body.computation, [*slices, *carries], (*path, body))
-            outputs, following = results_of(instruction, root)
+            outputs, following = trip_results(instruction, root)
             joined = [*map(self.joined, carries, following)]
             if joined == carries:
                 break
             carries = joined
-        return self.mapped(whole(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
+        return self.mapped(scan_result(instruction, [*outputs, *carries]), lambda leaf: self.join(leaf, count))
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
         """The join of the results of all branches and of the fact for the index."""

@@ -16,8 +16,8 @@ from ...properties.effects import IDENTITIES, LOOPS, UNITS, collective_in, commu
 from ...properties.order import linear
 from ...properties.sites import collectives_of, reached
 from ..model.program import Program
-from ..model.scans import parted
-from ..structure.meetings import Identities
+from ..model.scans import split_carries
+from ..structure.collective_matching import CollectiveIdentities
 
 Part: TypeAlias = int | None  # an element of a tuple; None for all of it
 
@@ -30,7 +30,7 @@ NOTHING = {"after_all"} | opcodes(
     lambda op: op.depends_on not in ("operands", "device") or op.needs in ("peer", "host"),
 )
 """Ops whose value is not computed before a run, whatever the operands."""
-_ASKS = opcodes(lambda op: op.depends_on == "device")
+_OF_DEVICE = opcodes(lambda op: op.depends_on == "device")
 
 
 @define(eq=False)
@@ -39,7 +39,7 @@ class BackwardSlice:
 
     module: Module
     parts: dict[Instruction, set[Part]] = field(factory=dict, init=False)
-    asked: set[Instruction] = field(factory=set, init=False)  # collectives whose results are in other slices
+    requested: set[Instruction] = field(factory=set, init=False)  # collectives whose results are in other slices
     _wanted: dict[Computation, tuple[Instruction, ...]] = field(factory=dict, init=False)
     _callers: dict[Computation, list[tuple[Instruction, int]]] = field(factory=dict, init=False)
     _decides: dict[Computation, bool] = field(factory=dict, init=False)
@@ -63,14 +63,14 @@ class BackwardSlice:
         return frozenset(i for i in self.parts if collective_in(i) is not None)
 
     @property
-    def asks(self) -> bool:
+    def depends_on_device(self) -> bool:
         """Whether instructions of the slice, beside collectives, may differ between devices of the program."""
-        return any(map(_asks, self.parts))
+        return any(map(_depends_on_device, self.parts))
 
     def also(self, collectives: Iterable[Instruction]) -> None:
         """Add the operands of these collectives, whose results are in the slices of other programs."""
-        new = {*collectives} - self.asked - self.parts.keys()
-        self.asked |= new
+        new = {*collectives} - self.requested - self.parts.keys()
+        self.requested |= new
         self._need([(each, None) for each in new])
 
     def _need(self, parts: list[tuple[Instruction, Part]]) -> None:
@@ -93,8 +93,8 @@ class BackwardSlice:
         return self._wanted[computation]
 
     def _leads(self, instruction: Instruction) -> bool:
-        """Whether an instruction decides about communication, is asked for by other programs, or calls such."""
-        if instruction in self.asked:
+        """Whether an instruction decides about communication, is requested by other programs, or calls such ones."""
+        if instruction in self.requested:
             return True
         if instruction.opcode in UNITS and any(map(communicates, instruction.called)):
             return True
@@ -127,7 +127,7 @@ class BackwardSlice:
         if unit.opcode == "while":
             yield unit.operands[0], part
         if unit.opcode == "scan":
-            yield from ((operand, None) for operand in parted(unit, unit.operands)[1])
+            yield from ((operand, None) for operand in split_carries(unit, unit.operands)[1])
             yield from ((called.root, None) for called in unit.called)
             return
         bodies = unit.called if unit.opcode == "conditional" else (_body(unit),)
@@ -165,16 +165,16 @@ def _deciders(unit: Instruction) -> Iterator[tuple[Instruction, Part]]:
             yield condition.computation.root, None
 
 
-def _asks(instruction: Instruction) -> bool:
+def _depends_on_device(instruction: Instruction) -> bool:
     """Whether an instruction may differ between the devices of one program though its operands are equal."""
-    return instruction.opcode in _ASKS or any(map(_asks_inside, instruction.called))
+    return instruction.opcode in _OF_DEVICE or any(map(_depends_inside, instruction.called))
 
 
-def _asks_inside(computation: Computation) -> bool:
-    return any(map(_asks, computation.instructions))
+def _depends_inside(computation: Computation) -> bool:
+    return any(map(_depends_on_device, computation.instructions))
 
 
-def backward_slices(program: Program, identity: Identities) -> Mapping[Module, BackwardSlice]:
+def backward_slices(program: Program, identity: CollectiveIdentities) -> Mapping[Module, BackwardSlice]:
     """The slices of all programs; a collective in one slice is in the slices of all programs that take part in it."""
     found = {each.module: BackwardSlice(each.module) for each in program.classes}
     if len(found) == 1:
@@ -190,7 +190,7 @@ def backward_slices(program: Program, identity: Identities) -> Mapping[Module, B
             slice_.also(i for key in wanted for i in sites[module].get(key, ()))
 
 
-def _by_identity(module: Module, identity: Identities) -> dict[Hashable, set[Instruction]]:
+def _by_identity(module: Module, identity: CollectiveIdentities) -> dict[Hashable, set[Instruction]]:
     found: dict[Hashable, set[Instruction]] = {}
     for site in collectives_of(module.entry):
         found.setdefault(identity.of(module, site), set()).add(site.instruction)

@@ -20,15 +20,14 @@ from ...core.graph import Computation, Instruction
 from ...properties.effects import MEETS, Path, collective_in, communicates, steps
 from ...properties.sites import Site
 from ...running import result_shape
-from ..model.scans import parted, results_of, slices_of, whole
+from ..model.scans import scan_result, slices_of, split_carries, trip_results
 from .analysis import Reading, flat, key_of
 from .backward_slice import CALLS, SAME, BackwardSlice
-from .exchange import MOST_STEPS, Exchange, Promise, promised
+from .exchange import MOST_STEPS, Exchange, Promise, WalkCoroutine, promised
 from .facts import Facts, ways_of
 from .lattice import Leaf, Open, bounds_of, is_value
 from .ranges import open_result
 from .readings import (
-    Walk,
     another,
     fresh,
     full,
@@ -43,9 +42,9 @@ from .readings import (
     widened,
 )
 
-MOST_ROUNDS = 16  # of a loop, until all that it changes is unknown
-WIDENED = 3  # rounds after which bounds that still grow are given up
-MOST_SILENT = 5_000  # instructions of a scan without communication, of which only results may matter
+MOST_ROUNDS = 16  # rounds of a loop; then everything that it changes is unknown
+WIDENED = 3  # rounds of a loop; then bounds that still grow are dropped
+MOST_SILENT = 5_000  # instructions of all trips of a scan that is walked though nothing in it communicates
 
 
 @define(eq=False)
@@ -64,11 +63,11 @@ class Propagation:
     def __attrs_post_init__(self) -> None:
         self._ids = divmod(self.device, self.needed.module.num_partitions)
 
-    def walk(self) -> Walk:
+    def walk(self) -> WalkCoroutine:
         entry = self.needed.module.entry
         yield from self.run(entry, [fresh(p.shape) for p in entry.parameters], ())
 
-    def run(self, computation: Computation, parameters: Sequence[Reading], path: Path) -> Walk:
+    def run(self, computation: Computation, parameters: Sequence[Reading], path: Path) -> WalkCoroutine:
         """The reading of the root, by that of the parameters."""
         wanted = self.needed.of(computation)
         self.exchange.spend(len(wanted) + 1)
@@ -110,7 +109,7 @@ class Propagation:
             self._alike[made] = reading, operands  # kept, since the marks are ids
         return self._alike[made][0]
 
-    def _meet(self, instruction: Instruction, operands: Sequence[Reading], path: Path) -> Walk:
+    def _meet(self, instruction: Instruction, operands: Sequence[Reading], path: Path) -> WalkCoroutine:
         """The promised result of a collective, blocking or started."""
         shape, brought = result_shape(instruction), []
         for each in operands:
@@ -118,18 +117,18 @@ class Propagation:
         if self._silent:
             return fresh(shape)
         known = len(brought) == len(operands) and not any(leaf is None for leaf in brought)
-        coming = self.exchange.bring(
+        instance = self.exchange.arrive(
             self.device, Site(path, instruction), brought if known else None, self._repeated > 0
         )
-        return promised(coming, self.device, shape)
+        return promised(instance, self.device, shape)
 
-    def call(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
+    def call(self, instruction: Instruction, operands: list[Reading], path: Path) -> WalkCoroutine:
         if collective_in(instruction) is not None:
             return (yield from self._meet(instruction, operands, path))
         step = next(steps(instruction))
         return (yield from self.run(step.computation, operands, (*path, step)))
 
-    def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
+    def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> WalkCoroutine:
         """A while, trip by trip as long as its condition is known; the decision is the number of trips."""
         state, trips, has_ended = yield from self._trips(instruction, full(operands[0], instruction.shape), path)
         if has_ended:
@@ -142,13 +141,13 @@ class Propagation:
         self._decide(instruction, path, None)
         condition, body = steps(instruction)
 
-        def trip(now: Reading) -> Walk:
+        def trip(now: Reading) -> WalkCoroutine:
             yield from self.run(condition.computation, [now], (*path, condition))
             return full((yield from self.run(body.computation, [now], (*path, body))), instruction.shape)
 
         return (yield from self._any_trips(trip, state, instruction.shape))
 
-    def _trips(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+    def _trips(self, loop: Instruction, state: Reading, path: Path) -> WalkCoroutine:
         """The state after the trips that are known to be run, how many these are, and whether the loop has ended."""
         condition, body = steps(loop)
         trips = 0
@@ -160,7 +159,7 @@ class Propagation:
             trips += 1
         return state, trips, False
 
-    def _each_way(self, loop: Instruction, state: Reading, path: Path) -> Walk:
+    def _each_way(self, loop: Instruction, state: Reading, path: Path) -> WalkCoroutine:
         """The end states and trips of a loop for each of the few states it may begin in; empty where one never ends."""
         ends: list[tuple[list[Leaf], int]] = []
         ways = ways_of_state(flat((yield from settled(state))))
@@ -174,7 +173,7 @@ class Propagation:
         self._repeated -= 1
         return ends
 
-    def _any_trips(self, trip: Callable[[Reading], Walk], state: Reading, shape: AnyShape) -> Walk:
+    def _any_trips(self, trip: Callable[[Reading], WalkCoroutine], state: Reading, shape: AnyShape) -> WalkCoroutine:
         """The state after any number of trips; in the last walk of the body, decisions inside hold for every trip."""
         now, shapes = flat((yield from settled(state))), [*leaves(shape)]
         changed: set[int] = set()
@@ -194,14 +193,14 @@ class Propagation:
             self._repeated -= 1
         return shaped([another(leaf) if n in changed else leaf for n, leaf in enumerate(now)], shape)
 
-    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
+    def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> WalkCoroutine:
         """A scan, trip by trip where anything may become known; its trip count is known unless it is a bound."""
         (body,) = steps(instruction)
         count, is_bound = slices_of(instruction)
         given = []
         for each, of in zip(operands, instruction.operands, strict=True):
             given.append(full((yield from settled(each)), of.shape))
-        inputs, state = parted(instruction, given)
+        inputs, state = split_carries(instruction, given)
         self._decide(instruction, path, None if is_bound else frozenset((count,)))
         is_silent = not communicates(body.computation) and not any(is_value(leaf) for leaf in flat((*given,)))
         steps_of_all = count * (len(self.needed.of(body.computation)) + 1)
@@ -213,24 +212,24 @@ class Propagation:
             place = count - 1 - number if instruction.attributes.is_reverse else number
             slices = [sliced(each, instruction, place) for each in inputs]
             root = yield from settled((yield from self.run(body.computation, [*slices, *state], (*path, body))))
-            some, state = results_of(instruction, full(root, body.computation.root.shape))
+            some, state = trip_results(instruction, full(root, body.computation.root.shape))
             outputs.append(some)
-        return whole(instruction, [*stacked(instruction, outputs), *state])
+        return scan_result(instruction, [*stacked(instruction, outputs), *state])
 
-    def _any_slices(self, instruction: Instruction, inputs: list[Leaf], state: list[Leaf], path: Path) -> Walk:
+    def _any_slices(self, instruction: Instruction, inputs: list[Leaf], state: list[Leaf], path: Path) -> WalkCoroutine:
         (body,) = steps(instruction)
-        shapes = [i.shape for i in parted(instruction, instruction.operands)[0]]
-        carried = TupleShape([i.shape for i in parted(instruction, instruction.operands)[1]])
+        shapes = [i.shape for i in split_carries(instruction, instruction.operands)[0]]
+        carried = TupleShape([i.shape for i in split_carries(instruction, instruction.operands)[1]])
 
-        def trip(now: Reading) -> Walk:
+        def trip(now: Reading) -> WalkCoroutine:
             slices = [Open(bounds_of(leaf, shape)) for leaf, shape in zip(inputs, shapes, strict=True)]
             root = yield from self.run(body.computation, [*slices, *now], (*path, body))
-            return (*results_of(instruction, full(root, body.computation.root.shape))[1],)
+            return (*trip_results(instruction, full(root, body.computation.root.shape))[1],)
 
         after = yield from self._any_trips(trip, (*state,), carried)
-        return whole(instruction, [*stacked(instruction, ()), *after])
+        return scan_result(instruction, [*stacked(instruction, ()), *after])
 
-    def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Walk:
+    def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> WalkCoroutine:
         """The result of the branch that is taken, or the join of those that may be."""
         taken = [*steps(instruction)]
         index = yield from settled(operands[0])
@@ -254,7 +253,7 @@ class Propagation:
             self.facts.add(key_of(instruction, path), ways, self._repeated > 0)
 
 
-_FOLLOWED: Mapping[str, Callable[..., Walk]] = {
+_FOLLOWED: Mapping[str, Callable[..., WalkCoroutine]] = {
     **dict.fromkeys(CALLS, Propagation.call),
     "while": Propagation.loop,
     "scan": Propagation.scan,

@@ -1,7 +1,8 @@
-"""Which values are the same on which devices, whatever the data, of one program or of several: a number for each value.
+"""Value numbering across devices and programs: values with equal numbers are equal, whatever the data.
 
-Two values have one number where they are computed alike from the same, or where a collective has made them one. What a
-loop carries gets its numbers by refinement: all are alike at first, and parted until every trip keeps equals equal.
+Two values have one number where equal ops compute them from operands of equal numbers, or where one collective gives
+them. Loop-carried values are numbered by partition refinement: all begin in one class, and classes are split until each
+trip gives equal values for equal values.
 """
 
 from __future__ import annotations
@@ -28,36 +29,36 @@ from ...properties.effects import (
 )
 from ...properties.sites import Site, collectives_of, reached
 from ..model.program import Program
-from ..model.scans import parted, results_of, slices_of, whole
-from ..structure.meetings import Identities, identities
+from ..model.scans import scan_result, slices_of, split_carries, trip_results
+from ..structure.collective_matching import CollectiveIdentities, collective_identities
 from .analysis import BY_THE_WALK, Analysis, Key, Leaf, Reading, TooMuchError, flat, key_of
-from .replication import OWN, asks, varies
+from .replication import PER_DEVICE, depends_on_device, varies
 from .shared_results import SHARED
-from .value_numbering import Carried, CarriedNumber, NumberingPass
+from .value_numbering import Carried, CongruenceClass, NumberingPass
 
-MOST_WORK = 40_000  # instructions of all devices together
+MOST_WORK = 40_000  # instructions of all devices, without repeated calls
 MOST_ROUNDS = 20
-MOST_WALK = 100_000  # instructions of one device, each call of a computation by itself
+MOST_WALK = 100_000  # instructions of one device, with each call of a computation counted
 
 
 @define(eq=False, slots=False)
-class Values:
-    """The numbers of all that is decided in the programs of all devices, found when first asked for."""
+class ValueNumbers:
+    """The value numbers of all predicates, branch indices and trip counts of all devices, computed on demand."""
 
     program: Program
-    _kinds: dict[Carried, CarriedNumber] = field(factory=dict, init=False)
+    _classes: dict[Carried, CongruenceClass] = field(factory=dict, init=False)
 
     def decided(self, device: int, instruction: Instruction, path: Path) -> int | None:
-        """The number of what decides at a place; None where that was too much to find out."""
+        """The number of the predicate, index or trip count at a site; None where the programs are too large."""
         return self._numbers.decides.get((device, key_of(instruction, path)))
 
     def is_steady(self, number: int, path: Path) -> bool:
-        """Whether it is the same in every trip of the loops around a place."""
+        """Whether a value is the same in every trip of the loops around a site."""
         return not any(depth < _depth(path) for depth in self._numbers.trips[number])
 
     @functools.cached_property
-    def identity(self) -> Identities:
-        return identities(self.program)
+    def identity(self) -> CollectiveIdentities:
+        return collective_identities(self.program)
 
     @functools.cached_property
     def structure(self) -> Any:
@@ -77,19 +78,22 @@ class Values:
 
     def _rounds(self) -> NumberingPass:
         for _ in range(MOST_ROUNDS):
-            numbers = NumberingPass(self._kinds)
+            numbers = NumberingPass(self._classes)
             for device, each in self.program.class_of.items():
-                walk = _Walk(varies, self, numbers, device, each.module)
+                walk = _NumberingWalk(varies, self, numbers, device, each.module)
                 parameters = each.module.entry.parameters
-                walk.run(each.module.entry, [walk.own(("parameter", n), p.shape) for n, p in enumerate(parameters)])
+                walk.run(
+                    each.module.entry,
+                    [walk.device_specific(("parameter", n), p.shape) for n, p in enumerate(parameters)],
+                )
             found = numbers.refined()
-            if found == self._kinds:
+            if found == self._classes:
                 return numbers
-            self._kinds = found
+            self._classes = found
         return NumberingPass({})
 
-    def meeting(self, module: Module, site: Site) -> Hashable:
-        """What tells this coming to a collective from others; None where nobody knows which it is."""
+    def instance_key(self, module: Module, site: Site) -> Hashable:
+        """The key of an instance of a collective; None where loops or branches decide which of several sites it is."""
         key, places = self.identity.of(module, site), self._places(module)
         same = places[key]
         repeated = len(same) > 1 and any(
@@ -110,11 +114,11 @@ def _depth(path: Path) -> int:
 
 
 @define(eq=False)
-class _Walk(Analysis):
+class _NumberingWalk(Analysis):
     """The walk of one device through its program."""
 
     most = MOST_WALK
-    values: Values
+    values: ValueNumbers
     numbers: NumberingPass
     device: int
     module: Module
@@ -123,13 +127,13 @@ class _Walk(Analysis):
         return a if a == b else self.numbers.of("either", (a, b))
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
-        """The same of the same, but for regions that ask who the device is."""
+        """One number for equal ops of equal operands, and for each device its own where a region uses the device id."""
         label = self.values.structure.label(instruction)
-        asking = self.device if any(map(asks, instruction.called)) else None
+        asking = self.device if any(map(depends_on_device, instruction.called)) else None
         return self.numbers.of((label, asking), leaves)
 
-    def own(self, what: Hashable, shape: AnyShape, path: Path = ()) -> Reading:
-        """What no other device has, or this in another trip."""
+    def device_specific(self, what: Hashable, shape: AnyShape, path: Path = ()) -> Reading:
+        """A value that no other device has, and that changes with each trip of the loops around it."""
         return self._parts(self.numbers.of(("own", self.device, what), (), range(_depth(path))), shape)
 
     def _parts(self, number: int, shape: AnyShape) -> Reading:
@@ -145,8 +149,8 @@ class _Walk(Analysis):
             return super()._read(instruction, operands, path)
         if opcode in IDENTITIES:
             return operands[0]
-        if opcode in OWN or has_side_effect(instruction):
-            return self.own(key_of(instruction, path), instruction.shape, path)
+        if opcode in PER_DEVICE or has_side_effect(instruction):
+            return self.device_specific(key_of(instruction, path), instruction.shape, path)
         if opcode in ("replica_id", "partition_id"):
             parts = self.values.program.num_partitions
             number = self.device // parts if opcode == "replica_id" else self.device % parts
@@ -154,25 +158,27 @@ class _Walk(Analysis):
         start = start_of(instruction) if opcode.endswith("_done") else instruction
         collective = None if start is None else collective_in(start)
         if start is not None and collective is not None:
-            return self._met(instruction, start, collective, path)
+            return self._collective_result(instruction, start, collective, path)
         return self._parts(self.default(instruction, [leaf for o in operands for leaf in flat(o)]), instruction.shape)
 
-    def _met(self, instruction: Instruction, start: Instruction, collective: Instruction, path: Path) -> Reading:
-        """The members of a group have the same, where they come there alike."""
-        meeting = self.values.meeting(self.module, Site(path, start))
-        if meeting is None or base_of(collective) not in SHARED or instruction.opcode.endswith("_start"):
-            return self.own(key_of(instruction, path), instruction.shape, path)
+    def _collective_result(
+        self, instruction: Instruction, start: Instruction, collective: Instruction, path: Path
+    ) -> Reading:
+        """The result of a collective: one number for the members of a group that arrive by equal decisions."""
+        instance_key = self.values.instance_key(self.module, Site(path, start))
+        if instance_key is None or base_of(collective) not in SHARED or instruction.opcode.endswith("_start"):
+            return self.device_specific(key_of(instruction, path), instruction.shape, path)
         group = self.values.program.group(collective, self.device)
         before = [key_of(step.instruction, path[:n]) for n, step in enumerate(path)]
         ways = [self.numbers.decides.get((self.device, key)) for key in before]
-        made = "met", base_of(collective), meeting, group, tuple(n for n in ways if n is not None)
+        made = "met", base_of(collective), instance_key, group, tuple(n for n in ways if n is not None)
         return self._parts(self.numbers.of(made, (), range(_depth(path))), instruction.shape)
 
     def decide(self, instruction: Instruction, path: Path, leaf: Leaf) -> None:
         self.numbers.decides[self.device, key_of(instruction, path)] = leaf
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The state after as many trips as its condition says; what stays as it came in is not carried."""
+        """The state after a loop; an element that no trip changes keeps its number."""
         condition, body = steps(instruction)
         place, depth, numbers = key_of(instruction, path), _depth(path), self.numbers
         first = flat(operands[0])
@@ -182,32 +188,32 @@ class _Walk(Analysis):
         after = flat(self.run(body.computation, [shaped], (*path, body)))
         own = {now: (came, following) for came, now, following in zip(first, state, after, strict=True) if came != now}
         self.decide(instruction, path, numbers.trips_of(holds, own, depth))
-        return _shaped(self._after(place, depth, holds, [*zip(first, state, after, strict=True)]), operands[0])
+        return _shaped(self._loop_results(place, depth, holds, [*zip(first, state, after, strict=True)]), operands[0])
 
-    def _after(self, place: Key, depth: int, holds: int, state: Sequence[tuple[int, int, int]]) -> list[int]:
-        """What a loop leaves of each that came in, is so now, and goes on as: that, where no trip changes it."""
+    def _loop_results(self, place: Key, depth: int, holds: int, state: Sequence[tuple[int, int, int]]) -> list[int]:
+        """The numbers of the state after a loop, given each element before the loop, in a trip and after the trip."""
         numbers, result = self.numbers, []
         for n, (came, now, following) in enumerate(state):
             at = self.device, place, n
-            if at in numbers.kinds or now != following:
-                kind = numbers.kinds[at].number if at in numbers.kinds else -1
+            if at in numbers.classes or now != following:
+                kind = numbers.classes[at].number if at in numbers.classes else -1
                 numbers.carried[at] = (kind, depth, came, following)
-                result.append(self._ended("after", now, holds, depth))
+                result.append(self._after_loop("after", now, holds, depth))
             else:
                 result.append(came)
         return result
 
-    def _ended(self, head: Hashable, now: int, holds: int, depth: int) -> int:
-        """What there is after a loop of what differed from trip to trip inside."""
+    def _after_loop(self, head: Hashable, now: int, holds: int, depth: int) -> int:
+        """The number, after a loop, of a value that changes from trip to trip."""
         differs = (self.numbers.trips[now] | self.numbers.trips[holds]) - {depth}
         return self.numbers.of((head, now, holds), (), differs)
 
     def counted(self, scan: Instruction, operands: list[Reading]) -> int:
         count, is_bound = slices_of(scan)
-        return self.numbers.of(("count", count), flat((*parted(scan, operands)[0],)) if is_bound else ())
+        return self.numbers.of(("count", count), flat((*split_carries(scan, operands)[0],)) if is_bound else ())
 
     def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The outputs of all trips, and what the last hands on; slices of one input at one trip are the same."""
+        """The stacked outputs and the final carries of a scan; in one trip, slices of equal inputs are equal."""
         (body,) = steps(instruction)
         place, depth, numbers = key_of(instruction, path), _depth(path), self.numbers
         count, how = (
@@ -215,22 +221,22 @@ class _Walk(Analysis):
             (instruction.attributes.dimension, instruction.attributes.is_reverse),
         )
         self.decide(instruction, path, count)
-        inputs, carries = parted(instruction, operands)
+        inputs, carries = split_carries(instruction, operands)
         slices = [numbers.of(("slice", *how, count), (each,), (depth,)) for each in inputs]
         first = flat((*carries,))
         state = [self._carried((self.device, place, n), leaf) for n, leaf in enumerate(first)]
         root = self.run(body.computation, [*slices, *_shaped(state, (*carries,))], (*path, body))
-        outputs, following = results_of(instruction, root)
-        after = self._after(place, depth, count, [*zip(first, state, flat((*following,)), strict=True)])
-        stacked = [self._ended(("stacked", *how), each, count, depth) for each in outputs]
-        return whole(instruction, [*stacked, *_shaped(after, (*carries,))])
+        outputs, following = trip_results(instruction, root)
+        after = self._loop_results(place, depth, count, [*zip(first, state, flat((*following,)), strict=True)])
+        stacked = [self._after_loop(("stacked", *how), each, count, depth) for each in outputs]
+        return scan_result(instruction, [*stacked, *_shaped(after, (*carries,))])
 
     def _carried(self, at: Carried, came: int) -> int:
-        kind = self.numbers.kinds.get(at)
+        kind = self.numbers.classes.get(at)
         return came if kind is None else self.numbers.of(("carried", kind.number), (), kind.trips)
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The result of all branches where that is one, else by what decides between them."""
+        """The result of a conditional: the number that all branches give, else one of the index and all results."""
         index, taken = operands[0], [*steps(instruction)]
         self.decide(instruction, path, index)
         results = [self.run(s.computation, [o], (*path, s)) for s, o in zip(taken, operands[1:], strict=True)]

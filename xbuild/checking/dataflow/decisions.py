@@ -18,10 +18,10 @@ from ..model.program import Program, devices_text
 from ..model.verdict import Finding
 from .analysis import key_of
 from .backward_slice import BackwardSlice, backward_slices
-from .cross_device_values import Values
+from .cross_device_values import ValueNumbers
 from .facts import Facts
 from .known import propagate_constants
-from .replication import Replication, uniformity
+from .replication import Replication, replication_of
 
 Member = tuple[int, Site]
 
@@ -32,7 +32,7 @@ class Decisions:
 
     program: Program
     assumed: Mapping[Hashable, int] = field(factory=dict)
-    values: Values = field(default=Factory(lambda self: Values(self.program), takes_self=True))
+    values: ValueNumbers = field(default=Factory(lambda self: ValueNumbers(self.program), takes_self=True))
     _agreements: dict[Module, tuple[dict[int, int], Replication]] = field(factory=dict, init=False)
     _facts: dict[Any, Facts] = field(factory=dict, init=False)
     _slices: list[Mapping[Module, BackwardSlice]] = field(factory=list, init=False)
@@ -74,7 +74,7 @@ class Decisions:
             if not self._facts:
                 self._facts |= propagate_constants(self.program, self.values.identity, slices, self.program.devices)
             return self._facts[device]
-        key = module, device if slices[module].asks else None
+        key = module, device if slices[module].depends_on_device else None
         if key not in self._facts:
             self._facts[key] = propagate_constants(self.program, self.values.identity, slices, (device,))[device]
         return self._facts[key]
@@ -85,7 +85,7 @@ class Decisions:
         if len({(self.program.class_of[device].module, site.key) for device, site in members}) > 1:
             deciders = {self.decider(device, site) for device, site in members}
             return len(deciders) == 1 and None not in deciders
-        places, walk = self._uniform(module)
+        places, walk = self._replication_of(module)
         agreement = walk.decides.get(key_of(members[0][1].instruction, members[0][1].path))
         if agreement is None:
             return not walk.gave_up  # the analysis never reaches the site, so no run does
@@ -98,17 +98,17 @@ class Decisions:
 
     def label(self, device: int, site: Site) -> int:
         """Devices of one program with equal labels decide alike at this site, whatever the data."""
-        places, walk = self._uniform(self.program.class_of[device].module)
+        places, walk = self._replication_of(self.program.class_of[device].module)
         agreement = walk.decides.get(key_of(site.instruction, site.path))
         if agreement is None:
             return places[device] if walk.gave_up else 0
         label: int = agreement.labels[places[device]]
         return label
 
-    def _uniform(self, module: Module) -> tuple[dict[int, int], Replication]:
+    def _replication_of(self, module: Module) -> tuple[dict[int, int], Replication]:
         if module not in self._agreements:
             devices = tuple(d for d, each in self.program.class_of.items() if each.module is module)
-            walk = uniformity(module.entry, devices, *self.program.grid)
+            walk = replication_of(module.entry, devices, *self.program.grid)
             self._agreements[module] = {device: n for n, device in enumerate(devices)}, walk
         return self._agreements[module]
 

@@ -20,13 +20,13 @@ from ...core.graph import Instruction, Module
 from ...properties.device_groups import is_member
 from ...properties.effects import collective_in, is_in_place
 from ...properties.sites import Site, collectives_of
-from ...running import Evaluator, Value, same
+from ...running import Evaluator, Value, same, shared_evaluator
 from ..model.program import Program
-from ..structure.meetings import Identities
+from ..structure.collective_matching import CollectiveIdentities
 from .lattice import Bounds, Leaf, bounded, is_value
-from .ranges import met_bounds
+from .ranges import collective_bounds
 
-MOST_STEPS = 200_000  # instructions evaluated on all devices; from half on, no loop trip by trip
+MOST_STEPS = 200_000  # instructions evaluated on all devices; from half of them on, no loop is walked trip by trip
 ANY = "any"  # the turn of a device that may arrive any number of times
 
 
@@ -34,7 +34,7 @@ class ExhaustedError(Exception):
     """The walks would evaluate more than `MOST_STEPS` instructions."""
 
 
-class AgainError(Exception):
+class RepeatedArrivalError(Exception):
     """A device arrived again, with other operands, at a collective whose result was used; `key` is its identity."""
 
     def __init__(self, key: Hashable) -> None:
@@ -43,8 +43,8 @@ class AgainError(Exception):
 
 
 @define(eq=False)
-class Coming:
-    """One round of a collective in a group: operands and results by device; nothing is known of one that failed."""
+class CollectiveInstance:
+    """One instance of a collective in a group: operands and results by device, unknown where it `failed`."""
 
     start: Instruction
     group: tuple[int, ...]
@@ -62,46 +62,46 @@ class Coming:
 
 @frozen(eq=False)
 class Promise:
-    """An array of the result of a collective on a device, known once the round is settled."""
+    """An array of the result of a collective on a device, known once the instance is settled."""
 
-    coming: Coming
+    instance: CollectiveInstance
     device: int
     shape: AnyShape
     at: tuple[int, ...] = ()
 
     def leaf(self) -> Leaf:
-        """The value, or an unknown that is the same for all uses; after the round is settled."""
-        if self.coming.results is None:
-            return self.coming.opens.setdefault((self.device, self.at), bounded(self.coming.bounds, self.shape))
-        found = self.coming.results[self.device]
+        """The value, or an unknown that is the same for all uses; after the instance is settled."""
+        if self.instance.results is None:
+            return self.instance.opens.setdefault((self.device, self.at), bounded(self.instance.bounds, self.shape))
+        found = self.instance.results[self.device]
         for each in self.at:
             found = found[each]
         return found
 
 
-def promised(coming: Coming, device: int, shape: AnyShape, at: tuple[int, ...] = ()) -> Any:
+def promised(instance: CollectiveInstance, device: int, shape: AnyShape, at: tuple[int, ...] = ()) -> Any:
     """A promise for each array that a device gets."""
     if isinstance(shape, TupleShape):
-        return tuple(promised(coming, device, each, (*at, n)) for n, each in enumerate(shape.elements))
-    return Promise(coming, device, shape, at)
+        return tuple(promised(instance, device, each, (*at, n)) for n, each in enumerate(shape.elements))
+    return Promise(instance, device, shape, at)
 
 
-Walk: TypeAlias = Generator[Coming, None, Any]
+WalkCoroutine: TypeAlias = Generator[CollectiveInstance, None, Any]
 
 
 @define(eq=False, slots=False)
 class Exchange:
-    """All rounds of collectives, and the number of instructions that were evaluated."""
+    """All instances of collectives, and the number of instructions that were evaluated."""
 
     program: Program
-    identity: Identities
+    identity: CollectiveIdentities
     banned: frozenset[Hashable] | None  # None where every collective is unknown
-    evaluator: Evaluator = field(factory=Evaluator)
+    evaluator: Evaluator = field(factory=shared_evaluator)
     steps: int = 0
-    _comings: dict[Hashable, Coming] = field(factory=dict)
+    _instances: dict[Hashable, CollectiveInstance] = field(factory=dict)
     _turns: Counter[Hashable] = field(factory=Counter)
     _any: dict[Hashable, tuple[Value, ...] | None] = field(factory=dict)
-    _settled: list[Coming] = field(factory=list)
+    _settled: list[CollectiveInstance] = field(factory=list)
     _places: dict[Module, Counter[Hashable]] = field(factory=dict)
 
     @functools.cached_property
@@ -120,38 +120,39 @@ class Exchange:
         """Whether so much was evaluated that loops are no longer walked trip by trip."""
         return self.steps > MOST_STEPS // 2
 
-    def bring(self, device: int, site: Site, operands: Sequence[Leaf] | None, is_repeated: bool) -> Coming:
-        """Record that a device arrives at a collective; `operands` is None where one is unknown."""
+    def arrive(self, device: int, site: Site, operands: Sequence[Leaf] | None, is_repeated: bool) -> CollectiveInstance:
+        """The instance at which a device arrives, with its operands; `operands` is None where one is unknown."""
         collective = collective_in(site.instruction)
         assert collective is not None
         module, group = self.program.class_of[device].module, self.program.group(collective, device)
         key = self.identity.of(module, site), group
-        coming = self._coming(device, key, site.instruction, is_repeated)
-        if is_repeated and not self._is_same(device, key, operands) and coming.results is not None:
-            raise AgainError(key)
+        instance = self._instance_of(device, key, site.instruction, is_repeated)
+        if is_repeated and not self._is_same(device, key, operands) and instance.results is not None:
+            raise RepeatedArrivalError(key)
         if operands is None or (is_repeated and self._any[device, key] is None) or self._is_ambiguous(module, key[0]):
-            self._settle(coming)
-        if not coming.is_settled:
+            self._settle(instance)
+        if not instance.is_settled:
             assert operands is not None
-            coming.brought[device] = (*operands,)
-            if len(coming.brought) == len(group):
-                self._conclude(coming)
-        return coming
+            instance.brought[device] = (*operands,)
+            if len(instance.brought) == len(group):
+                self._conclude(instance)
+        return instance
 
-    def _conclude(self, coming: Coming) -> None:
-        """Settle a round at which all have arrived: with results, or with bounds of them."""
-        brought = {member: coming.brought[member] for member in coming.group}
+    def _conclude(self, instance: CollectiveInstance) -> None:
+        """Settle an instance at which all members have arrived: with results, or with bounds of them."""
+        brought = {member: instance.brought[member] for member in instance.group}
         if all(is_value(leaf) for leaves in brought.values() for leaf in leaves):
-            has_values = _has_values(coming.start)
-            met = self.evaluator.met(coming.start, coming.group, coming.is_named, brought) if has_values else None
-            self._settle(coming, met)
+            results = None
+            if _has_values(instance.start):
+                results = self.evaluator.collective_results(instance.start, instance.group, instance.is_named, brought)
+            self._settle(instance, results)
         else:
-            coming.bounds = met_bounds(coming.start, brought.values())
-            self._settle(coming)
+            instance.bounds = collective_bounds(instance.start, brought.values())
+            self._settle(instance)
 
-    def _settle(self, coming: Coming, results: Mapping[int, Any] | None = None) -> None:
-        coming.results, coming.failed = results, results is None
-        self._settled.append(coming)
+    def _settle(self, instance: CollectiveInstance, results: Mapping[int, Any] | None = None) -> None:
+        instance.results, instance.failed = results, results is None
+        self._settled.append(instance)
 
     def _is_ambiguous(self, module: Module, identity: Hashable) -> bool:
         """Whether several sites of a program have this identity, so that their order decides which of them meet."""
@@ -159,21 +160,23 @@ class Exchange:
             self._places[module] = Counter(self.identity.of(module, site) for site in collectives_of(module.entry))
         return self._places[module][identity] > 1
 
-    def _coming(self, device: int, key: Hashable, start: Instruction, is_repeated: bool) -> Coming:
-        """The round that this arrival of the device belongs to."""
+    def _instance_of(self, device: int, key: Hashable, start: Instruction, is_repeated: bool) -> CollectiveInstance:
+        """The instance that this arrival of the device belongs to."""
         mine = device, key
         if not is_repeated and mine in self._any:
-            raise AgainError(key)
+            raise RepeatedArrivalError(key)
         turn: Hashable = ANY if is_repeated else self._turns[mine]
         self._turns[mine] += not is_repeated
         at = key, turn
-        if at not in self._comings:
+        if at not in self._instances:
             group = key[1]  # type: ignore[index]
             collective = collective_in(start)
             assert collective is not None
             named = is_member(collective, device, *self.program.grid)
-            self._comings[at] = Coming(start, group, named, failed=self.banned is None or key in self.banned)
-        return self._comings[at]
+            self._instances[at] = CollectiveInstance(
+                start, group, named, failed=self.banned is None or key in self.banned
+            )
+        return self._instances[at]
 
     def _is_same(self, device: int, key: Hashable, operands: Sequence[Leaf] | None) -> bool:
         """Whether a device that arrives any number of times has brought equal operands each time."""
@@ -185,20 +188,20 @@ class Exchange:
             return False
         return True
 
-    def run(self, walks: Mapping[int, Walk]) -> None:
+    def run(self, walks: Mapping[int, WalkCoroutine]) -> None:
         """Run all walks to their end."""
-        ready, waiting = deque(walks.values()), dict[Coming, list[Walk]]()
+        ready, waiting = deque(walks.values()), dict[CollectiveInstance, list[WalkCoroutine]]()
         while ready or waiting:
             if not ready:
-                for coming in waiting:
-                    self._settle(coming)
+                for instance in waiting:
+                    self._settle(instance)
             else:
                 walk = ready.popleft()
                 missed = next((each for each in walk if not each.is_settled), None)
                 if missed is not None:
                     waiting.setdefault(missed, []).append(walk)
-            for coming in self._settled:
-                ready.extend(waiting.pop(coming, ()))
+            for instance in self._settled:
+                ready.extend(waiting.pop(instance, ()))
             self._settled.clear()
 
 

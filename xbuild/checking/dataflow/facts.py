@@ -19,8 +19,8 @@ MOST_WAYS = 64  # trip counts of one site
 class Facts:
     """The decisions of a device by site.
 
-    `decides` has all branches or trip counts that are possible, `turns` those of each time that a run reaches the site;
-    None where they are unknown.
+    `decides` has all branches or trip counts that are possible; `turns` has them in the order in which a run makes
+    them. None stands for unknown decisions.
     """
 
     decides: dict[Key, frozenset[int] | None] = field(factory=dict)

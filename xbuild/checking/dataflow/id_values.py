@@ -1,4 +1,4 @@
-"""Values that follow from ids and constants alone: the number that each device computes, and who computes the same."""
+"""Evaluation of values that follow from device ids and constants alone, and comparison of them across devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shape_inference import Shape
 
 from ...core.graph import Instruction
 from ...properties.structure import Structure
-from ...running import Evaluator, as_in_a_run
+from ...running import Evaluator, as_in_a_run, shared_evaluator
 from .agreement import MOST_DEEP, Agreement, Formula, Labels, Partitions
 
 MOST_EVALUATED = 50_000  # values of single instructions in one walk
@@ -25,19 +25,19 @@ class IdValues:
     partitions: Partitions
     ids: Sequence[tuple[int, int]]
     left: int = MOST_EVALUATED
-    evaluator: Evaluator = field(factory=Evaluator)
+    evaluator: Evaluator = field(factory=shared_evaluator)
     structure: Structure = field(factory=lambda: Structure({}))
     _numbers: dict[tuple[Any, ...], int] = field(factory=dict, init=False)
     _compared: dict[int, tuple[Labels, dict[int, Any]] | None] = field(factory=dict, init=False)
 
     def id_of(self, instruction: Instruction, ids: Sequence[int]) -> Agreement:
-        """The replica or partition of each device."""
+        """The agreement of an instruction that gives the replica or partition id, given the id of each device."""
         return Agreement(self.partitions.by(ids), Formula(instruction, ()))
 
     def made(self, instruction: Instruction, operands: Sequence[Agreement]) -> Agreement | None:
-        """What an instruction gives of such values; None where another operand takes part, or it cannot be told.
+        """The agreement of an op whose operands all have formulas; None where one has none, or the value is unknown.
 
-        What is the same on all devices is evaluated only where the value is asked for.
+        A value that is equal on all devices is evaluated only where it is needed.
         """
         shape = instruction.shape
         if not isinstance(shape, Shape) or shape.size > LARGEST or any(each.formula is None for each in operands):
@@ -58,7 +58,7 @@ class IdValues:
         return Agreement(labels, formula)
 
     def _number(self, formula: Formula) -> int:
-        """The number of formulas that compute the same in the same way."""
+        """The value number of a formula: equal for equal ops on operands of equal numbers."""
         if formula.number is None:
             operands = [self._number(each.formula) for each in formula.operands if each.formula is not None]
             key = (self.structure.label(formula.instruction), *operands)
@@ -66,7 +66,7 @@ class IdValues:
         return formula.number
 
     def _compare(self, formula: Formula, together: Labels) -> tuple[Labels, dict[int, Any]] | None:
-        """Devices agree where the same comes out: their labels, and the value of each."""
+        """The labels of the devices by their results, and the result of each label."""
         values: dict[int, Any] = {}
         with as_in_a_run():
             for place, label in enumerate(together):
@@ -85,7 +85,7 @@ class IdValues:
         return self.evaluator.value(formula.instruction, operands, self.ids[place])
 
     def value(self, agreement: Agreement, place: int) -> Any:
-        """The value on the device of this place; None where it cannot be told."""
+        """The value on the device at this position; None where it cannot be computed."""
         formula, label = agreement.formula, agreement.labels[place]
         if formula is None:
             return None
@@ -94,7 +94,7 @@ class IdValues:
         return formula.values[label]
 
     def numbers(self, agreement: Agreement) -> list[Any] | None:
-        """The value on every device; None where one cannot be told."""
+        """The value on every device; None where it cannot be computed on one of them."""
         if agreement.formula is None:
             return None
         with as_in_a_run():

@@ -1,4 +1,4 @@
-"""What a loop or a call hands on as it is."""
+"""Elements of a state that no trip of a loop changes, and arguments that a call returns unchanged."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .analysis import Leaf, Reading
 
 _MOST_NESTED = 64
 
-Unchanged = bool | tuple[Any, ...]  # of a leaf whether it is handed on; of a tuple that of its elements
+Unchanged = bool | tuple[Any, ...]  # whether a leaf is unchanged; of a tuple, whether each element is
 
 
 def carried_unchanged(body: Computation, state: Reading, change: Callable[[Reading], Reading]) -> Reading:
-    """The state of a loop's trips: what the body plainly hands on is what came in, the rest is changed."""
+    """The state inside a loop: elements that the body returns unchanged stay, `change` is applied to the others."""
     return _mixed(unchanged(body), state, change)
 
 
@@ -27,7 +27,7 @@ def _mixed(kept: Unchanged, state: Reading, change: Callable[[Reading], Reading]
 
 @remembered
 def unchanged(body: Computation) -> Unchanged:
-    """Which parts of its one parameter a body gives back, as it is written: by elements and tuples alone."""
+    """Which elements of its one parameter a body returns unchanged, as far as tuples and their elements show."""
     return _kept(body.root, (), 0)
 
 
@@ -45,7 +45,7 @@ def _behind(value: Instruction) -> Instruction:
 
 
 def _place(value: Instruction) -> tuple[int, ...] | None:
-    """Where in the parameter a value stands; None where it is something else."""
+    """The index of a value in the parameter; None where the value is no element of it."""
     at: list[int] = []
     while value.opcode == "get_tuple_element":
         at.insert(0, value.attributes.index)
@@ -54,7 +54,7 @@ def _place(value: Instruction) -> tuple[int, ...] | None:
 
 
 def replaced(result: Reading, before: Sequence[Leaf], given: Sequence[Leaf]) -> Reading:
-    """What a call gives of other arguments, by what it gave before: the argument itself where it handed that on."""
+    """The result of an earlier call for new arguments: a returned argument is replaced, other leaves are new values."""
     return _replaced(result, {id(old): new for old, new in zip(before, given, strict=True)})
 
 

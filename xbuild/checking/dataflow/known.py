@@ -7,27 +7,27 @@ from collections.abc import Hashable, Mapping, Sequence
 from ...core.graph import Module
 from ...running import as_in_a_run
 from ..model.program import Program
-from ..structure.meetings import Identities
+from ..structure.collective_matching import CollectiveIdentities
 from .backward_slice import BackwardSlice
 from .constant_propagation import Propagation
-from .exchange import AgainError, Exchange, ExhaustedError
+from .exchange import Exchange, ExhaustedError, RepeatedArrivalError
 from .facts import Facts
 
-MOST_AGAIN = 8  # restarts, each because a device brought other operands than before
+MOST_RESTARTS = 8  # restarts, each after a RepeatedArrivalError
 
 
 def propagate_constants(
-    program: Program, identity: Identities, needed: Mapping[Module, BackwardSlice], devices: Sequence[int]
+    program: Program, identity: CollectiveIdentities, needed: Mapping[Module, BackwardSlice], devices: Sequence[int]
 ) -> Mapping[int, Facts]:
     """The facts of these devices, propagated together, so that results of collectives may be known.
 
     Where that takes too long the devices are analysed one by one; a device for which that takes too long has no facts.
     """
     banned: frozenset[Hashable] = frozenset()
-    while len(devices) > 1 and len(banned) < MOST_AGAIN:
+    while len(devices) > 1 and len(banned) < MOST_RESTARTS:
         try:
             return _walked(Exchange(program, identity, banned), needed, devices)
-        except AgainError as again:
+        except RepeatedArrivalError as again:
             banned |= {again.key}
         except ExhaustedError:
             break

@@ -1,6 +1,8 @@
-"""What the annotations of a program promise: parameters and infeeds that come equal, loops that count alike.
+"""Promises of annotations: parameters and infeeds equal on several devices, loops with equal trip counts.
 
-Nothing in a run sees to it; the verdict before the run takes no promise for true.
+A run does not enforce them, and the check for deadlock does not rely on them; a strict run verifies those of
+parameters.
+
 Source: XLA's hlo_replication_analysis.cc and hlo_sharding.h.
 """
 
@@ -26,15 +28,15 @@ _COUNTED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:')
 
 
 def has_known_trips(loop: Instruction) -> bool:
-    """Whether XLA has noted how often a loop goes round."""
+    """Whether XLA has annotated the trip count of a loop."""
     return bool(_COUNTED.search(str(loop.annotations.get("backend_config") or "")))
 
 
 def promised(of: Replication, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
-    """Where devices hold equal leaves of a parameter or an infeed; None where nothing is said.
+    """The reading of a parameter or an infeed that annotations promise; None where there is no promise.
 
-    `sharding` says which partitions of one replica do, `parameter_replication` of which leaves all replicas do, and a
-    type on a mesh along which axes.
+    `sharding` says which partitions of one replica hold equal leaves, `parameter_replication` which leaves are equal on
+    all replicas, and a type on a mesh along which axes a leaf is equal.
     """
     stated = None if mesh is None else type_of(instruction)
     if mesh is not None and stated is not None and fits(stated, instruction.shape):
@@ -61,7 +63,7 @@ def fits(stated: Type, shape: AnyShape) -> bool:
 
 
 def _along(of: Replication, mesh: Mesh, stated: Variance) -> Labels:
-    """Devices agree that differ along invarying or reduced axes alone."""
+    """The labels of a type on a mesh: devices agree that differ only along axes where the value is equal."""
     kept = [axis for axis in mesh.axes if axis in stated.varying | stated.unreduced]
     places = [mesh.coordinates(device) if device < mesh.num_devices else {} for device in of.devices]
     return of.partitions.by(tuple(place.get(axis, -1 - n) for axis in kept) for n, place in enumerate(places))
@@ -78,7 +80,7 @@ def _shaped(shape: AnyShape, leaf: object) -> Reading:
 
 
 def _listed(text: str, count: int) -> list[str] | None:
-    """The sharding of each leaf; None where they are not as many."""
+    """The sharding of each leaf; None where their number differs."""
     inner = text.strip()[1:-1].strip()
     if not inner.startswith("{"):
         return [inner] * count
@@ -98,7 +100,7 @@ def _labels(of: Replication, sharding: str, is_replicated: bool) -> Labels:
 
 
 def tiles_of(sharding: str, count: int) -> Sequence[int]:
-    """The tile that each partition holds, by number; each its own where the sharding does not say."""
+    """The number of the tile that each partition holds; a tile for each where the sharding is not understood."""
     if sharding.startswith("replicated"):
         return [0] * count
     tiles = _TILES.search(sharding)
@@ -117,7 +119,7 @@ def tiles_of(sharding: str, count: int) -> Sequence[int]:
 
 
 def _last(sharding: str) -> list[str]:
-    """What is done along the last dimensions of the tiles, which are none of the array."""
+    """The kinds of the last tile dimensions, which are no dimensions of the array."""
     found = _LAST.search(sharding)
     if found is not None:
         return [each.strip() for each in found[1].split(",")]

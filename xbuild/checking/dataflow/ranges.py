@@ -232,7 +232,7 @@ _RULES: dict[str, Callable[..., Bounds | None]] = {
 }
 
 
-def met_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds | None:
+def collective_bounds(start: Instruction, brought: Iterable[Sequence[Leaf]]) -> Bounds | None:
     """Bounds of all results of a collective in a group, by the operands of its members."""
     collective, shapes = collective_in(start), [operand.shape for operand in start.operands]
     found = [bounds_of(leaf, shape) for row in brought for leaf, shape in zip(row, shapes, strict=True)]

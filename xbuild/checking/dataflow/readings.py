@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Generator, Hashable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,18 +13,16 @@ from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.types import leaves
 
 from ...core.graph import Instruction
-from ..model.scans import parted
+from ..model.scans import split_carries
 from .analysis import Reading, spread
-from .exchange import Coming, Promise
+from .exchange import Promise, WalkCoroutine
 from .lattice import Leaf, Open, bounded, holds, is_value, join
 from .ranges import MOST_TRIED
 
 SHOWN = 64  # elements up to which equal values are recognised
 
-Walk: TypeAlias = Generator[Coming, None, Any]
 
-
-def settled(reading: Reading) -> Walk:
+def settled(reading: Reading) -> WalkCoroutine:
     """The reading with every promise replaced, once its collective is settled."""
     if isinstance(reading, tuple):
         found = []
@@ -34,8 +31,8 @@ def settled(reading: Reading) -> Walk:
         return (*found,)
     if not isinstance(reading, Promise):
         return reading
-    while not reading.coming.is_settled:
-        yield reading.coming
+    while not reading.instance.is_settled:
+        yield reading.instance
     return reading.leaf()
 
 
@@ -117,7 +114,7 @@ def sliced(leaf: Leaf, scan: Instruction, place: int) -> Leaf:
 def stacked(scan: Instruction, given: Sequence[Sequence[Leaf]]) -> list[Leaf]:
     """The outputs of all trips, in the order of the slices; unknown where no trip was walked."""
     shapes = scan.shape.elements if isinstance(scan.shape, TupleShape) else (scan.shape,)
-    outputs = parted(scan, shapes)[0]
+    outputs = split_carries(scan, shapes)[0]
     if not given:
         return [*map(fresh, outputs)]
     columns = zip(*(given[::-1] if scan.attributes.is_reverse else given), strict=True)

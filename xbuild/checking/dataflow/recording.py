@@ -1,4 +1,4 @@
-"""What the analysis of replication says of every value: for each leaf the devices that hold equal ones."""
+"""The replication analysis with its result for every value: for each leaf the labels of the devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.graph import Computation, Instruction, Module
 from ...properties.effects import Path
 from ..model.program import Extent
 from .agreement import Labels
-from .analysis import Reading, TooMuchError, flat, key_of, way_of
+from .analysis import Reading, TooMuchError, flat, key_of, path_key
 from .replication import Replication, varies
 
 Labelled: TypeAlias = Mapping[Any, list[Labels]]
@@ -19,10 +19,10 @@ Labelled: TypeAlias = Mapping[Any, list[Labels]]
 
 @define(eq=False)
 class Recording(Replication):
-    """The walk, with what it finds of each instruction in all the ways that lead there, leaf by leaf.
+    """The analysis with the labels of each instruction, leaf by leaf, over all call paths that lead to it.
 
-    Devices in one part come to it equally often, and hold equal values each time; where not `is_joined`, those that
-    come there in one trip hold equal values then.
+    Devices with equal labels execute the instruction equally often, with equal values each time. Where not `is_joined`,
+    the values are equal in those trips that both devices execute.
     """
 
     is_joined: bool = True
@@ -53,22 +53,22 @@ class Recording(Replication):
 
 
 @define(eq=False)
-class Placed(Recording):
-    """The same, with each place of a called computation by itself; `ways` has the calls that lead there."""
+class RecordingByPath(Recording):
+    """The same with labels for each call path by itself; `paths` has the path and the instruction of each key."""
 
-    ways: dict[Any, tuple[Path, Instruction]] = field(factory=dict, init=False)
+    paths: dict[Any, tuple[Path, Instruction]] = field(factory=dict, init=False)
 
     def key(self, instruction: Instruction, path: Path) -> Hashable:
         key = key_of(instruction, path)
-        self.ways[key] = path, instruction
+        self.paths[key] = path, instruction
         return key
 
     def where(self, computation: Computation, path: Path) -> Hashable:
-        return way_of(path)
+        return path_key(path)
 
 
 def recorded(walk: Recording, module: Module, parameters: list[Reading]) -> Labelled:
-    """What is found, by parameters of which as much is known; nothing where that would be too much."""
+    """The labels of all instructions, given readings of the parameters; empty where the program is too large."""
     try:
         walk.run(module.entry, parameters)
     except TooMuchError:
@@ -81,5 +81,5 @@ def recording(devices: tuple[int, ...], grid: Extent, **known: Any) -> Recording
     return Recording(varies, devices, *grid, **known)
 
 
-def placed(devices: tuple[int, ...], grid: Extent) -> Placed:
-    return Placed(varies, devices, *grid)
+def recording_by_path(devices: tuple[int, ...], grid: Extent) -> RecordingByPath:
+    return RecordingByPath(varies, devices, *grid)

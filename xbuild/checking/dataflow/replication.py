@@ -1,7 +1,7 @@
 """Which devices hold equal values, whatever the data: XLA's replication analysis, with partitions of the devices.
 
-What is said of an instruction holds each time that devices come to it, trip by trip. Inside of loops and branches it is
-said of devices that come there equally often: those of one part of `context`.
+A fact about an instruction compares the devices trip by trip. Inside loops and branches it holds for devices that
+execute the instruction equally often, which are those of one class of `context`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from ...properties.effects import (
     remembered,
     steps,
 )
-from ..model.scans import parted, results_of, slices_of, whole
+from ..model.scans import scan_result, slices_of, split_carries, trip_results
 from .agreement import Agreement, Labels, Partitions
-from .analysis import Analysis, Leaf, Reading, TooMuchError, flat, way_of
+from .analysis import Analysis, Leaf, Reading, TooMuchError, flat, path_key
 from .facts import branch_number
 from .id_values import IdValues
 from .invariants import carried_unchanged, replaced
-from .shared_results import met
+from .shared_results import result_labels
 
 varies = RuleTable("varies")
-Walk = TypeVar("Walk", bound="Replication")
-MOST_BY_VALUE = 20_000  # instructions; what is called later is told apart by who agrees on its arguments alone
+AnyReplication = TypeVar("AnyReplication", bound="Replication")
+MOST_BY_VALUE = 20_000  # instructions visited; then calls are distinguished by labels alone, and not by values
 
 
 @define(eq=False)
 class Replication(Analysis):
-    """The walk over the program of some devices, in the grid that their replicas and partitions count in.
+    """The analysis of the program of some devices, in the grid that counts their replicas and partitions.
 
-    Two leaves that are one object are one value. `has_equal_trips` says of loops what is known of them from elsewhere.
+    Leaves that are one object stand for one value. `has_equal_trips` says of a loop whether all devices are known to
+    run it equally often; `promised` gives the readings that annotations promise.
     """
 
     devices: tuple[int, ...]
@@ -72,17 +73,17 @@ class Replication(Analysis):
         return Agreement(self.partitions.nowhere)
 
     def spread(self, leaf: Agreement, shape: AnyShape) -> Reading:
-        """A value of its own for each leaf of a tuple, alike in where devices agree."""
+        """A new value for each leaf of a shape, all with the labels of the given one."""
         if not isinstance(shape, TupleShape):
             return leaf
         return tuple(self.spread(Agreement(leaf.labels), element) for element in shape.elements)
 
     def where(self, computation: Computation, path: Path) -> Hashable:
-        """What tells calls apart beyond what they are given: where units may meet, each place decides by itself."""
-        return way_of(path) if communicates(computation) else ()
+        """What distinguishes calls with equal arguments: the call path, where the computation communicates."""
+        return path_key(path) if communicates(computation) else ()
 
     def run(self, computation: Computation, parameters: list[Reading], path: Path = ()) -> Reading:
-        """The reading of the root; a call that has been read with as much known of its arguments is not read again."""
+        """The reading of the root; the result of an earlier call with equal facts about its arguments is used again."""
         if not path:
             return self._run(computation, parameters, path)
         given = flat((*parameters,))
@@ -90,7 +91,7 @@ class Replication(Analysis):
             plain = {id(each): Agreement(each.labels) for each in given}
             result = self.run(computation, [self.mapped(p, lambda leaf: plain[id(leaf)]) for p in parameters], path)
             return replaced(result, [plain[id(each)] for each in given], given)
-        form = computation, self.where(computation, path), id(self.context), _form(given)
+        form = computation, self.where(computation, path), id(self.context), _argument_key(given)
         if form in self._found:
             before, result = self._found[form]
             return replaced(result, before, given)
@@ -102,18 +103,18 @@ class Replication(Analysis):
         return a if a is b else Agreement(self.partitions.refined(a.labels, b.labels))
 
     def fresh(self, reading: Reading) -> Reading:
-        """Other values of which as much is known."""
+        """New values with the labels of these."""
         return self.mapped(reading, lambda leaf: Agreement(leaf.labels))
 
     def default(self, instruction: Instruction, leaves: list[Leaf]) -> Leaf:
-        """A function of its operands, but for regions that ask who the device is."""
-        if any(map(asks, instruction.called)):
+        """The result of an op that is a function of its operands, unless a region of it uses the device id."""
+        if any(map(depends_on_device, instruction.called)):
             return self.nowhere
         return self.ids.made(instruction, leaves) or Agreement(self.partitions.of_all([each.labels for each in leaves]))
 
     @contextmanager
     def inside(self, decides: Labels) -> Iterator[None]:
-        """Within it only those are in one part who come there alike."""
+        """Inside the block, devices of one class of the context also agree on this decision."""
         before = self.context
         self.context = self.partitions.refined(before, decides)
         try:
@@ -122,7 +123,7 @@ class Replication(Analysis):
             self.context = before
 
     def loop(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The state after any number of trips; what no trip changes is afterwards what it was before."""
+        """The state after any number of trips; an element that no trip changes keeps its value."""
         condition, body = steps(instruction)
         state = carried_unchanged(body.computation, operands[0], self.fresh)
         decides = self.partitions.everywhere
@@ -132,48 +133,49 @@ class Replication(Analysis):
                 after = self.run(body.computation, [state], (*path, body))
             following = self.joined(state, after)
             known = decides if self.has_equal_trips(instruction) else self.partitions.refined(decides, holds.labels)
-            if known is decides and _is_as_much(state, following):
+            if known is decides and _is_unchanged(state, following):
                 break
-            state, decides = self._renewed(state, following), known
+            state, decides = self._next_state(state, following), known
         self.decide(instruction, path, Agreement(decides))
-        return self._left(operands[0], state, after, decides)
+        return self._state_after(operands[0], state, after, decides)
 
-    def _renewed(self, state: Reading, following: Reading) -> Reading:
-        """The state of the next round, of which no value is one of this round's unless it was handed on."""
+    def _next_state(self, state: Reading, following: Reading) -> Reading:
+        """The state of the next round: new values, except for elements that the body returned unchanged."""
         if isinstance(state, tuple):
-            return tuple(self._renewed(*pair) for pair in zip(state, following, strict=True))
+            return tuple(self._next_state(*pair) for pair in zip(state, following, strict=True))
         return state if state is following else Agreement(following.labels)
 
-    def _left(self, before: Reading, state: Reading, after: Reading, decides: Labels) -> Reading:
+    def _state_after(self, before: Reading, state: Reading, after: Reading, decides: Labels) -> Reading:
+        """The state after a loop; leaves that a trip changed are refined by the decision about trips."""
         if isinstance(state, tuple):
-            return tuple(self._left(*each, decides) for each in zip(before, state, after, strict=True))
+            return tuple(self._state_after(*each, decides) for each in zip(before, state, after, strict=True))
         return before if state is after else Agreement(self.partitions.refined(state.labels, decides))
 
     def counted(self, scan: Instruction, operands: list[Reading]) -> Leaf:
-        inputs = flat((*parted(scan, operands)[0],)) if slices_of(scan)[1] else []
+        inputs = flat((*split_carries(scan, operands)[0],)) if slices_of(scan)[1] else []
         return Agreement(self.partitions.of_all([each.labels for each in inputs]))
 
     def scan(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The results after all trips, joined with what says how many."""
+        """The results after all trips, joined with the fact for their number."""
         (body,) = steps(instruction)
         count = self.counted(instruction, operands)
         self.decide(instruction, path, count)
-        slices, first = parted(instruction, operands)
+        slices, first = split_carries(instruction, operands)
         slices, state = [*map(self.fresh, slices)], [*map(self.fresh, first)]
         while True:
             with self.inside(count.labels):
                 root = self.run(body.computation, [*slices, *state], (*path, body))
-            outputs, after = results_of(instruction, root)
+            outputs, after = trip_results(instruction, root)
             following = [*map(self.joined, state, after)]
-            if all(map(_is_as_much, state, following)):
+            if all(map(_is_unchanged, state, following)):
                 break
-            state = [*map(self._renewed, state, following)]
-        left = [self._left(*each, count.labels) for each in zip(first, state, after, strict=True)]
+            state = [*map(self._next_state, state, following)]
+        left = [self._state_after(*each, count.labels) for each in zip(first, state, after, strict=True)]
         given = [self.mapped(each, lambda leaf: Agreement(self.join(leaf, count).labels)) for each in outputs]
-        return whole(instruction, [*given, *left])
+        return scan_result(instruction, [*given, *left])
 
     def branches(self, instruction: Instruction, operands: list[Reading], path: Path) -> Reading:
-        """The result of the branch that is taken, joined with what decides where that is not known."""
+        """The result of the branch that is taken; where that is unknown, joined with the fact for the index."""
         index = operands[0]
         self.decide(instruction, path, index)
         results = []
@@ -189,6 +191,7 @@ class Replication(Analysis):
         return None if numbers is None else [branch_number(conditional, each, count) for each in numbers]
 
     def _either(self, results: Sequence[Any], index: Labels, taken: list[int] | None) -> Reading:
+        """The result of a conditional, given the branch that each device takes, where that is known."""
         if isinstance(results[0], tuple):
             return tuple(self._either(each, index, taken) for each in zip(*results, strict=True))
         if all(each is results[0] for each in results):
@@ -201,28 +204,28 @@ class Replication(Analysis):
         return Agreement(self.partitions.by((id(each), each.labels[n]) for n, each in enumerate(chosen)))
 
 
-def _form(given: Sequence[Agreement]) -> Hashable:
-    """What is known of arguments: who agrees, how they follow from ids, and which of them are one value."""
+def _argument_key(given: Sequence[Agreement]) -> Hashable:
+    """A key of the facts about arguments: labels, formulas, and which arguments are one value."""
     first: dict[int, int] = {}
     return tuple([(id(g.labels), id(g.formula), first.setdefault(id(g), n)) for n, g in enumerate(given)])
 
 
-def _is_as_much(state: Reading, following: Reading) -> bool:
-    """Whether as much is known of the next trip as of this one."""
+def _is_unchanged(state: Reading, following: Reading) -> bool:
+    """Whether a round has changed no fact about the state."""
     if isinstance(state, tuple):
-        return all(map(_is_as_much, state, following))
+        return all(map(_is_unchanged, state, following))
     return state is following or (state.labels is following.labels and state.formula is None)
 
 
-def uniformity(
+def replication_of(
     computation: Computation, devices: tuple[int, ...], num_replicas: int, num_partitions: int, is_own: bool = False
 ) -> Replication:
-    """Where the devices that run this program agree; each is fed parameters of its own."""
-    return walked(Replication(varies, devices, num_replicas, num_partitions, is_own), computation)
+    """The analysis of a program whose parameters differ on all devices."""
+    return analysed(Replication(varies, devices, num_replicas, num_partitions, is_own), computation)
 
 
-def walked(walk: Walk, computation: Computation) -> Walk:
-    """Where that is too much, nobody is known to agree on anything."""
+def analysed(walk: AnyReplication, computation: Computation) -> AnyReplication:
+    """An analysis after its run with parameters that differ on all devices; no facts where the program is too large."""
     try:
         walk.run(computation, [walk.spread(walk.nowhere, p.shape) for p in computation.parameters])
     except TooMuchError:
@@ -232,9 +235,9 @@ def walked(walk: Walk, computation: Computation) -> Walk:
 
 
 @remembered
-def asks(computation: Computation) -> bool:
-    """Whether a value in it depends on the device."""
-    return any(i.opcode in varies or any(map(asks, i.called)) for i in computation.instructions)
+def depends_on_device(computation: Computation) -> bool:
+    """Whether an instruction of a computation may differ between devices though its operands are equal."""
+    return any(i.opcode in varies or any(map(depends_on_device, i.called)) for i in computation.instructions)
 
 
 @varies
@@ -248,12 +251,12 @@ def partition_id(of: Replication, instruction: Instruction) -> Reading:
 
 
 def _own(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
-    """Each device has its own."""
+    """A result that differs on all devices."""
     return of.spread(of.nowhere, instruction.shape)
 
 
 def _fed(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
-    """Each device has its own, but for what its annotations promise."""
+    """A result that differs on all devices, except where its annotations promise otherwise."""
     promised = of.promised(of, instruction)
     return _own(of, instruction) if promised is None else promised
 
@@ -263,13 +266,13 @@ def _of_operands(of: Replication, instruction: Instruction, *operands: Reading) 
 
 
 def _by_group(of: Replication, instruction: Instruction, *operands: Reading) -> Reading:
-    """What a collective gives; what starts something else depends on its operands."""
+    """The result of a collective; where an asynchronous op wraps anything else, a function of its operands."""
     collective = collective_in(instruction)
     if collective is None:
         return _of_operands(of, instruction, *operands)
     grid = of.num_replicas, of.num_partitions, of.is_own
     brought = [leaf.labels for each in operands for leaf in flat(each)]
-    results = met(collective, instruction, brought, of.devices, grid, of.context, of.partitions)
+    results = result_labels(collective, instruction, brought, of.devices, grid, of.context, of.partitions)
     if len(results) == 1:
         return of.spread(Agreement(results[0]), instruction.shape)
     return tuple(map(Agreement, results))
@@ -280,9 +283,9 @@ def custom_call(of: Replication, instruction: Instruction, *operands: Reading) -
     return (_own if has_side_effect(instruction) else _of_operands)(of, instruction, *operands)
 
 
-OWN = opcodes(lambda op: op.depends_on in ("outside", "random_state"))
+PER_DEVICE = opcodes(lambda op: op.depends_on in ("outside", "random_state"))
 varies.enter("infeed", _fed)
-for _opcode in sorted(OWN - {"infeed"}):
+for _opcode in sorted(PER_DEVICE - {"infeed"}):
     varies.enter(_opcode, _own)
 for _opcode in sorted(MEETING):
     varies.enter(_opcode, _by_group)

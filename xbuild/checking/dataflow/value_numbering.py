@@ -1,4 +1,4 @@
-"""One round of numbers for values: by what they are made of, with the loops in whose trips they differ."""
+"""One pass of global value numbering: a number for each value, by its op and the numbers of its operands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from attrs import define, field, frozen
 
 from .analysis import Key
 
-Carried: TypeAlias = tuple[int, Key, int]  # a device, a loop, a place in the state of it
+Carried: TypeAlias = tuple[int, Key, int]  # a device, a loop, the index of a leaf in its state
 
-MOST_ROWS = 200  # of what a loop's condition is made of
+MOST_ROWS = 200  # of the expression of a loop's condition
 
 
 @frozen
-class CarriedNumber:
-    """Carried values of one number; `trips` are the depths of the loops in whose trips they differ."""
+class CongruenceClass:
+    """A class of loop-carried values with one number; `trips` are the depths of the loops in which they change."""
 
     number: int
     trips: frozenset[int]
@@ -24,31 +24,31 @@ class CarriedNumber:
 
 @define(eq=False)
 class NumberingPass:
-    """One round: numbers by what values are made of, with the loops in whose trips each differs."""
+    """One pass; `classes` are the congruence classes of carried values that the pass before has found."""
 
-    kinds: dict[Carried, CarriedNumber]
-    trips: list[frozenset[int]] = field(factory=list)
-    made: list[tuple[Hashable, ...]] = field(factory=list)  # of each number the head and the parts
+    classes: dict[Carried, CongruenceClass]
+    trips: list[frozenset[int]] = field(factory=list)  # by number: depths of the loops in which the value changes
+    expressions: list[tuple[Hashable, ...]] = field(factory=list)  # by number: head and numbers of the parts
     decides: dict[tuple[int, Key], int] = field(factory=dict)
     carried: dict[Carried, tuple[int, int, int, int]] = field(factory=dict)
     _known: dict[Hashable, int] = field(factory=dict)
 
     def of(self, head: Hashable, parts: Sequence[int] = (), trips: Iterable[int] = ()) -> int:
-        """The number of what is made in this way, of these."""
+        """The number of a value, given the head of its expression and the numbers of its parts."""
         made = head, *parts
         number = self._known.setdefault(made, len(self.trips))
         differs = frozenset(trips).union(*(self.trips[part] for part in parts))
         if number == len(self.trips):
             self.trips.append(differs)
-            self.made.append(made)
+            self.expressions.append(made)
         else:
             self.trips[number] |= differs
         return number
 
     def trips_of(self, holds: int, own: Mapping[int, tuple[int, int]], depth: int) -> int:
-        """The number of how often a loop goes round: loops that count alike have one, at whatever depth.
+        """The number of the trip count of a loop; loops that count alike share it, at any depth.
 
-        `own` has what the loop carries, by number: what came in, and what the next trip gets.
+        `own` has, by number, each value that the loop carries: its number before the loop, and for the next trip.
         """
         rows: list[Hashable] = []
         at: dict[int, int] = {}
@@ -66,7 +66,7 @@ class NumberingPass:
                 came, following = own[number]
                 outside[came] = None
                 return "own", came, visit(following)
-            head, *parts = self.made[number]
+            head, *parts = self.expressions[number]
             if depth in self.trips[number] and parts and len(rows) < MOST_ROWS:
                 return head, *map(visit, parts)  # type: ignore[arg-type]
             outside[number] = None
@@ -76,12 +76,14 @@ class NumberingPass:
         differs = frozenset().union(*(self.trips[number] for number in outside)) - {depth}
         return self.of(("trips", *rows), (), differs)
 
-    def refined(self) -> dict[Carried, CarriedNumber]:
-        """The kinds of the next round: parted where they begin or go on differently."""
-        kinds: dict[tuple[int, int, int, int], int] = {}
+    def refined(self) -> dict[Carried, CongruenceClass]:
+        """The classes for the next pass: partition refinement by the numbers of initial and next values."""
+        classes: dict[tuple[int, int, int, int], int] = {}
         trips: dict[int, frozenset[int]] = {}
         for signature in self.carried.values():
-            number = kinds.setdefault(signature, len(kinds))
+            number = classes.setdefault(signature, len(classes))
             _, depth, *values = signature
             trips[number] = trips.get(number, frozenset({depth})).union(*(self.trips[value] for value in values))
-        return {at: CarriedNumber(kinds[signature], trips[kinds[signature]]) for at, signature in self.carried.items()}
+        return {
+            at: CongruenceClass(classes[signature], trips[classes[signature]]) for at, signature in self.carried.items()
+        }

@@ -18,7 +18,7 @@ MANY = 6
 
 
 @define
-class Walk:
+class DependencyWalk:
     """A walk over the items of a level, as `skeleton` finds them."""
 
     order: OrderOf
@@ -27,7 +27,7 @@ class Walk:
     joints: dict[Front, int] = field(factory=dict)
     _last: dict[Hashable, Front] = field(factory=dict)
 
-    def links(self, computation: Computation, path: Path) -> Iterator[Front]:
+    def dependencies(self, computation: Computation, path: Path) -> Iterator[Front]:
         """The predecessors of every item and then of every joint; joints are numbered on from the items."""
         self.enter(computation, path, ())
         count = len(self.before)
@@ -41,27 +41,27 @@ class Walk:
             fronts = {front for each in instruction.operands if (front := value.get(each))}
             if instruction.control:
                 fronts |= {front for each in instruction.control if (front := value.get(each))}
-            front = self._joined({*fronts, outside}) if outside or len(fronts) > 1 else fronts.pop() if fronts else ()
+            front = self._united({*fronts, outside}) if outside or len(fronts) > 1 else fronts.pop() if fronts else ()
             if instruction in looked_at:
-                front = self._come_to(instruction, path, front)
+                front = self._visit(instruction, path, front)
             if front:
                 value[instruction] = front
 
-    def _come_to(self, instruction: Instruction, path: Path, front: Front) -> Front:
+    def _visit(self, instruction: Instruction, path: Path, front: Front) -> Front:
         """Enter the items of an instruction; the front that its users come after."""
         first, step = len(self.before), flattened_step(instruction, path, self.choose)
         if step is not None:
             self.enter(step.computation, (*path, step), front)
-            return self._joined((front, tuple(range(first, len(self.before)))))
+            return self._united((front, tuple(range(first, len(self.before)))))
         if not is_item(instruction, path, self.choose):
             return front
         for sequence in _sequences(instruction):
-            front = self._joined((front, self._last.get(sequence, ())))
+            front = self._united((front, self._last.get(sequence, ())))
             self._last[sequence] = (first,)
         self.before.append(front)
         return (first,)
 
-    def _joined(self, fronts: Iterable[Front]) -> Front:
+    def _united(self, fronts: Iterable[Front]) -> Front:
         """The union of fronts; where it is large, a joint that stands for it."""
         some = [front for front in fronts if front]
         if len(some) <= 1:

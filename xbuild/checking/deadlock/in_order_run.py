@@ -33,20 +33,20 @@ class InOrderRun:
         self._node_at = [node for nodes in node_of.values() for node in nodes]
         self._last = frozenset(self.first[device] + len(nodes) - 1 for device, nodes in node_of.items())
         self.waits = [pending + 1 for pending in self.run.pending]
-        for node in self.run.joined:
+        for node in self.run.replaced:
             self.waits[node] = 0
-        for node, members in self.run.together.items():
+        for node, members in self.run.shared.items():
             self.waits[node] += len(members) - 1
-        self._come([nodes[0] for nodes in node_of.values()])
+        self._count_down([nodes[0] for nodes in node_of.values()])
 
     def finish(self) -> bool:
         """Run to the end, with items taken early that stopped devices wait for; False where the end is not reached."""
         while any(self.waits):
-            self._stand()
-            node = next(self._asked_for(), None)
+            self._move_cursors()
+            node = next(self._needed(), None)
             if node is None or any(self.run.level.skeletons[device].has_calls for device, _ in self.run.members[node]):
                 return False
-            self._take_early(node)
+            self._run_early(node)
         return True
 
     def order(self, device: int) -> Sequence[int]:
@@ -60,7 +60,7 @@ class InOrderRun:
         early = {number for _, number in self._early[device]}
         return [n for each in range(count) for n in (*before.get(each, ()), each) if n != each or n not in early]
 
-    def _come(self, nodes: list[int]) -> None:
+    def _count_down(self, nodes: list[int]) -> None:
         """Count one condition of each of these nodes as met, and go on from there as far as possible."""
         waits, node_at, last, allows = self.waits, self._node_at, self._last, self.run.allows
         while nodes:
@@ -71,7 +71,7 @@ class InOrderRun:
             if node in allows:
                 nodes += allows[node]
             if node >= len(node_at):
-                nodes += self._after(self.run.together[node])
+                nodes += self._after(self.run.shared[node])
             elif node not in last:
                 after = node_at[node + 1]
                 nodes += (after,) if waits[after] else self._after(self.run.members[node])
@@ -82,14 +82,14 @@ class InOrderRun:
             rest = islice(self.run.node_of[device], number + 1, None)
             yield from islice((node for node in rest if self.waits[node]), 1)
 
-    def _stand(self) -> None:
+    def _move_cursors(self) -> None:
         for device, nodes in self.run.node_of.items():
             cursor = self.cursor[device]
             while cursor < len(nodes) and not self.waits[nodes[cursor]]:
                 cursor += 1
             self.cursor[device] = cursor
 
-    def _asked_for(self) -> Iterator[int]:
+    def _needed(self) -> Iterator[int]:
         """The nodes that a device stands at or waits for, and that could be done now."""
         for device, cursor in self.cursor.items():
             for node in self.run.node_of[device][cursor : cursor + 1]:
@@ -114,10 +114,10 @@ class InOrderRun:
                 return False
         return True
 
-    def _take_early(self, node: int) -> None:
+    def _run_early(self, node: int) -> None:
         self.waits[node] = 0
         here = [(device, number) for device, number in self.run.members[node] if self.cursor[device] == number]
         for device, number in self.run.members[node]:
             if self.cursor[device] != number:
                 self._early.setdefault(device, []).append((self.cursor[device], number))
-        self._come([*self._after(here), *self.run.allows.get(node, ())])
+        self._count_down([*self._after(here), *self.run.allows.get(node, ())])

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from ...properties.effects import Path
 from ...properties.sites import Site
 from ..model.program import Program
-from ..structure.meetings import Identities
+from ..structure.collective_matching import CollectiveIdentities
 from ..structure.transfers import Transfers
 from .in_order_run import InOrderRun
 from .skeleton import Skeleton
@@ -29,7 +29,7 @@ class Context:
 
     program: Program
     transfers: Transfers
-    identity: Identities
+    identity: CollectiveIdentities
     send_buffers: float = 0
     infeed: Mapping[int, int] | None = None
 
@@ -46,15 +46,15 @@ class Level:
 class LevelRun:
     """A run of a level. A node is an item of one device, a collective or unit of several devices, or a hub.
 
-    The items are numbered first, device after device; `together` has the other nodes with their members: collectives
-    and units, in place of the items `joined`, and hubs, which have no members.
+    The items are numbered first, device after device; `shared` has the other nodes with their members: collectives
+    and units, in place of the items `replaced`, and hubs, which have no members.
     """
 
     context: Context
     level: Level
     node_of: dict[int, list[int]] = field(factory=dict)
-    together: dict[int, list[ItemNumber]] = field(factory=dict)
-    joined: set[int] = field(factory=set)
+    shared: dict[int, list[ItemNumber]] = field(factory=dict)
+    replaced: set[int] = field(factory=set)
     pending: list[int] = field(factory=list)
     done: list[bool] = field(factory=list)
     absent: dict[int, tuple[int, ...]] = field(factory=dict)
@@ -71,16 +71,16 @@ class LevelRun:
     _later: tuple[deque[int], ...] = field(factory=lambda: tuple(deque[int]() for _ in FIRST))
 
     def __attrs_post_init__(self) -> None:
-        cursors = InOrderRun(self, WaitGraph(self).join())
+        cursors = InOrderRun(self, WaitGraph(self).build())
         if cursors.finish():
             self.done = [True] * len(self.pending)
             self.order = {device: cursors.order(device) for device in self.node_of}
         elif all(each.given for each in self.level.skeletons.values()):
-            self._stand(cursors)
+            self._stop_at_cursors(cursors)
         else:
             self._search()
 
-    def _stand(self, cursors: InOrderRun) -> None:
+    def _stop_at_cursors(self, cursors: InOrderRun) -> None:
         """The end of a run in given orders, which leave nothing to search: each device is at its cursor."""
         self.done = [not count for count in cursors.waits]
         for device, cursor in cursors.cursor.items():
@@ -92,7 +92,7 @@ class LevelRun:
         """The items of each node, as device and number."""
         skeletons = self.level.skeletons.items()
         alone = (((device, number),) for device, each in skeletons for number in range(len(each.items)))
-        return [*alone, *self.together.values()]
+        return [*alone, *self.shared.values()]
 
     @cached_property
     def needs(self) -> dict[int, list[int]]:
@@ -105,7 +105,7 @@ class LevelRun:
 
     def _search(self) -> None:
         """Search an order that dependencies allow, nearest to the recorded one."""
-        self.done = [node in self.joined for node in range(len(self.pending))]
+        self.done = [node in self.replaced for node in range(len(self.pending))]
         for device, skeleton in self.level.skeletons.items():
             self._local[device] = [len(before) for before in skeleton.before]
             self._after[device] = skeleton.after
@@ -148,12 +148,12 @@ class LevelRun:
         while True:
             while self._now:
                 self._execute(self._now.popleft())
-            node = self._asked_for()
+            node = self._out_of_order()
             if node is None:
                 return
             self._execute(node)
 
-    def _asked_for(self) -> int | None:
+    def _out_of_order(self) -> int | None:
         """A node to take out of recorded order: one that a waiting device needs, else the first by kind."""
         for device, number in self._next.items():
             nodes = self.node_of[device]
@@ -189,7 +189,7 @@ class LevelRun:
             if self._next[device] == number:
                 self._advance(device)
             elif self.level.skeletons[device].has_calls:
-                self._stay(device, number)
+                self._finish_call(device, number)
         for allowed in self.allows.get(node, ()):
             self._allow(allowed)
 
@@ -219,7 +219,7 @@ class LevelRun:
         if place < len(queue):
             self._offer(nodes[queue[place]])
 
-    def _stay(self, device: int, number: int) -> None:
+    def _finish_call(self, device: int, number: int) -> None:
         """Put the rest of a call that was entered early next on its device."""
         items, nodes = self.level.skeletons[device].items, self.node_of[device]
         left = [each for each in self._queue[device] if not self.done[nodes[each]]]
@@ -233,7 +233,7 @@ class LevelRun:
         self.allows[need] = (*self.allows[need], node) if need in self.allows else (node,)
         self.pending[node] += 1
 
-    def never(self, node: int, devices: Sequence[int]) -> None:
+    def require_absent(self, node: int, devices: Sequence[int]) -> None:
         """A node waits for devices that never arrive."""
         self.absent[node] = (*self.absent.get(node, ()), *devices)
         self.pending[node] += 1

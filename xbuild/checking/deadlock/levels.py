@@ -60,31 +60,31 @@ class LevelStage:
     def level(self, places: Places) -> None:
         """Run one level, then the levels inside its units."""
         ask()
-        skeletons, sets = self._entered_level(places)
+        skeletons, sets = self._flattened_level(places)
         conflicts = [fault for members in sets if (fault := companion_conflict(skeletons, members)) is not None]
         self.found += conflicts
         self.is_forced &= not conflicts
         if not skeletons or conflicts:
             return
-        self._run(Level(skeletons, _names(sets)), places)
+        self._run(Level(skeletons, _leaders(sets)), places)
         for members in sets:
             self._unit([(device, skeletons[device].items[number]) for device, number in members])
 
-    def _entered_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
+    def _flattened_level(self, places: Places) -> tuple[dict[int, Skeleton], list[list[ItemNumber]]]:
         """The items of a level and the sets of its companions, after flattening all units with known decisions."""
         while True:
             skeletons = {device: self.skeleton(device, *place) for device, place in places.items()}
             skeletons = {device: each for device, each in skeletons.items() if each.items}
             sets = companions(self.context, skeletons)
-            if not sum(self._enter(skeletons, members) for members in sets):
+            if not sum(self._flatten(skeletons, members) for members in sets):
                 return skeletons, sets
 
-    def _enter(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
+    def _flatten(self, skeletons: Mapping[int, Skeleton], places: list[ItemNumber]) -> bool:
         """Flatten companions whose decisions are all known and run their inside at most once; whether that is so."""
         members = [(device, skeletons[device].items[number]) for device, number in places]
         branches = self._decisions_of(members)
         known = zip(members, branches, strict=True)
-        if not all(branch is not None and _is_entered(site, branch) for (_, site), branch in known):
+        if not all(branch is not None and _is_flattened(site, branch) for (_, site), branch in known):
             return False
         for (device, site), branch in zip(members, branches, strict=True):
             self._chosen.setdefault(device, {})[key_of(site.instruction, site.path)] = branch  # type: ignore[assignment]
@@ -186,7 +186,7 @@ class LevelStage:
             return {}
         entered = {device: _first_inside(item) for device, item in units.items()}
         skeletons = {device: self.skeleton(device, step.computation, path) for device, (step, path) in entered.items()}
-        inner = LevelRun(self.context, Level(skeletons, _names(companions(self.context, skeletons))))
+        inner = LevelRun(self.context, Level(skeletons, _leaders(companions(self.context, skeletons))))
         standing: dict[int, list[ItemNumber]] = {}
         for place in inner.blocked():
             standing.setdefault(place[0], []).append(place)
@@ -197,7 +197,7 @@ class LevelStage:
         return {**found, **self._inner(inner, standing)}
 
 
-def _is_entered(unit: Site, number: int) -> bool:
+def _is_flattened(unit: Site, number: int) -> bool:
     """Whether the inside of a unit with this decision is flattened into the level: it runs once, or not at all."""
     if unit.instruction.opcode == "conditional":
         return True
@@ -212,7 +212,7 @@ def _first_inside(unit: Site) -> tuple[Step, Path]:
     return step, (*unit.path, step)
 
 
-def _names(sets: list[list[ItemNumber]]) -> dict[ItemNumber, ItemNumber]:
+def _leaders(sets: list[list[ItemNumber]]) -> dict[ItemNumber, ItemNumber]:
     return {place: members[0] for members in sets for place in members}
 
 

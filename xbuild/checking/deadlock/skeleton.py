@@ -11,7 +11,7 @@ from ...core.graph import Computation
 from ...properties.effects import UNITS, Path, notable
 from ...properties.sites import Site, sites_of
 from ..model.flattening import Choose, OrderOf, flattened_step, is_item
-from .dependencies import Front, Walk
+from .dependencies import DependencyWalk, Front
 
 
 @frozen(eq=False, slots=False)
@@ -20,22 +20,22 @@ class Skeleton:
 
     items: tuple[Site, ...]
     given: bool
-    _link: Callable[[], Iterable[Front]]
+    _find_dependencies: Callable[[], Iterable[Front]]
 
     @cached_property
-    def links(self) -> tuple[Front, ...]:
+    def dependencies(self) -> tuple[Front, ...]:
         """The nearest items before each item by dependencies, by number; found only where the recorded order fails.
 
         Where these are many a joint, a point without an item, stands for them. Joints are numbered on from the items.
         """
-        return tuple(self._link())
+        return tuple(self._find_dependencies())
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
         """The predecessors of each point: its links, or in a given order the item before it."""
         if self.given:
             return tuple((n - 1,) if n else () for n in range(len(self.items)))
-        return self.links
+        return self.dependencies
 
     @cached_property
     def after(self) -> tuple[tuple[int, ...], ...]:
@@ -59,24 +59,24 @@ class Skeleton:
     @cached_property
     def is_chain(self) -> bool:
         """Whether dependencies leave one order: each item is linked to the one before it."""
-        return all(n - 1 in self._linked(n) for n in range(1, len(self.items)))
+        return all(n - 1 in self._direct_dependencies(n) for n in range(1, len(self.items)))
 
-    def _linked(self, number: int) -> Iterator[int]:
+    def _direct_dependencies(self, number: int) -> Iterator[int]:
         """The items that a point is linked to, directly or through joints."""
-        stack = [*self.links[number]]
+        stack = [*self.dependencies[number]]
         while stack:
             each = stack.pop()
             if each < len(self.items):
                 yield each
             else:
-                stack += self.links[each]
+                stack += self.dependencies[each]
 
     def depends(self, later: int, earlier: int) -> bool:
         """Whether an item comes after another by dependencies."""
         seen = {later}
         stack = [later]
         while stack:
-            fresh = {each for each in self._linked(stack.pop()) if each >= earlier} - seen
+            fresh = {each for each in self._direct_dependencies(stack.pop()) if each >= earlier} - seen
             if earlier in fresh:
                 return True
             seen |= fresh
@@ -89,7 +89,7 @@ def skeleton(computation: Computation, path: Path, order: OrderOf, choose: Choos
     return Skeleton(
         tuple(_items(computation, path, order, choose)),
         given,
-        lambda: Walk(order, choose).links(computation, path),
+        lambda: DependencyWalk(order, choose).dependencies(computation, path),
     )
 
 
@@ -98,10 +98,10 @@ def _items(computation: Computation, path: Path, order: OrderOf, choose: Choose)
         found = sites_of(computation)
         if not any(site.path for site in found):
             return found
-    return _entered(computation, path, order, choose)
+    return _flattened(computation, path, order, choose)
 
 
-def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterator[Site]:
+def _flattened(computation: Computation, path: Path, order: OrderOf, choose: Choose) -> Iterator[Site]:
     looked_at, found = notable(computation), order(computation)
     if found is not computation.instructions:
         members = frozenset(looked_at)
@@ -109,6 +109,6 @@ def _entered(computation: Computation, path: Path, order: OrderOf, choose: Choos
     for instruction in looked_at:
         step = flattened_step(instruction, path, choose)
         if step is not None:
-            yield from _entered(step.computation, (*path, step), order, choose)
+            yield from _flattened(step.computation, (*path, step), order, choose)
         elif is_item(instruction, path, choose):
             yield Site(path, instruction)

@@ -69,7 +69,7 @@ class Stuck:
         return found
 
     def partners(self, place: ItemNumber) -> Iterator[ItemNumber]:
-        """What a blocked item waits for on other devices, or by way of a host function on its own."""
+        """The items that a blocked item waits for: on other devices, or for a host function on its own device."""
         run, node = self.run, self.run.node(place)
         needs = [*run.needs.get(node, ())]
         while needs:
@@ -158,7 +158,9 @@ def _any(graph: nx.DiGraph[ItemNumber]) -> list[ItemNumber]:
         return []
 
 
-Enter = Callable[[LevelRun, dict[int, list[ItemNumber]]], dict[int, list[tuple[Instruction, str]]]]
+Blocked = dict[int, list[ItemNumber]]  # for each device the items at which it is blocked
+Inner = dict[int, list[tuple[Instruction, str]]]  # instructions inside the unit at which a device is blocked
+Enter = Callable[[LevelRun, Blocked], Inner]
 
 
 def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
@@ -170,12 +172,6 @@ def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
     inner = enter(run, blocked)
     rows = [_row(run, stuck, place, inner.get(place[0])) for places in blocked.values() for place in places]
     waits = tuple(_wait(run, edge) for edge in cycle)
-    standing = {
-        device: tuple(i for i, _ in inner[device])
-        if device in inner
-        else tuple(run.item(p).instruction for p in places)
-        for device, places in blocked.items()
-    }
     involved = [*(run.item(e.blocked).instruction for e in cycle), *(run.item(e.partner).instruction for e in cycle)]
     causes, mended = cause_of_deadlock(run, cycle, roots), _untied(run, cycle)
     step = innermost_branch(run.item(roots[0][0])) if roots and not cycle and roots[0][1] else None
@@ -193,9 +189,19 @@ def deadlock_finding(run: LevelRun, enter: Enter) -> Finding:
         cause=causes[0],
         cause_text=causes[1],
         repair_text=mended,
-        blocked=standing,
+        blocked=_standing(run, blocked, inner),
         cycle=waits,
     )
+
+
+def _standing(run: LevelRun, blocked: Blocked, inner: Inner) -> dict[int, tuple[Instruction, ...]]:
+    """The instructions at which each device stops: those inside a unit, where it is blocked at one."""
+    return {
+        device: tuple(instruction for instruction, _ in inner[device])
+        if device in inner
+        else tuple(run.item(place).instruction for place in places)
+        for device, places in blocked.items()
+    }
 
 
 def _roots(run: LevelRun, blocked: dict[int, list[ItemNumber]]) -> list[tuple[ItemNumber, tuple[int, ...]]]:

@@ -35,7 +35,7 @@ class WaitGraph:
     run: LevelRun
     meets: dict[Hashable, int] = field(factory=dict)
     groups: dict[int, tuple[int, ...]] = field(factory=dict)
-    wires: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
+    channels: dict[tuple[int, int, int], ChannelNodes] = field(factory=dict)
     starts: dict[Hashable, dict[int, int]] = field(factory=dict)
     dones: dict[tuple[Hashable, tuple[int, ...]], list[int]] = field(factory=dict)
     asked: dict[tuple[int, str], dict[int, list[int]]] = field(factory=dict)
@@ -43,7 +43,7 @@ class WaitGraph:
     fed: dict[int, int] = field(factory=dict)
     turns: dict[tuple[int, Hashable], dict[Hashable, int]] = field(factory=dict)
 
-    def join(self) -> dict[int, int]:
+    def build(self) -> dict[int, int]:
         """Make nodes and edges; the node of the first item of each device."""
         skeletons, found, count = self.run.level.skeletons, {}, 0
         for device, skeleton in skeletons.items():
@@ -53,9 +53,9 @@ class WaitGraph:
         self.run.pending = [0] * count
         for device, skeleton in skeletons.items():
             for number, item in enumerate(skeleton.items):
-                join = _JOINED.get(item.instruction.opcode, WaitGraph._unit)
-                if join is not None:
-                    join(self, device, number, item)
+                add = _ADDERS.get(item.instruction.opcode, WaitGraph._unit)
+                if add is not None:
+                    add(self, device, number, item)
         self._edges()
         return found
 
@@ -66,14 +66,14 @@ class WaitGraph:
         key = self.run.level.companions.get((device, number), (device, number))
         self._meeting(device, number, ("unit", key), ())
 
-    def _met(self, device: int, number: int, item: Site) -> None:
+    def _blocking(self, device: int, number: int, item: Site) -> None:
         self._meeting(device, number, *self._meeting_key(device, item))
 
-    def _begun(self, device: int, number: int, item: Site) -> None:
+    def _start(self, device: int, number: int, item: Site) -> None:
         key, _ = self._meeting_key(device, item)
         self.starts.setdefault(key, {})[device] = self._node(device, number)
 
-    def _completed(self, device: int, number: int, item: Site) -> None:
+    def _done(self, device: int, number: int, item: Site) -> None:
         start = start_of(item.instruction)
         assert start is not None
         self.dones.setdefault(self._meeting_key(device, Site(item.path, start)), []).append(self._node(device, number))
@@ -82,7 +82,7 @@ class WaitGraph:
         """A new node that is no item of one device."""
         node = len(self.run.pending)
         self.run.pending.append(0)
-        self.run.together[node] = []
+        self.run.shared[node] = []
         return node
 
     def _meeting_key(self, device: int, site: Site) -> tuple[Hashable, tuple[int, ...]]:
@@ -100,11 +100,11 @@ class WaitGraph:
         if node is None:
             node = self.meets[key] = self._new()
             self.groups[node] = group
-        self.run.together[node].append((device, number))
-        self.run.joined.add(self._node(device, number))
+        self.run.shared[node].append((device, number))
+        self.run.replaced.add(self._node(device, number))
         self.run.node_of[device][number] = node
 
-    def _fed(self, device: int, number: int, item: Site) -> None:
+    def _take_item(self, device: int, number: int, item: Site) -> None:
         counts = self.run.context.infeed
         if not takes_item(item.instruction):
             return
@@ -125,19 +125,19 @@ class WaitGraph:
             for answers in channels.values():
                 self._host(answers, device, name)
         for key, node in self.meets.items():
-            self._gathered(node, self.groups[node], self.starts.get(key, {}))
-        for wire in self.wires.values():
-            self._wired(wire)
+            self._member_edges(node, self.groups[node], self.starts.get(key, {}))
+        for channel in self.channels.values():
+            self._channel_edges(channel)
         for (key, group), dones in self.dones.items():
             hub = self.meets[key] if key in self.meets else self._hub(self.starts.get(key, {}), group)
             for done in dones:
                 self.run.require(done, hub)
 
-    def _gathered(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
+    def _member_edges(self, node: int, group: Sequence[int], starts: Mapping[int, int]) -> None:
         """Edges of a collective: it waits for all members, also those that have started it."""
-        here = {*starts, *(device for device, _ in self.run.together[node])}
+        here = {*starts, *(device for device, _ in self.run.shared[node])}
         if len(group) > len(here):
-            self.run.never(node, [device for device in group if device not in here])
+            self.run.require_absent(node, [device for device in group if device not in here])
         for start in starts.values():
             self.run.require(node, start)
 
@@ -149,18 +149,18 @@ class WaitGraph:
                 self.run.require(hub, starts[member])
         absent = [member for member in group if member not in starts]
         if absent:
-            self.run.never(hub, absent)
+            self.run.require_absent(hub, absent)
         return hub
 
-    def _wired(self, wire: ChannelNodes) -> None:
+    def _channel_edges(self, channel: ChannelNodes) -> None:
         """Each event of a channel waits for the event with its number, or an earlier one where it is buffered."""
         buffers = self.run.context.send_buffers
-        for event, nodes in wire.nodes.items():
+        for event, nodes in channel.nodes.items():
             awaited = event.awaits
             if nodes and awaited is not None:
                 if event.is_buffered and buffers:
                     nodes = nodes[len(nodes) - event.needed(len(nodes), buffers) :]
-                self._wait(nodes, wire.nodes[awaited], wire.source if awaited.end == SOURCE else wire.target)
+                self._wait(nodes, channel.nodes[awaited], channel.source if awaited.end == SOURCE else channel.target)
 
     def _wait(self, nodes: Sequence[int], needs: Sequence[int], device: int) -> None:
         """Each node waits for the need with its number; where there is none, for a device that never arrives."""
@@ -168,43 +168,43 @@ class WaitGraph:
             self.run.require(node, need)
         if len(nodes) > len(needs):
             for node in nodes[len(needs) :]:
-                self.run.never(node, [device])
+                self.run.require_absent(node, [device])
 
 
-def _joined(events: Sequence[EventKind]) -> Callable[[WaitGraph, int, int, Site], None] | None:
+def _adder(events: Sequence[EventKind]) -> Callable[[WaitGraph, int, int, Site], None] | None:
     """How an item with these events gets its node and its edges; None where it has none, so that nothing waits."""
     if not events:
         return None
     if events[0].within == CHANNEL:
         return _transfer(events[0])
     if events[0].within == FEED:
-        return WaitGraph._fed
+        return WaitGraph._take_item
     waits = [event.awaits is not None for event in events]
-    return WaitGraph._begun if not any(waits) else WaitGraph._completed if all(waits) else WaitGraph._met
+    return WaitGraph._start if not any(waits) else WaitGraph._done if all(waits) else WaitGraph._blocking
 
 
 def _transfer(event: EventKind) -> Callable[[WaitGraph, int, int, Site], None]:
-    """How an item with this event of a channel enters the wire to or from its peer."""
+    """How an item with this event of a channel enters the nodes of that channel."""
     is_source = event.end == SOURCE
 
-    def join(joiner: WaitGraph, device: int, number: int, item: Site) -> None:
-        run, instruction = joiner.run, item.instruction
+    def add(graph: WaitGraph, device: int, number: int, item: Site) -> None:
+        run, instruction = graph.run, item.instruction
         half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
         peer = None if half is None else run.context.transfers.peer(half, device)
         if peer is None:
             if half is not None and event is not POSTED and (name := rendezvous_of(half)):
-                rounds = joiner.asked if is_source else joiner.answered
+                rounds = graph.asked if is_source else graph.answered
                 nodes = rounds.setdefault((device, name), {}).setdefault(instruction.attributes.channel_id, [])
                 nodes.append(run.node_of[device][number])
             return
         source, target = (device, peer) if is_source else (peer, device)
         key = instruction.attributes.channel_id, source, target
-        wire = joiner.wires.get(key)
-        if wire is None:
-            wire = joiner.wires[key] = ChannelNodes(source, target)
-        wire.nodes[event].append(run.node_of[device][number])
+        channel = graph.channels.get(key)
+        if channel is None:
+            channel = graph.channels[key] = ChannelNodes(source, target)
+        channel.nodes[event].append(run.node_of[device][number])
 
-    return join
+    return add
 
 
-_JOINED = {opcode: _joined(EVENTS[kind]) for opcode, kind in KINDS.items()}
+_ADDERS = {opcode: _adder(EVENTS[kind]) for opcode, kind in KINDS.items()}

@@ -80,7 +80,7 @@ def calls_text(standing: Iterable[tuple[int, Instruction]]) -> str:
 
 
 def untying_text(ties: Sequence[tuple[Instruction, Instruction, int]]) -> str:
-    """The sentence which ties fix an order that no schedule can change."""
+    """The sentence that names the dependencies by which an order is fixed, and asks to remove one of them."""
     told = [f"{late.name} from {early.name} on device {device}" for late, early, device in ties[:SHOWN]]
     return f"untie one of these (by a token of its own, or an operand that does not hang on it): {', '.join(told)}"
 

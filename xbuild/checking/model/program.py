@@ -151,12 +151,17 @@ def _classes(modules: Mapping[int, Module], orders: Mapping[int, Orders]) -> tup
 
 def devices_text(devices: Iterable[int]) -> str:
     """`device 3`, `devices 0 and 1`, `devices 0-3 and 7`"""
+    parts = device_ranges(devices)
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"
+    return f"device{'s' * (len(parts) > 1 or '-' in listed)} {listed}"
+
+
+def device_ranges(devices: Iterable[int]) -> list[str]:
+    """`0-3`, `7`: three successive devices and more are a range."""
     runs: list[list[int]] = []
     for device in sorted(devices):
         if runs and runs[-1][-1] + 1 == device:
             runs[-1].append(device)
         else:
             runs.append([device])
-    parts = [part for run in runs for part in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"
-    return f"device{'s' * (len(parts) > 1 or '-' in listed)} {listed}"
+    return [part for run in runs for part in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]

@@ -12,8 +12,8 @@ from ...core.graph import Instruction
 Given = TypeVar("Given")
 
 
-def parted(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], list[Given]]:
-    """The operands that a scan slices, and its initial carries."""
+def split_carries(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+    """The values along the scanned dimension, and the carries, of the operands or the results of a scan."""
     first = len(operands) - scan.attributes.num_carries
     return [*operands[:first]], [*operands[first:]]
 
@@ -21,17 +21,17 @@ def parted(scan: Instruction, operands: Sequence[Given]) -> tuple[list[Given], l
 def slices_of(scan: Instruction) -> tuple[int, bool]:
     """The number of slices of a scan, and whether that is only an upper bound."""
     dimension = scan.attributes.dimension
-    shapes = [each.shape for each in parted(scan, scan.operands)[0] if isinstance(each.shape, Shape)]
+    shapes = [each.shape for each in split_carries(scan, scan.operands)[0] if isinstance(each.shape, Shape)]
     if not shapes:
         return scan.attributes.length or 0, False
     return shapes[0].dims[dimension], any(each.dynamic and each.dynamic[dimension] for each in shapes)
 
 
-def results_of(scan: Instruction, root: Any) -> tuple[list[Any], list[Any]]:
-    """The outputs of one trip, and the carries for the next."""
-    return parted(scan, [*root] if isinstance(scan.attributes.to_apply.root.shape, TupleShape) else [root])
+def trip_results(scan: Instruction, root: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of one trip and the carries for the next, given the value of the root of the body."""
+    return split_carries(scan, [*root] if isinstance(scan.attributes.to_apply.root.shape, TupleShape) else [root])
 
 
-def whole(scan: Instruction, results: Sequence[Any]) -> Any:
-    """The results of the scan as its shape has them."""
+def scan_result(scan: Instruction, results: Sequence[Any]) -> Any:
+    """The value of a scan, given its outputs and final carries: a tuple where its shape is one."""
     return (*results,) if isinstance(scan.shape, TupleShape) else results[0]

@@ -144,7 +144,7 @@ def _names(schedule: Mapping[int, Order]) -> dict[int, list[str]]:
 
 
 @frozen(eq=False)
-class Asked:
+class CheckArguments:
     """The arguments of the check, kept for pictures: the programs of all devices, send buffers, infeed items."""
 
     program: Program
@@ -167,7 +167,7 @@ class Verdict(Showable):
     repair: Repair | None = None
     summary: str = ""
     reordered: Mapping[int, Orders] = field(factory=dict)
-    asked: Asked | None = None
+    asked: CheckArguments | None = None
 
     @property
     def refused(self) -> bool:

@@ -15,8 +15,8 @@ from ..model.picture import Box, Cluster, Edge, Picture
 from ..model.themes import theme_of
 
 FONT = "Helvetica,Arial,sans-serif"
-SCALE = 0.9  # points of graphviz for a pixel of the layout
-_LARGE = 150  # boxes; above it, graphviz gets less time for beauty
+SCALE = 0.9  # points of graphviz for each pixel of the layout
+_LARGE = 150  # boxes, above which graphviz takes fewer steps and straight lines
 
 _EDGES = {
     "token": "style=dashed arrowhead=vee",
@@ -162,7 +162,7 @@ class Writer:
 
     def _scale(self, scale: Scale) -> str:
         if scale.low is None:
-            return _small(scale.said)
+            return _small(scale.description)
         fills = (colours(step, self.theme)[0] for step in range(STEPS))
         cells = "".join(f'<TD BORDER="0" WIDTH="16" HEIGHT="10" BGCOLOR="{fill}"></TD>' for fill in fills)
         low, high = (

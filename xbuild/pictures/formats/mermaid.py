@@ -30,7 +30,7 @@ def mermaid_text(picture: Picture, theme: str = "auto") -> str:
 
 
 def _told(picture: Picture) -> tuple[str, ...]:
-    return (in_mermaid(picture.scale.said),) if picture.scale else ()
+    return (in_mermaid(picture.scale.description),) if picture.scale else ()
 
 
 def _cluster(cluster: Cluster, numbers: dict[str, str], name: str, pad: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from ..layout.places import Point
 from ..model.picture import Cluster, Picture
 from .dot import SCALE, Writer, graph_of, size_text
 
-_LARGEST = 4000  # pixels of a side of what is painted
+_LARGEST = 4000  # pixels of the longer side of a png
 
 
 def placed_text(picture: Picture, theme: str = "auto", dpi: int | None = None) -> str:
@@ -63,6 +63,7 @@ class _Placed:
 
 
 def _cubic(points: tuple[Point, ...]) -> list[Point]:
+    """The control points of a route: a straight line and a smooth curve by turns."""
     found = [points[0]]
     for number, (after, before) in enumerate(zip(points[1:], points, strict=False)):
         middle = (before[1] + after[1]) / 2

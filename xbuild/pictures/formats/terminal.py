@@ -11,7 +11,7 @@ from ..model.picture import Box, Cluster, Picture
 
 def terminal_text(picture: Picture) -> str:
     """The picture in box characters."""
-    told = (picture.scale.said,) if picture.scale else ()
+    told = (picture.scale.description,) if picture.scale else ()
     notes = "".join(f"{note}\n" for note in (*picture.notes, *told))
     trees = ("".join(f"{line}\n" for line in _tree(cluster, "")) for cluster in picture.clusters)
     return printable(notes + "\n".join(trees))

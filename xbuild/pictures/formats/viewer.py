@@ -103,15 +103,15 @@ def _extent(place: Rectangle) -> list[float]:
 
 def _told(box: Box, scale: Scale | None, unfolds: bool) -> dict[str, str]:
     """The text of a box in the panel, and the words of the search, without the names of its operands."""
-    said, _, where = (
+    description, _, where = (
         (box.tooltip or box.name).partition("\n") if box.kind is not FOLDED else (box.name, "", box.tooltip)
     )
-    mark = [f"{scale.name}: {box.mark.said}"] if scale and box.mark else []
-    details = [each for each in (*box.details, *box.stubs) if each not in said]
+    mark = [f"{scale.name}: {box.mark.description}"] if scale and box.mark else []
+    details = [each for each in (*box.details, *box.stubs) if each not in description]
     own = [each for each in box.details if "← " not in each and not each.startswith("→ ")]
     inside = () if unfolds else (where if box.kind is FOLDED else "", *sorted(box.folded))
     found = (box.name, box.title, box.shape, *own, "" if box.kind is FOLDED else where, box.scope, *inside, *mark)
-    words = "\n".join(each for each in (said, *mark, *details, where) if each)
+    words = "\n".join(each for each in (description, *mark, *details, where) if each)
     told = {"name": box.name, "shape": box.shape, "words": words, "found": " ".join(found).lower()}
     if lacking := _lacking(box, unfolds):
         told["lacking"] = lacking

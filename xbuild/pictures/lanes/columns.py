@@ -25,7 +25,7 @@ class Columns:
                 if last is not None and last != node:
                     before[node].add(last)
                 last = node
-        self._settle({node: {each for each in first if each in before} for node, first in before.items()})
+        self._assign_columns({node: {each for each in first if each in before} for node, first in before.items()})
 
     def _nodes(self, device: int) -> list[int]:
         return [self.run.node((device, number)) for number in self.run.order[device]]
@@ -37,7 +37,7 @@ class Columns:
             else:
                 yield from self._before(need)
 
-    def _settle(self, before: Mapping[int, set[int]]) -> None:
+    def _assign_columns(self, before: Mapping[int, set[int]]) -> None:
         missing = {node: len(first) for node, first in before.items()}
         after: dict[int, list[int]] = {}
         for node, first in before.items():

@@ -10,7 +10,7 @@ from ...checking.model.program import devices_text
 from . import Lane
 
 MOST = 8
-_ALONE = 4  # of alike ones, before the rest are counted
+_ALONE = 4  # devices with a lane of their own, where others share lanes
 
 
 @frozen
@@ -43,6 +43,7 @@ def rows(alike: Mapping[int, Hashable], first: Collection[int]) -> Rows:
 
 
 def _alone(alike: Mapping[int, Hashable], first: Collection[int]) -> list[int]:
+    """The devices that get a lane of their own where others share one."""
     if first:
         return sorted(first)[:_ALONE]
     seen: dict[Hashable, int] = {}
@@ -55,6 +56,7 @@ def _alone(alike: Mapping[int, Hashable], first: Collection[int]) -> list[int]:
 
 
 def _lane(group: Sequence[int]) -> Lane:
+    """The lane of a group of devices that are alike."""
     if len(group) == 1:
         return Lane(f"device {group[0]}")
     return Lane(devices_text(group), f"+{len(group):,} devices alike")

@@ -15,7 +15,7 @@ from . import Arrow, State, Stop
 from .devices import rows
 from .runs import Parts
 
-_MOST = 8  # instructions of a lane
+_MOST = 8  # instructions of a lane that are shown, besides faulty ones
 
 
 def of_fault(verdict: Verdict, program: Program) -> Parts:

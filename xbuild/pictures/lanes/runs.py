@@ -22,8 +22,8 @@ from .devices import Rows, rows
 Parts: TypeAlias = tuple[
     tuple[Lane, ...], tuple[Stop, ...], tuple[Bar, ...], tuple[Arrow, ...], int | None, tuple[str, ...]
 ]
-_STEPS = 12  # columns shown of what was done
-_LATER = 3  # items of a lane after the stop, and those that are waited for
+_STEPS = 12  # columns of executed items that are shown
+_LATER = 3  # items after the stop of a lane that are shown, besides those that others wait for
 
 
 def of_run(verdict: Verdict, run: LevelRun) -> Parts:

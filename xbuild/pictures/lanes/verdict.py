@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...checking.dataflow.decisions import Decisions
 from ...checking.deadlock.level_run import Context, Level, LevelRun
 from ...checking.deadlock.levels import LevelStage
-from ...checking.model.verdict import Asked, Finding, Verdict
-from ...checking.structure.meetings import identities
+from ...checking.model.verdict import CheckArguments, Finding, Verdict
+from ...checking.structure.collective_matching import collective_identities
 from ...checking.structure.transfers import match_transfers
 from . import Lanes
 from .faults import of_fault
@@ -26,12 +26,14 @@ def lanes_of(verdict: Verdict) -> Lanes:
     return Lanes(name, verdict.kind, _headline(verdict), *parts[:-1], remarks=remarks, notes=parts[-1], report=text)
 
 
-def _run(verdict: Verdict, asked: Asked) -> LevelRun:
+def _run(verdict: Verdict, asked: CheckArguments) -> LevelRun:
     """The run that is stuck; else the finished run of the outermost level that has other items than loops."""
     program = asked.program
     if verdict.kind != "deadlock" and verdict.reordered:
         program = program.ordered(verdict.reordered)
-    context = Context(program, match_transfers(program)[0], identities(program), asked.send_buffers, asked.infeed)
+    context = Context(
+        program, match_transfers(program)[0], collective_identities(program), asked.send_buffers, asked.infeed
+    )
     stage = LevelStage(context, Decisions(program))
     if stage.stuck:
         return stage.stuck[0]

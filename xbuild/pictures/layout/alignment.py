@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-_CROWD = 40  # lines through one layer, beyond which they stand close
+_CROWD = 40  # lines through one layer, above which their distances are smaller
 Neighbours = Sequence[Sequence[int]]
 
 

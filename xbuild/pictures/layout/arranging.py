@@ -13,14 +13,14 @@ from .ordering import Ordering
 from .places import Point, Rectangle
 from .pulling import pulled
 
-GAP = 26.0  # between boxes of a layer
-_STRAIGHT = 1 << 30, 12, 6, 3, 1  # layers through which a line goes straight, at most
-_SLACK = 1.5  # times the widest layer: a picture that is wider than that is mostly empty
-_SLENDER = 0.4  # times its height
-_SMALL = 1500.0  # a width that is not too much for any picture
-_BEND = 6.0
-_RISE = 34.0  # between layers
-_PITCH = 95.0  # of usual layers
+GAP = 26.0  # pixels between boxes of a layer
+_STRAIGHT = 1 << 30, 12, 6, 3, 1  # the most layers that a line crosses straight: limits that are tried in turn
+_SLACK = 1.5  # width over the least width of the widest layer, above which a picture is mostly empty
+_SLENDER = 0.4  # width over height, up to which a picture is never too wide
+_SMALL = 1500.0  # pixels up to which no picture is too wide
+_BEND = 6.0  # width of a bend of a line, in pixels
+_RISE = 34.0  # least pixels between layers
+_PITCH = 95.0  # pixels from one layer of usual height to the next
 
 
 @frozen
@@ -70,7 +70,7 @@ class Arrangement:
         layering = Layering(self._count, [(line.tail, line.head) for line in self.lines])
         self._layers = layers(layering, self.widths, self._widest())
         self._chains, self._pillars, self._tops, self._bottoms = {}, {}, [], []
-        self._make_room()
+        self._add_layers()
         self._layer_of = {node: n for n, layer in enumerate(self._layers) for node in layer}
         kept = [n for n in layering.kept if self._points_down(self.lines[n])]
         self._connect([self.lines[n] for n in kept])
@@ -80,10 +80,10 @@ class Arrangement:
         if any(abs(self._x[each] - self._x[node]) > 1 for node, under in self._pillars.items() for each in under):
             return False
         self._stack()
-        self._go(kept)
+        self._route_lines(kept)
         return True
 
-    def _make_room(self) -> None:
+    def _add_layers(self) -> None:
         """Add empty layers at the top where a high node spans more layers than there are above it."""
         lacking = [
             self._span(node) - 1 - n for n, layer in enumerate(self._layers) for node in layer if node in self.high
@@ -175,7 +175,7 @@ class Arrangement:
         far = max((abs(self._x[node] - self._x[other]) for node in layer for other in self._down[node]), default=0.0)
         return _RISE + min(70.0, far * 0.07)
 
-    def _go(self, kept: list[int]) -> None:
+    def _route_lines(self, kept: list[int]) -> None:
         starts, ends = self._starts(kept), self._ends(kept)
         for n in kept:
             line = self.lines[n]

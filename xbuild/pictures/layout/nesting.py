@@ -14,9 +14,9 @@ from .sizes import size_of, width_of
 MARGIN = 14.0
 TITLE = 24.0
 TITLE_SIZE = 12.5
-_BETWEEN = 56.0  # frames side by side
-_ROW = 40.0  # pixels that boxes of a row may be higher or lower
-_CLEAR = 18.0  # between a line and the boxes that it goes round
+_BETWEEN = 56.0  # pixels between frames side by side
+_ROW = 40.0  # pixels by which the middles of boxes of one row may differ in height
+_CLEAR = 18.0  # pixels between a line and the boxes that it goes around
 
 
 @define

@@ -9,9 +9,9 @@ from attrs import frozen
 
 from ..model.picture import Box
 
-WIDEST = 640.0  # of a box, for the lines that come to it
-ADVANCE = 0.605  # of a letter in common fixed-width fonts, in ems
-STRIP = 24.0  # at the left of a box, with its letter
+WIDEST = 640.0  # pixels up to which a box grows with the number of its lines
+ADVANCE = 0.605  # width of a letter in common fixed-width fonts, in ems
+STRIP = 24.0  # pixels at the left of a box for the letter of its kind
 PADDING = 9.0
 LINE = 14.5
 _CURVED = {"slanted": 8.0, "hexagon": 8.0, "flag": 9.0, "pill": 7.0, "funnel": 8.0}
@@ -30,7 +30,7 @@ class Line:
 
 
 SIZES = {"name": 12.5, "op": 11.0, "detail": 10.5, "stub": 10.5, "shape": 11.5, "mark": 11.0}
-PILL = 7.0  # at both sides of a mark
+PILL = 7.0  # pixels at both sides of the text of a badge
 
 
 def width_of(text: str, size: float) -> float:

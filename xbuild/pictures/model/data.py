@@ -19,7 +19,7 @@ from .errors import ViewError
 Datum: TypeAlias = "int | float | str"
 STEPS = 9
 _LETTERS = 28
-_RATIO = 1000  # of the highest to the lowest; above it, a scale is logarithmic
+_RATIO = 1000  # highest over lowest number, above which a scale is logarithmic
 _PALE, _DEEP = "#ffffff", "#111111"
 
 # The colours from low to high differ in lightness; a dark theme goes from dark to light, a light theme the other way.
@@ -57,7 +57,7 @@ class Mark:
         return ", ".join([*told, *(map(_cut, texts) if len(texts) < 3 else (f"{len(texts):,} texts",))])
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The text of the values on hover: one value in full; of several, the sum, the count and the highest."""
         if len(self.values) > 1:
             return (
@@ -94,7 +94,7 @@ class Scale:
         return _word(self.low), _word(self.high)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The scale as a line of text."""
         return self.name if self.low is None else f"{self.name}: {self.words[0]} to {self.words[1]}{self.way}"
 
@@ -117,7 +117,7 @@ def colours(step: int, theme: str) -> tuple[str, str]:
     return (_DARK if theme == "dark" else _LIGHT)[step], _INKS["dark" if theme == "dark" else "light"][step]
 
 
-def together(marks: Iterable[Mark | None]) -> Mark | None:
+def combined(marks: Iterable[Mark | None]) -> Mark | None:
     """The mark of a folded box: the data of all boxes that are folded into it."""
     values = tuple(value for mark in marks if mark is not None for value in mark.values)
     return Mark(values) if values else None

@@ -21,7 +21,7 @@ from .words import scope_of, title_of, tooltip, worded, words_of
 from .words import shape_words as shape_words
 from .words import short_shape as short_shape
 
-_DEEPEST = 100  # frames in frames
+_DEEPEST = 100  # nested frames
 
 
 def draw(program: Computation | Module | ModuleGroup, marks: Mapping[Instruction, Mark] | None = None) -> Picture:
@@ -76,7 +76,7 @@ class _Drawing:
         self._ids[computation] = self._fresh(computation.name)
         self._depth += 1
         folding = Folding(computation)
-        boxes = [self._stranger(computation, each) for each in _strangers(computation)]
+        boxes = [self._foreign_box(computation, each) for each in _foreign_operands(computation)]
         clusters: list[Cluster] = []
         for instruction in folding.drawn():
             box = self._box(computation, instruction, folding)
@@ -115,7 +115,7 @@ class _Drawing:
             mark=self.marks.get(instruction),
         )
 
-    def _stranger(self, computation: Computation, instruction: Instruction) -> Box:
+    def _foreign_box(self, computation: Computation, instruction: Instruction) -> Box:
         """A box for an operand outside its computation, which an unverified computation may have."""
         name, shape = instruction.name, short_shape(instruction.shape)
         return Box(self._id(computation, instruction), name, "not in this computation", Words(shape), OTHER)
@@ -182,7 +182,7 @@ def _kind(instruction: Instruction) -> Kind:
     return kind_of(instruction.opcode if wrapped is None else wrapped.opcode)
 
 
-def _strangers(computation: Computation) -> dict[Instruction, None]:
+def _foreign_operands(computation: Computation) -> dict[Instruction, None]:
     own = set(computation.instructions)
     used = (each for i in computation.instructions for each in (*i.operands, *i.control))
     return dict.fromkeys(each for each in (*used, computation.root) if each not in own)

@@ -2,7 +2,7 @@
 
 from shape_inference.escaping import Harmless
 
-MOST = 300  # boxes of a picture that is not folded
+MOST = 300  # boxes of a picture, above which it is folded
 
 
 class ViewError(Harmless, ValueError):

@@ -21,7 +21,7 @@ from .folding import Folding, simple_reducer
 from .picture import Words
 
 _WIDTH = 44
-_NAMED = 3  # callers
+_NAMED = 3  # operands of callers that are named
 
 Given: TypeAlias = Sequence[tuple[Instruction, Folding]]
 

@@ -130,7 +130,7 @@ def _box(box: Box, place: Rectangle, scale: Scale | None, hover: bool) -> Iterat
     root = " root" if box.is_root else ""
     yield f'<g class="shapes {kind_class(kind.letter)}{root}{mark_class(scale, box.mark)}" id="{in_html(box.id)}">'
     if hover:
-        yield f"<title>{in_html(said_of(box, scale))}</title>"
+        yield f"<title>{in_html(hover_text(box, scale))}</title>"
     dash = ' stroke-dasharray="5 3"' if box.stubs else ""
     yield f'<path{dash} d="{outline(kind.outline, place)}"/>'
     if kind.outline == "double":
@@ -150,10 +150,10 @@ def _box(box: Box, place: Rectangle, scale: Scale | None, hover: bool) -> Iterat
     yield "</g>"
 
 
-def said_of(box: Box, scale: Scale | None) -> str:
+def hover_text(box: Box, scale: Scale | None) -> str:
     """The text on hover of a box, with its datum where the picture has data."""
-    said = box.tooltip or box.name
-    return said if box.mark is None or scale is None else f"{said}\n{scale.name}: {box.mark.said}"
+    description = box.tooltip or box.name
+    return description if box.mark is None or scale is None else f"{description}\n{scale.name}: {box.mark.description}"
 
 
 def text(x: float, y: float, words: str, size: float, role: str = "", anchor: str = "") -> str:

@@ -19,9 +19,9 @@ from .outlines import curve, n, outline, rounded
 from .style import kind_class
 
 _PITCH, _HEIGHT, _GAP = 104.0, 40.0, 42.0
-_WIDEST = 780.0  # of lanes of which nothing is stuck; longer ones go on in a row below
-_BETWEEN = 30.0  # rows
-_LONGEST = 40  # letters of a fact
+_WIDEST = 780.0  # pixels of a row of lanes where no device is stuck; longer lanes continue in a row below
+_BETWEEN = 30.0  # pixels between rows
+_LONGEST = 40  # letters of the second line of a stop
 _WORDS = {
     "ok": "ok", "deadlock": "deadlock", "depends": "depends on data", "error": "error", "stopped": "stopped",
 }  # fmt: skip

@@ -53,12 +53,14 @@ def legend(picture: Picture, width: float, others: Sequence[Picture] = ()) -> tu
 
 
 def _swatches(pictures: Sequence[Picture]) -> Iterator[tuple[float, tuple[str, str, str]]]:
+    """The kinds of boxes that occur, each with its width."""
     found = {kind for picture in pictures for kind in picture.kinds()}
     for kind in (each for each in KINDS if each in found):
         yield width_of(kind.name, SIZE) + 40, (kind.outline, kind.letter, kind.name)
 
 
 def _strokes(pictures: Sequence[Picture]) -> Iterator[tuple[float, tuple[str, str, str]]]:
+    """The sorts of lines that occur, each with its width."""
     occurring = {edge.what for picture in pictures for edge in picture.edges}
     for what, words in WORDS.items():
         if what in occurring and what != "value":

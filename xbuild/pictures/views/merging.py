@@ -8,16 +8,16 @@ from functools import partial
 
 from attrs import evolve
 
-from ..model.data import Mark, together
+from ..model.data import Mark, combined
 from ..model.kinds import CHANNEL, COLLECTIVE, FOLDED, LEAF, PARAMETER
 from ..model.picture import Box, Cluster, Edge, Picture, Words
 from .splitting import split
 from .unfolding import Parts
 
-_LISTED = 12  # names on hover
-_LEAVES = 8  # that have the same users and stay boxes of their own
-_APART = 4  # lines from what is folded to one box that tell its operands
-_OPAQUE = 8  # a picture of less than this part of what it may have hides too much
+_LISTED = 12  # names in the text on hover
+_LEAVES = 8  # leaves with the same users, above which they are folded into one box
+_APART = 4  # lines from a folded box to one other, above which their operand numbers are left out
+_OPAQUE = 8  # a picture with less than an eighth of the boxes that it may have hides too much
 
 
 def fold_computation(picture: Picture, name: str) -> Picture | None:
@@ -77,7 +77,7 @@ def _without(picture: Picture, gone: set[str]) -> Picture:
     def caller(box: Box) -> Box:
         holds = (*box.holds, *((partial(parts.of, box.id),) if box.id in clusters else ()))
         inner = (each.mark for cluster in clusters.get(box.id, ()) for each in cluster.all_boxes())
-        return evolve(box, added=(*box.added, *told.get(box.id, ())), holds=holds, mark=together((box.mark, *inner)))
+        return evolve(box, added=(*box.added, *told.get(box.id, ())), holds=holds, mark=combined((box.mark, *inner)))
 
     def trimmed(cluster: Cluster) -> Cluster:
         boxes = (caller(box) if box.id in told or box.id in clusters else box for box in cluster.boxes)
@@ -241,7 +241,7 @@ def merged(picture: Picture, groups: Mapping[str, list[Box]]) -> Picture:
         for box in cluster.boxes:
             key = into.get(box.id, box.id)
             if key not in boxes:
-                boxes[key] = _one(key, groups[key], counts[key], parts, together(marks[key])) if key in groups else box
+                boxes[key] = _one(key, groups[key], counts[key], parts, combined(marks[key])) if key in groups else box
         inner = (folded(each) for each in cluster.clusters if each.caller not in into)
         return evolve(cluster, boxes=tuple(boxes.values()), clusters=tuple(inner))
 
@@ -255,8 +255,8 @@ def _one(key: str, boxes: list[Box], count: int, parts: Parts, mark: Mark | None
     ops = f"{count:,} ops"
     folded = frozenset(each for box in boxes for each in (box.name, *box.folded))
     root = any(box.is_root for box in boxes)
-    together = sum(box.kind in (COLLECTIVE, CHANNEL) for box in boxes)
-    details = ((ops,) if name else ()) + ((f"{together:,} between devices",) if together else ())
+    combined = sum(box.kind in (COLLECTIVE, CHANNEL) for box in boxes)
+    details = ((ops,) if name else ()) + ((f"{combined:,} between devices",) if combined else ())
     words = Words(details=details)
     holds = (partial(parts.of, key),)
     return Box(

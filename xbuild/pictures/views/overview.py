@@ -13,11 +13,11 @@ from ..model.picture import Box, Cluster, Picture, Words
 from .merging import deepest, frames, inside, merged, without_below
 from .paging import alive, paged
 
-_PART = 5  # of the boxes that a picture may have: so many are read at a glance
-_FRAMES = 4  # of those, for each frame
-_KINDS = 4  # that are counted in a box
-_PAGE = 12  # boxes
-_WIDTH = 44  # letters of the names of scopes
+_PART = 5  # an overview has a fifth of the boxes that a picture may have, to be read at a glance
+_FRAMES = 4  # one frame for so many boxes of an overview
+_KINDS = 4  # kinds whose ops are counted in a box
+_PAGE = 12  # boxes of a page
+_WIDTH = 44  # letters of the names of two scopes
 
 
 def overview(picture: Picture, most: int) -> Picture | None:

@@ -9,7 +9,7 @@ from attrs import evolve
 from ..layout.layering import Layering
 from ..model.picture import Box, Cluster, Edge, Picture
 
-LARGE = 250  # boxes of a frame; above it, it comes in pages
+LARGE = 250  # boxes of a frame, above which it is split into pages
 _PAGE = 110
 _NAMED = 3
 _BENDS = 2500
@@ -23,7 +23,7 @@ def paged(picture: Picture, size: int = _PAGE, large: int = LARGE) -> Picture:
         return picture
     cut = [edge for edge in picture.edges if _is_cut(edge, pages)]
     words = words_between(picture, cut)
-    clusters = tuple(told(cluster, words) for cluster in clusters)
+    clusters = tuple(with_words(cluster, words) for cluster in clusters)
     edges = tuple(edge for edge in picture.edges if not _is_cut(edge, pages))
     note = "large frames are in pages; a line from one page to another is a word in its boxes: ← from, → to"
     return evolve(picture, clusters=clusters, edges=edges, notes=(*picture.notes, note))
@@ -110,10 +110,10 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(listed[:_NAMED])}{f' +{len(listed) - _NAMED}' if len(listed) > _NAMED else ''}"
 
 
-def told(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
+def with_words(cluster: Cluster, words: Mapping[str, list[str]]) -> Cluster:
     """A frame with these words added to its boxes."""
     boxes = (evolve(box, added=(*box.added, *_few(words[box.id]))) if box.id in words else box for box in cluster.boxes)
-    return evolve(cluster, boxes=tuple(boxes), clusters=tuple(told(inner, words) for inner in cluster.clusters))
+    return evolve(cluster, boxes=tuple(boxes), clusters=tuple(with_words(inner, words) for inner in cluster.clusters))
 
 
 def _few(words: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 
 from ..model.picture import Cluster, Edge, Picture
 
-_MANY = 16  # users; a walk does not go on to more
+_MANY = 16  # users of a box, above which a walk does not follow them
 
 
 @frozen

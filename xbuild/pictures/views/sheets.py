@@ -13,9 +13,9 @@ from .unfolding import unfolded
 from .views import smaller
 
 MOST = 300  # boxes of a sheet
-_ALL = 12_000  # boxes of all sheets but the first: what a page carries stays within a few megabytes
-_SOME = 4_000  # of programs that are larger by far: the page comes within seconds
-_LINES = 2 * _ALL  # of a program that is larger by far
+_ALL = 12_000  # boxes of all sheets but the first, so that a page stays within a few megabytes
+_SOME = 4_000  # the same for far larger programs, so that the page is made within seconds
+_LINES = 2 * _ALL  # lines of a program, above which it is far larger
 
 
 @frozen

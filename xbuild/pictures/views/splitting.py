@@ -16,35 +16,35 @@ def split(groups: Mapping[str, list[Box]], edges: Iterable[Edge]) -> dict[str, l
     found: dict[str, list[Box]] = {}
     for key, boxes in groups.items():
         found[key] = boxes
-    for knot in _knots(group_of, lines):
-        for key in knot & groups.keys():
+    for component in _cycles(group_of, lines):
+        for key in component & groups.keys():
             del found[key]
-        found |= _parts({key: groups[key] for key in groups if key in knot}, knot, group_of, lines)
+        found |= _parts({key: groups[key] for key in groups if key in component}, component, group_of, lines)
     return {key: boxes for key, boxes in found.items() if len(boxes) > 1}
 
 
-def _knots(group_of: Mapping[str, str], lines: list[tuple[str, str]]) -> list[set[str]]:
+def _cycles(group_of: Mapping[str, str], lines: list[tuple[str, str]]) -> list[set[str]]:
     """The strongly connected components of groups and boxes."""
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     ends = ((group_of.get(tail, tail), group_of.get(head, head)) for tail, head in lines)
     graph.add_edges_from((tail, head) for tail, head in ends if tail != head)
-    return [knot for knot in nx.strongly_connected_components(graph) if len(knot) > 1]
+    return [component for component in nx.strongly_connected_components(graph) if len(component) > 1]
 
 
 def _parts(
-    groups: Mapping[str, list[Box]], knot: set[str], group_of: Mapping[str, str], lines: list[tuple[str, str]]
+    groups: Mapping[str, list[Box]], component: set[str], group_of: Mapping[str, str], lines: list[tuple[str, str]]
 ) -> dict[str, list[Box]]:
     """The groups of a component, split by depth: how often the path to a box that changes groups most does so."""
-    inside = {box for box, key in group_of.items() if key in knot} | knot
+    inside = {box for box, key in group_of.items() if key in component} | component
     before: dict[str, list[str]] = {}
     for tail, head in lines:
         if tail in inside and head in inside:
             before.setdefault(head, []).append(tail)
     depth: dict[str, int] = {}
     for start in before:
-        _measure(start, before, group_of, depth)
+        _set_depths(start, before, group_of, depth)
     found: dict[str, list[Box]] = {}
     for key, boxes in groups.items():
         parts = {each: part for part, each in enumerate(sorted({depth.get(box.id, 0) for box in boxes}))}
@@ -54,7 +54,9 @@ def _parts(
     return found
 
 
-def _measure(start: str, before: Mapping[str, list[str]], group_of: Mapping[str, str], depth: dict[str, int]) -> None:
+def _set_depths(
+    start: str, before: Mapping[str, list[str]], group_of: Mapping[str, str], depth: dict[str, int]
+) -> None:
     """Compute the depth of a box and of all its predecessors, without recursion; edges that close a cycle count 0."""
     stack, entered = [start], set()
     while stack:

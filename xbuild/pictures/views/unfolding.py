@@ -8,7 +8,7 @@ from functools import cached_property
 from attrs import frozen
 
 from ..model.picture import Box, Cluster, Edge, Picture
-from .paging import told, words_between
+from .paging import with_words, words_between
 
 
 @frozen(slots=False)
@@ -26,7 +26,7 @@ class Parts:
     def of(self, key: str) -> Picture:
         """The picture of the content of a folded box; lines to boxes outside it are words in its boxes."""
         cluster = Cluster(key, key, self.boxes.get(key, ()), self.clusters.get(key, ()))
-        return Picture(key, (told(cluster, self._words),), tuple(self._edges.get(key, ())))
+        return Picture(key, (with_words(cluster, self._words),), tuple(self._edges.get(key, ())))
 
     @cached_property
     def _edges(self) -> dict[str, list[Edge]]:

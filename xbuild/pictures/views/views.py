@@ -17,7 +17,7 @@ from .overview import overview
 from .paging import paged
 from .selecting import kept, near, nearest, on_paths
 
-_TIMES = 4  # as many boxes as a picture may have; of programs with more, the nearest part says little
+_TIMES = 4  # boxes of a program over those that a picture may have, above which an overview is shown
 
 
 def _only(view: View, attribute: object, only: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field, frozen
 
 from ...core.builder import Builder, Value
-from ...core.context import annotated
+from ...core.context import annotated, assigned
 from .refusals import refuse
 
 if TYPE_CHECKING:
@@ -59,14 +59,9 @@ current = _current.get
 """The tracing that is under way; None outside of every replicate."""
 
 
-@contextmanager
-def tracing(found: Tracing) -> Iterator[Tracing]:
+def tracing(found: Tracing) -> AbstractContextManager[Tracing | None]:
     """Inside, the computation is being traced."""
-    reset = _current.set(found)
-    try:
-        yield found
-    finally:
-        _current.reset(reset)
+    return assigned(_current, found)
 
 
 _on_host: ContextVar[bool] = ContextVar("xbuild_tpu_on_host", default=False)
@@ -75,14 +70,9 @@ is_on_host = _on_host.get
 """Whether a host function of outside_compilation is at work."""
 
 
-@contextmanager
-def on_host() -> Iterator[None]:
+def on_host() -> AbstractContextManager[bool]:
     """Inside, a host function is at work, which may use no replicated computation."""
-    reset = _on_host.set(True)
-    try:
-        yield
-    finally:
-        _on_host.reset(reset)
+    return assigned(_on_host, True)
 
 
 def needed(what: str) -> Tracing:
@@ -155,12 +145,8 @@ def device(name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _placed(name: str, number: str) -> Iterator[None]:
-    reset = _device.set(name)
-    try:
-        with annotated(sharding=f"{{maximal device={number}}}"):
-            yield
-    finally:
-        _device.reset(reset)
+    with assigned(_device, name), annotated(sharding=f"{{maximal device={number}}}"):
+        yield
 
 
 def current_core() -> str:

@@ -1,10 +1,8 @@
-"""LAPACK's custom calls with NumPy: what JAX lowers, against what each factorization is, and against real XLA."""
+"""LAPACK's custom calls with NumPy: what JAX lowers, against what each factorization is."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,42 +10,16 @@ import pytest
 import xbuild as xb
 from interpreter import evaluate
 from interpreter.custom_calls.table import BUILT_IN
-from shape_inference import parse_shape
-
-TYPES = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
-DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
-EPS = {"s": 2e-5, "d": 1e-12, "c": 2e-5, "z": 1e-12}
-
-
-def matrices(kind: str, *sizes: int, seed: int = 0) -> Any:
-    draw = np.random.default_rng(seed)
-    found = draw.normal(size=sizes)
-    return (found + 1j * draw.normal(size=sizes) if kind in "cz" else found).astype(DTYPES[kind])
-
-
-def adjoint(matrix: Any) -> Any:
-    return np.conj(np.swapaxes(matrix, -1, -2))
-
-
-def positive(kind: str, *sizes: int) -> Any:
-    root = matrices(kind, *sizes)
-    return (root @ adjoint(root) + 4 * np.eye(sizes[-1])).astype(root.dtype)
-
-
-def call(target: str, shapes: list[str], *arguments: Any, config: str = "") -> Any:
-    """What the target gives: a tuple, but of one shape the value."""
-    builder = xb.Builder("call")
-    parameters = [
-        xb.parameter(builder, number=n, shape=xb.primitive_type(np.asarray(a).dtype)[np.shape(a)])
-        for n, a in enumerate(arguments)
-    ]
-    declared = list(map(parse_shape, shapes))
-    shape: Any = declared if len(declared) > 1 else declared[0]
-    return evaluate(builder.build(xb.custom_call(parameters, target, shape, backend_config=config)), *arguments)
-
-
-def assert_close(got: Any, wanted: Any, kind: str) -> None:
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=EPS[kind] * max(1.0, float(np.abs(wanted).max(initial=0))))
+from tests.interpreter.custom_calls.lapack_matrices import (
+    DTYPES,
+    EPS,
+    TYPES,
+    adjoint,
+    assert_close,
+    call,
+    matrices,
+    positive,
+)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -239,109 +211,3 @@ def test_other_targets() -> None:
 def test_each_target_is_entered_for_each_type() -> None:
     routines = ("potrf", "getrf", "geqrf", "gesdd", "gesvd", "geev", "trsm", "gtsv", "gehrd", "geqp3", "gees")
     assert {f"lapack_{kind}{routine}_ffi" for kind in "sdcz" for routine in routines} <= set(BUILT_IN)
-
-
-PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[str], Any]]] = {}
-
-
-def lowered(make: Callable[[str], Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    def enter(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        PROGRAMS[function.__name__] = function, make
-        return function
-
-    return enter
-
-
-@lowered(lambda kind: positive(kind, 2, 3, 3))
-def cholesky(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.cholesky(a)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 3))
-def reduced_qr(a: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.linalg.qr(a)
-
-
-@lowered(lambda kind: matrices(kind, 4, 3))
-def lu(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.lu(a)
-
-
-@lowered(lambda kind: matrices(kind, 4, 4))
-def determinant(a: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.linalg.det(a)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 4))
-def inverse(a: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.linalg.inv(a)
-
-
-@lowered(lambda kind: positive(kind, 3, 3))
-def eigenvalues(a: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.linalg.eigvalsh(a)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 4))
-def hessenberg(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.hessenberg(a)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 4))
-def schur(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.schur(a), linalg.schur(a, compute_schur_vectors=False)
-
-
-@lowered(lambda kind: positive(kind, 2, 4, 4))
-def tridiagonal(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.tridiagonal(a), linalg.tridiagonal(a, lower=False)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 3))
-def pivoted_qr(a: Any) -> Any:
-    from jax.lax import linalg
-
-    return linalg.qr(a, pivoting=True, full_matrices=False)
-
-
-@lowered(lambda kind: matrices(kind, 2, 4, 4))
-def product_with_reflections(a: Any) -> Any:
-    from jax._src.lax import linalg
-
-    packed, factors = linalg.geqrf(a[..., :3])
-    sides = [(left, adjoint) for left in (True, False) for adjoint in (True, False)]
-    return [linalg.ormqr(packed, factors, a, left=left, transpose=adjoint) for left, adjoint in sides]
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", list(PROGRAMS))
-@pytest.mark.parametrize("kind", ["s", "z"])
-def test_real_xla_gives_the_same(name: str, kind: str) -> None:
-    jax = pytest.importorskip("jax")
-    function, make = PROGRAMS[name]
-    a = make(kind)
-    with jax.enable_x64(True):
-        text = jax.jit(function).lower(a).compiler_ir("hlo").as_hlo_text(True)
-        wanted = list(map(np.asarray, jax.tree.leaves(jax.jit(function)(a))))
-    found = evaluate(xb.parse_hlo(text).entry, a)
-    for got, want in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
-        assert got.dtype == want.dtype
-        assert_close(got, want, kind)

@@ -1,4 +1,4 @@
-"""Collectives across programs: their identities, and faults of groups, shapes, kinds and reducers."""
+"""Matching of collectives across programs, and faults of their groups, shapes, kinds and reducers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZED = ("all_gather", "all_to_all", "ragged_all_to_all", "reduce_scatter")
 
 
 @frozen(eq=False)
-class Identities:
+class CollectiveIdentities:
     """The identity by which collectives of several devices match; it does not depend on timing.
 
     In one program for all devices it is the instruction and its call path; across programs a channel id that each
@@ -47,9 +47,9 @@ class Identities:
         return (*((step.instruction.name, step.role) for step in site.path), site.instruction.name)
 
 
-def identities(program: Program) -> Identities:
+def collective_identities(program: Program) -> CollectiveIdentities:
     modules = list(dict.fromkeys(each.module for each in program.classes))
-    return Identities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
+    return CollectiveIdentities({} if program.spmd else {m: unique_channels(m) for m in modules}, program.spmd)
 
 
 def unique_channels(module: Module) -> frozenset[int]:
@@ -82,6 +82,7 @@ def _exclude(a: Path, b: Path) -> bool:
 
 
 def _does_the_same(a: Instruction, b: Instruction) -> bool:
+    """Whether two collectives have the same op, groups, shape and reducer."""
     first, second = collective_in(a), collective_in(b)
     assert first is not None
     assert second is not None
@@ -103,7 +104,7 @@ def channel_of(instruction: Instruction) -> int | None:
     return None if collective is None else getattr(collective.attributes, "channel_id", None)
 
 
-def collective_faults(program: Program, identity: Identities, runs: Runs) -> list[Finding]:
+def collective_faults(program: Program, identity: CollectiveIdentities, runs: Runs) -> list[Finding]:
     """Every fault of the collectives: of each alone, and between programs at sites that may run by `runs`."""
     classes = program.freed().classes
     found: list[Finding] = []
@@ -172,7 +173,9 @@ def _wrong_size(program: Program, collective: Instruction) -> str | None:
     return None
 
 
-def _between(program: Program, classes: tuple[DeviceClass, ...], identity: Identities, runs: Runs) -> Iterator[Finding]:
+def _between(
+    program: Program, classes: tuple[DeviceClass, ...], identity: CollectiveIdentities, runs: Runs
+) -> Iterator[Finding]:
     """Faults between programs: a collective with different attributes, and members of a group that lack it."""
     found: dict[Hashable, list[tuple[DeviceClass, Site]]] = {}
     for each in classes:
@@ -186,6 +189,7 @@ def _between(program: Program, classes: tuple[DeviceClass, ...], identity: Ident
 
 
 def _disagreement(program: Program, a: tuple[DeviceClass, Site], b: tuple[DeviceClass, Site]) -> Finding | None:
+    """The fault of two collectives of one identity that differ in kind, loops, groups, shape or reducer."""
     places = (a[0].devices, a[1]), (b[0].devices, b[1])
     first, second = collective_in(a[1].instruction), collective_in(b[1].instruction)
     assert first is not None

@@ -1,20 +1,21 @@
-"""Identity of collectives: what two devices must share to meet in one rendezvous."""
+"""Keys by which the collectives of several devices meet in one rendezvous."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from xbuild.checking.structure.meetings import unique_channels
+from xbuild.checking.structure.collective_matching import unique_channels
 from xbuild.core.graph import Module
 
 from ..compiler.requests import Request
 
 
-class Identities:
+class RendezvousKeys:
     """Keys of collectives: in one program for all devices the call path; across programs a channel id or the names.
 
-    Two collectives match if their keys are equal, whatever the order of arrival; the scheduler uses the same rule.
+    Two collectives match if their keys are equal, whatever the order of arrival; the check for deadlock uses the same
+    rule.
     """
 
     def __init__(self, modules: Sequence[Module]) -> None:
