@@ -30,7 +30,7 @@ ORDER = {
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "decompositions", "text.spelling", "text.codecs", "text.reading", "text.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
+        "checking", "costs", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "stepping", "reference", "tpu.support", "tpu", "cli",

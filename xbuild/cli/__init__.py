@@ -1,6 +1,7 @@
 """The command line: a module for each group of commands; importing a module enters its commands into `main`."""
 
 from . import check as check
+from . import cost as cost
 from . import edit as edit
 from . import reference as reference
 from . import run as run

@@ -56,7 +56,7 @@ def elements(value: Instruction) -> int:
 
 
 def leaf_bytes(shape: AnyShape) -> int:
-    """The bytes of all arrays in a shape; a type of less than 8 bits takes a byte, a bounded array notes its extents."""
+    """Bytes of all arrays in a shape; a type of less than 8 bits takes a byte, a bounded array notes its extents."""
     if isinstance(shape, TupleShape):
         return sum(map(leaf_bytes, shape.elements))
     if not isinstance(shape, Shape):

@@ -130,7 +130,9 @@ def _is_partial(user: Instruction) -> bool:
 def _result_of_fusion(instruction: Instruction) -> int:
     body: Computation = instruction.attributes.calls
     roots = body.root.operands if body.root.opcode == "tuple" else (body.root,)
-    return sum(bytes_written(root) if root.opcode == "dynamic_update_slice" else leaf_bytes(root.shape) for root in roots)
+    return sum(
+        bytes_written(root) if root.opcode == "dynamic_update_slice" else leaf_bytes(root.shape) for root in roots
+    )
 
 
 read_rules.enter("tuple", _nothing_read)

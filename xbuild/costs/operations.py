@@ -56,7 +56,7 @@ def scaled_dot(instruction: Instruction, work_of: WorkOf) -> Work:
 @work_rules
 def ragged_dot(instruction: Instruction, work_of: WorkOf) -> Work:
     """A product of each row with the matrix of its group; of a ragged contracted dimension each row is used once."""
-    attributes, (lhs, rhs, _) = instruction.attributes, instruction.operands
+    attributes = instruction.attributes
     if set(attributes.lhs_ragged_dims) & set(attributes.lhs_contracting_dims):
         groups = instruction.operands[2].shape.dims[-1]  # type: ignore[union-attr]
         return Work(2 * _products(instruction) // max(groups, 1))
@@ -68,9 +68,7 @@ def convolution(instruction: Instruction, work_of: WorkOf) -> Work:
     """Two for each product of a kernel element with an element of the input; padding and holes take none."""
     numbers, attributes = instruction.attributes.dimension_numbers, instruction.attributes
     lhs, rhs = (operand.shape.dims for operand in instruction.operands)  # type: ignore[union-attr]
-    spatial = zip(
-        attributes.window, numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True
-    )
+    spatial = zip(attributes.window, numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
     places = math.prod(
         meeting_positions(window, lhs[i], instruction.shape.dims[o])  # type: ignore[union-attr]
         for window, i, o in spatial
