@@ -38,7 +38,7 @@ def digits_of(groups: Groups) -> Digits | None:
     return digits if is_aligned else None
 
 
-def _digits(ids: np.ndarray) -> Digits | None:  # type: ignore[type-arg]
+def _digits(ids: np.ndarray) -> Digits | None:
     """The runs of ascending ids that begin with 0; None where they are no grid."""
     found: list[tuple[int, int]] = []
     while len(ids) > 1:

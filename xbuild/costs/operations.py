@@ -69,10 +69,11 @@ def convolution(instruction: Instruction, work_of: WorkOf) -> Work:
     numbers, attributes = instruction.attributes.dimension_numbers, instruction.attributes
     lhs, rhs = (operand.shape.dims for operand in instruction.operands)  # type: ignore[union-attr]
     spatial = zip(attributes.window, numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
-    places = math.prod(
+    meeting: list[int] = [
         meeting_positions(window, lhs[i], instruction.shape.dims[o])  # type: ignore[union-attr]
         for window, i, o in spatial
-    )
+    ]
+    places = math.prod(meeting)
     batch = lhs[numbers.input_batch_dimension] // attributes.batch_group_count
     inner, outer = rhs[numbers.kernel_input_feature_dimension], rhs[numbers.kernel_output_feature_dimension]
     return Work(2 * places * batch * inner * outer)
@@ -82,12 +83,13 @@ def convolution(instruction: Instruction, work_of: WorkOf) -> Work:
 def reduce(instruction: Instruction, work_of: WorkOf) -> Work:
     """One application for each element that is folded into another."""
     folded = elements(instruction.operands[0]) - _positions(instruction)
-    return work_of(instruction.attributes.to_apply) * folded
+    once: Work = work_of(instruction.attributes.to_apply)
+    return once * folded
 
 
 @work_rules
 def reduce_window(instruction: Instruction, work_of: WorkOf) -> Work:
-    window = math.prod(each.size for each in instruction.attributes.window)
+    window: int = math.prod(each.size for each in instruction.attributes.window)
     return work_of(instruction.attributes.to_apply) * (_positions(instruction) * (window - 1))
 
 

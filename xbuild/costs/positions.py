@@ -23,7 +23,7 @@ def meeting_positions(window: WindowDimension, extent: int, positions: int) -> i
     return int(_hits(offsets, many, stride, window.base(extent), window.base_dilation).sum())
 
 
-def _hits(offsets: np.ndarray, count: int, stride: int, end: int, dilation: int) -> np.ndarray:  # type: ignore[type-arg]
+def _hits(offsets: np.ndarray, count: int, stride: int, end: int, dilation: int) -> np.ndarray:
     """For each offset the number of n < count with offset + n * stride in [0, end) and a multiple of dilation."""
     first = np.maximum(-(offsets // stride), 0)
     last = np.minimum((end - 1 - offsets) // stride, count - 1)
