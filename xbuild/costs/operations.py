@@ -83,8 +83,7 @@ def convolution(instruction: Instruction, work_of: WorkOf) -> Work:
 def reduce(instruction: Instruction, work_of: WorkOf) -> Work:
     """One application for each element that is folded into another."""
     folded = elements(instruction.operands[0]) - _positions(instruction)
-    once: Work = work_of(instruction.attributes.to_apply)
-    return once * folded
+    return work_of(instruction.attributes.to_apply) * folded
 
 
 @work_rules
@@ -96,7 +95,7 @@ def reduce_window(instruction: Instruction, work_of: WorkOf) -> Work:
 @work_rules
 def select_and_scatter(instruction: Instruction, work_of: WorkOf) -> Work:
     attributes, source = instruction.attributes, elements(instruction.operands[1])
-    window = math.prod(each.size for each in attributes.window)
+    window: int = math.prod(each.size for each in attributes.window)
     return work_of(attributes.select) * (source * (window - 1)) + work_of(attributes.scatter) * source
 
 
@@ -143,7 +142,8 @@ def rng(instruction: Instruction, work_of: WorkOf) -> Work:
 
 @work_rules
 def rng_bit_generator(instruction: Instruction, work_of: WorkOf) -> Work:
-    return Work(transcendentals=sum(each.size for each in instruction.shape.elements))  # type: ignore[union-attr]
+    sizes: list[int] = [each.size for each in instruction.shape.elements]  # type: ignore[union-attr]
+    return Work(transcendentals=sum(sizes))
 
 
 @work_rules
