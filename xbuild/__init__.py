@@ -53,6 +53,10 @@ from .checking import Verdict as Verdict
 from .checking import check as check
 from .checking import replication as replication
 from .checking import schedule as schedule
+from .costs import CollectiveCost as CollectiveCost
+from .costs import Cost as Cost
+from .costs import CostRow as CostRow
+from .costs import cost as cost
 from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault
 from .text.reading.reader import parse_hlo as parse_hlo

@@ -51,7 +51,7 @@ def show(
     why: str | None,
     replicated: tuple[int, ...],
 ) -> None:
-    """Print a program: as HLO or StableHLO text, as the Python that runs, or with the devices on which values are equal."""
+    """Print a program: as HLO or StableHLO text, as the Python that runs, or with devices of equal values."""
     needs("--stablehlo", stablehlo, "locations")
     needs("--replication", asks, "replicated", "why")
     if asks:

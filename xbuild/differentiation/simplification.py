@@ -14,7 +14,7 @@ from shape_inference.rules import RuleTable
 from .. import ops
 from ..core.builder import Value
 from ..core.graph import Instruction
-from .patterns import number_in, reducer_of, spread
+from ..properties.patterns import number_in, reducer_of, spread
 
 if TYPE_CHECKING:
     from .recorder import Recorder

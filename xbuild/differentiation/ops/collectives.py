@@ -12,7 +12,7 @@ from ...core.builder import Value
 from ...core.graph import Computation
 from ...properties.device_groups import strategy
 from ...properties.effects import MEETS
-from ..patterns import reducer_of
+from ...properties.patterns import reducer_of
 from ..rules import VISITED, Cotangents, Pullback, refuse_derivative, vjp
 from ..support import is_equal
 

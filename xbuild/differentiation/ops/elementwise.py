@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import ops
 from ...core.builder import Value
-from ..patterns import number_in
+from ...properties.patterns import number_in
 from ..rules import Cotangents, Pullback, full, vjp, zero_derivative
 from ..support import broadcast_to, is_complex, is_equal, is_greater, total
 

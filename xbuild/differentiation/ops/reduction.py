@@ -11,7 +11,7 @@ from ... import ops
 from ...core.attributes import PaddingDimension
 from ...core.builder import Value
 from ...core.graph import Computation
-from ..patterns import number_in, pairwise_reducers, selects_pairs
+from ...properties.patterns import number_in, pairwise_reducers, selects_pairs
 from ..rules import Cotangents, Pullback, refuse_derivative, vjp
 from ..support import dims_of, is_equal, spread_over, sum_over, total
 

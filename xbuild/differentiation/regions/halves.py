@@ -16,11 +16,11 @@ from ...core.graph import Computation, Instruction
 from ...core.op import OPS
 from ...properties.effects import has_effect
 from ...properties.order import ordered
+from ...properties.trip_counts import path_of
 from .. import trees
 from ..recorder import Recorder
 from ..walk import Walk
 from .copying import Copies
-from .trip_counts import path_of
 
 _RECOMPUTED = frozenset({"broadcast", "constant", "iota", "reshape", "tuple", "partition_id", "replica_id"})
 """What costs no more to compute again than to keep."""

@@ -12,13 +12,13 @@ from shape_inference import PrimitiveType, Shape, TupleShape, s32
 from ... import ops
 from ...core.builder import Value
 from ...core.graph import Instruction
+from ...properties.trip_counts import Trips, is_invariant, trips_of
 from .. import trees
 from ..recorder import Augmented, Recorder
 from ..rules import Pullback, activities, full, refuse_derivative
 from .copying import Copies
 from .expansion import expanded
 from .halves import Halves, Leaf, halves_of
-from .trip_counts import Trips, is_invariant, trips_of
 
 UNKNOWN = "how often it runs is not known before the run, and the way back needs the values of each trip"
 WAYS_OUT = (

@@ -17,9 +17,9 @@ from ...core.graph import Computation, Instruction
 from ...core.identifiers import nearest
 from ...properties.effects import COLLECTIVES, START_OF, STARTS, collective_in, has_effect, start_of
 from ...properties.order import ordered
+from ...properties.patterns import reducer_of
 from .. import trees
 from ..context import Context
-from ..patterns import reducer_of
 from ..pruning import lean
 from ..recorder import Recorder
 from ..rules import full

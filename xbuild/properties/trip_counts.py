@@ -9,8 +9,8 @@ from attrs import frozen
 
 from shape_inference import Shape
 
-from ...core.graph import Computation, Instruction
-from ..patterns import number_in
+from ..core.graph import Computation, Instruction
+from .patterns import number_in
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 

@@ -1,0 +1,71 @@
+"""Laws of collectives by algorithm, and of axes that are inferred from device groups."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import xbuild as xb
+from xbuild.costs.algorithms import algorithms
+from xbuild.costs.axes import axes_of_mesh, digits_of, inferred_axes
+
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_broadcast", "collective_permute")
+MESHES = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(
+    lambda sizes: xb.Mesh(dict(zip("abcd", sizes, strict=False)))
+)
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 600), st.integers(0, 1 << 40))
+def test_no_link_carries_more_than_all_links(kind: str, size: int, payload: int) -> None:
+    for each in algorithms(kind, size, payload):
+        assert 0 <= each.link_bytes <= each.total_bytes <= 2 * size * payload
+        assert (each.steps == 0) == (size == 1)
+
+
+@given(st.integers(2, 600), st.integers(0, 1 << 30))
+def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(size: int, part: int) -> None:
+    payload = part * size
+    whole, *halves = (
+        {each.name: each for each in algorithms(kind, size, payload)}
+        for kind in ("all_reduce", "reduce_scatter", "all_gather")
+    )
+    for name in halves[0]:
+        for figure in ("steps", "link_bytes", "total_bytes"):
+            assert getattr(whole[name], figure) == sum(getattr(half[name], figure) for half in halves)
+
+
+@given(st.integers(1, 10), st.integers(0, 1 << 30))
+def test_halving_and_doubling_takes_fewer_steps_than_a_ring(levels: int, payload: int) -> None:
+    found = {each.name: each for each in algorithms("all_gather", 2**levels, payload)}
+    assert found["halving-doubling"].steps == levels <= found["ring"].steps == 2**levels - 1
+
+
+@given(MESHES, st.data())
+def test_groups_along_axes_are_named_by_them(mesh: xb.Mesh, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(mesh.axes), min_size=1, unique=True))
+    digits = digits_of(mesh.groups(names))
+    assert math.prod(size for size, _ in digits or ()) == mesh.size(names)
+    ordered = [name for name in mesh.axes if name in names]
+    assert axes_of_mesh(mesh).named(digits, mesh.size(names)).partition(" ")[2] == ", ".join(ordered)
+
+
+@given(MESHES)
+def test_a_mesh_is_inferred_from_the_groups_of_its_axes(mesh: xb.Mesh) -> None:
+    found = inferred_axes([d for name in mesh.axes if (d := digits_of(mesh.groups(name)))], mesh.num_devices)
+    assert found.mesh == mesh
+
+
+@pytest.mark.parametrize(
+    "groups", [((0, 1), (2,)), ((0, 3), (1, 2)), ((1, 2), (3, 0)), ((0, 1, 3), (2, 4, 5))], ids=str
+)
+def test_groups_that_are_no_grid_have_no_axes(groups: tuple[tuple[int, ...], ...]) -> None:
+    assert digits_of(groups) is None
+
+
+def test_groups_that_cross_have_no_mesh() -> None:
+    found = inferred_axes([((2, 1), (3, 2)), ((4, 1),)], 12)
+    assert found.mesh is None
+    assert found.named(((4, 1),), 4) == "4 devices"

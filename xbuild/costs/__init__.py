@@ -1,0 +1,6 @@
+"""Cost of a program without running it: operations and bytes of each instruction, in the counting of XLA."""
+
+from .collectives import CollectiveCost as CollectiveCost
+from .reading import cost as cost
+from .report import Cost as Cost
+from .report import CostRow as CostRow
