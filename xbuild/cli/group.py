@@ -93,11 +93,10 @@ class Limited(click.Command):
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         if any(each.name == "target" for each in self.params):
-            self.params += [_count_option(name) for name in ("replicas", "partitions")]
+            self.params += [*(_count_option(name) for name in ("replicas", "partitions")), _shape_option()]
         for each in self.params:
             if isinstance(each, click.Option) and each.metavar is None and not each.is_flag:
                 each.metavar = _metavar(each.type)
-            self.params.append(_shape_option())
         self.runs = any(each.name == "max_seconds" for each in self.params)
         if not self.runs:
             seconds = click.Option(
@@ -178,7 +177,7 @@ def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo or FILE.txt (what XLA dumps), or a folder with device0.hlo, device1.hlo and so on. Of a file of several
+    FILE.hlo, FILE.mlir or FILE.txt (what XLA or JAX print), or a folder with device0.hlo, device1.hlo and so on. Of a file of several
     modules FILE.hlo#2 or FILE.hlo#NAME is one; check and show take them in turn without that.
 
     Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly, 3 the command has come to its
