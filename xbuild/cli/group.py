@@ -177,8 +177,9 @@ def main(context: click.Context) -> None:
     """Read, check, run, draw and explain XLA programs.
 
     TARGET is FILE.py:NAME (a Computation, Module or ModuleGroup, or a function of no arguments that returns one),
-    FILE.hlo, FILE.mlir or FILE.txt (what XLA or JAX print), or a folder with device0.hlo, device1.hlo and so on. Of a file of several
-    modules FILE.hlo#2 or FILE.hlo#NAME is one; check and show take them in turn without that.
+    FILE.hlo, FILE.mlir or FILE.txt (what XLA or JAX print), or a folder with device0.hlo, device1.hlo and
+    so on. Of a file of several modules FILE.hlo#2 or FILE.hlo#NAME is one; check and show take them in turn without
+    that.
 
     Exit codes: 0 ok, 1 the program is refused or stops, 2 the command is used wrongly, 3 the command has come to its
     limit of seconds or bytes, 130 it is interrupted where no run can tell of it.
