@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .rules import region_parameters
-from .scans import sliced
+from .slices import sliced
 from .types import AnyShape, Shape
 
 

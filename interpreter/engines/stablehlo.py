@@ -78,7 +78,7 @@ def execute_on_stablehlo(
         for module in dict.fromkeys(modules)
     }
     written = texts.values() if len(texts) == 1 else (texts[module] for module in modules)
-    rows = argument_leaves(modules, by_device(inputs, len(modules)))
+    rows = argument_leaves(modules, by_device(inputs, [len(each.entry.parameters) for each in modules]))
     outcome = run_job(Job(DEVICE_BREAK.join(written), rows, num_replicas, num_partitions, engine="stablehlo"), limits)
     if isinstance(outcome, Failure):
         raise failed(outcome, limits, "stablehlo", _told(outcome))

@@ -46,7 +46,9 @@ def execute_on_xla(
     limits = limits or Limits()
     check_bytes(module, limits)
     require_jaxlib()
-    rows = argument_leaves([module] * module.num_devices, by_device(inputs, module.num_devices))
+    rows = argument_leaves(
+        [module] * module.num_devices, by_device(inputs, [len(module.entry.parameters)] * module.num_devices)
+    )
     outcome = _outcome(module, rows, platform, limits)
     return [value_of(module.entry.root.shape, iter(device)) for device in outcome]
 

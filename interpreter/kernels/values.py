@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -181,8 +181,9 @@ def zeros(shape: AnyShape) -> Any:
     return tuple(map(zeros, shape.elements)) if isinstance(shape, TupleShape) else None
 
 
-def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
-    """The arguments of each device: a list over devices, or a mapping of device to arguments."""
+def by_device(inputs: Any, counts: Sequence[int]) -> list[tuple[Any, ...]]:
+    """The arguments of each device: a list over devices, or a mapping of device to arguments; `counts` are wanted."""
+    devices = len(counts)
     rows = [inputs.get(device, ()) for device in range(devices)] if isinstance(inputs, Mapping) else list(inputs)
     if len(rows) != devices:
         raise ArgumentError(
@@ -190,17 +191,18 @@ def by_device(inputs: Any, devices: int) -> list[tuple[Any, ...]]:
             f"inputs for {len(rows)} device{'s' * (len(rows) != 1)}, and the program has {devices} [argument_mismatch]"
             f"\n  hint: {_by_device(devices)}",
         )
-    return [_row(row, number, devices) for number, row in enumerate(rows)]
+    return [_row(row, number, counts) for number, row in enumerate(rows)]
 
 
-def _row(row: Any, number: int, devices: int) -> tuple[Any, ...]:
-    """The arguments of a device; an array in their place is refused."""
-    if isinstance(row, np.ndarray | np.generic | float | int | complex):
+def _row(row: Any, number: int, counts: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments of a device; an array in their place is refused unless it holds as many arrays as are wanted."""
+    holds = isinstance(row, np.ndarray) and row.ndim > 1 and len(row) == counts[number]
+    if not holds and isinstance(row, np.ndarray | np.generic | float | int | complex):
         shown = f"array of {list(row.shape)}" if isinstance(row, np.ndarray) else "number"
         raise ArgumentError(
             "argument_mismatch",
             f"inputs[{number}] is one {shown}, and the arguments of device {number} are a list [argument_mismatch]"
-            f"\n  hint: {_by_device(devices)}",
+            f"\n  hint: {_by_device(len(counts))}",
         )
     return tuple(row)
 

@@ -184,7 +184,7 @@ def execute(
         verdict = checked(program, send_buffers) if check else None
         modules = modules_of(program)
         check_targets(modules)
-        rows = by_device(inputs, len(modules))
+        rows = by_device(inputs, [len(each.entry.parameters) for each in modules])
         arguments = read_all(modules, rows)
         for module in dict.fromkeys(modules):
             check_bytes(module, limits)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ..dims import arity, array, dimension, integer, sizes
 from ..groups import Groups, Pairs, check_groups, check_pairs, divisible, positive
 from ..rules import infer, refuse
-from ..slices_in_place import written_in_place
+from ..slices import written_in_place
 from ..types import COMPONENT, AnyShape, Dims, ProgramShape, Shape, TupleShape, array_shape
 
 

@@ -8,7 +8,7 @@ from .. import dims
 from ..aliasing import Aliases, check_aliases
 from ..dims import called_with, gives, scalar
 from ..rules import infer, refuse
-from ..scans import sliced
+from ..slices import sliced
 from ..types import AnyShape, Dims, ProgramShape, Shape, TupleShape, compatible, pred, s32
 
 

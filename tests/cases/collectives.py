@@ -135,7 +135,7 @@ REFUSALS = [
     Refusal(
         "split-dimension", lambda x: xb.all_to_all(x, 2, 0, 4), ("f32[8,3]",), "dimension_out_of_range", ("split",)
     ),
-    Refusal("concat-dimension", lambda x: xb.all_to_all(x, 0, -1, 4), ("f32[8,3]",), "dimension_out_of_range", ("-1",)),
+    Refusal("concat-dimension", lambda x: xb.all_to_all(x, 0, -3, 4), ("f32[8,3]",), "dimension_out_of_range", ("-3",)),
     Refusal("split-count", lambda x: xb.all_to_all(x, 0, 0, 0), ("f32[8]",), "non_positive", ("split_count", "0")),
     Refusal("split-divides", lambda x: xb.all_to_all(x, 0, 0, 3), ("f32[8]",), "divisibility", ("8", "3")),
     Refusal(

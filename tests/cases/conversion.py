@@ -121,7 +121,9 @@ def _nans() -> Iterator[Case]:
         unsigned, to = f"u{primitive_type(target).bits}", primitive_type(target)
         call = partial(_bits_of_result, lambda x, to=to: xb.convert(x, to), primitive_type(unsigned))
         name = f"convert-nan-{source}-{target}"
-        yield Case(name, call, (_bits(source, given),), array(unsigned, wanted), source=QUIET)
+        # Which bits of a narrowed f64 real XLA keeps depends on the processor.
+        oracle = (source, target) != ("f64", "f16")
+        yield Case(name, call, (_bits(source, given),), array(unsigned, wanted), source=QUIET, oracle=oracle)
     for number, (op, given, result) in enumerate(COMPUTED):
         call, operand = partial(_bits_of_result, op, xb.u8), _bits("f8e5m2", given)
         yield Case(f"computed-nan-{number}", call, (operand,), array("u8", result), source=QUIET)

@@ -104,7 +104,7 @@ REFUSALS = [
     refused("offset", TRAINING, "f32[2,8] f32[8] f32[7]", "dimension_mismatch", "7", "8", "offset", "dimension 1"),
     refused("index", TRAINING, "f32[2,8] f32[8] f32[8]", "dimension_out_of_range", "feature_index", "2", "0..1",
             feature_index=2),
-    refused("negative", TRAINING, "f32[2,8] f32[8] f32[8]", "dimension_out_of_range", "-1", feature_index=-1),
+    refused("negative", TRAINING, "f32[2,8] f32[8] f32[8]", "dimension_out_of_range", "-3", feature_index=-3),
     refused("scalar", TRAINING, "f32[] f32[1] f32[1]", "dimension_out_of_range", "f32[]", feature_index=0),
     refused("type", TRAINING, "f32[2,8] s32[8] f32[8]", "element_type_mismatch", "s32", "f32", "scale"),
     refused("integers", TRAINING, "s32[2,8] s32[8] s32[8]", "element_type_unsupported", "s32"),

@@ -213,7 +213,7 @@ TWO = ("f32[2,3]", "s32[2,3]", "f32[]", "s32[]")
 PAIRS = "(f32[], s32[], f32[], s32[])"
 
 REFUSALS = [
-    refused("dimension", ONE, "dimension_out_of_range", "-1", "f32[2,3]", "0..1", dimensions=(-1,)),
+    refused("dimension", ONE, "dimension_out_of_range", "-3", "f32[2,3]", "0..1", dimensions=(-3,)),
     refused("dimension-high", ONE, "dimension_out_of_range", "2", "f32[2,3]", dimensions=(0, 2)),
     refused(
         "dimension-of-the-first",

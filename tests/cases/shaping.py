@@ -613,7 +613,7 @@ REFUSALS = [
         )
     ),
     refused("reshape-count", xb.reshape, ("f32[2,3]",), "element_count_mismatch", "6", "5", "f32[2,3]", new_sizes=(5,)),
-    refused("reshape-negative", xb.reshape, ("f32[2,3]",), "negative_size", "-1", "0", new_sizes=(-1, 3)),
+    refused("reshape-negative", xb.reshape, ("f32[2,3]",), "negative_size", "-2", "0", new_sizes=(-2, 3)),
     refused("reshape-tuple", xb.reshape, ("(f32[2])",), "not_array", "(f32[2])", new_sizes=(2,)),
     refused(
         "reshape-order",
@@ -637,7 +637,7 @@ REFUSALS = [
     refused("collapse-order", xb.collapse, ("f32[4,2,3]",), "bad_order", "[1, 0]", dimensions=(1, 0)),
     refused("collapse-gap", xb.collapse, ("f32[4,2,3]",), "bad_order", "[0, 2]", dimensions=(0, 2)),
     refused("collapse-range", xb.collapse, ("f32[4,2,3]",), "dimension_out_of_range", "3", "0..2", dimensions=(2, 3)),
-    refused("collapse-below", xb.collapse, ("f32[4,2,3]",), "dimension_out_of_range", "-1", dimensions=(-1, 0)),
+    refused("collapse-below", xb.collapse, ("f32[4,2,3]",), "dimension_out_of_range", "-4", dimensions=(-4, 0)),
     refused("transpose-twice", xb.transpose, ("f32[2,3]",), "not_permutation", "[0, 0]", permutation=(0, 0)),
     refused("transpose-length", xb.transpose, ("f32[2,3]",), "not_permutation", "[0]", permutation=(0,)),
     refused("reverse-range", xb.reverse, ("f32[2,3]",), "dimension_out_of_range", "2", dimensions=(2,)),
@@ -670,7 +670,7 @@ REFUSALS = [
                 ("operands[0] is f32[2]", "operands[1] is s32[2]"),
             ),
             ("concatenate-overflow", (f"f32[{2**62}]", f"f32[{2**62}]"), 0, "overflow", (str(2**63),)),
-            ("concatenate-range", ("f32[2]", "f32[2]"), -1, "dimension_out_of_range", ("-1",)),
+            ("concatenate-range", ("f32[2]", "f32[2]"), -2, "dimension_out_of_range", ("-2",)),
             ("concatenate-scalars", ("f32[]", "f32[]"), 0, "dimension_out_of_range", ("rank 0 has no dimension",)),
             ("concatenate-tuple", ("f32[2]", "(f32[2])"), 0, "not_array", ("(f32[2])",)),
         )
@@ -699,7 +699,7 @@ REFUSALS = [
     *(
         refused(f"get-size-{name}", xb.get_dimension_size, (operand,), kind, *names, dimension=dim)
         for name, operand, dim, kind, names in (
-            ("below", "f32[2,3]", -1, "dimension_out_of_range", ("-1", "f32[2,3]", "0..1")),
+            ("below", "f32[2,3]", -3, "dimension_out_of_range", ("-3", "f32[2,3]", "0..1")),
             ("above", "f32[2,3]", 2, "dimension_out_of_range", ("2", "0..1")),
             ("scalar", "f32[]", 0, "dimension_out_of_range", ("rank 0 has no dimension",)),
             ("huge", f"f32[{2**31}]", 0, "overflow", (str(2**31), str(2**31 - 1))),

@@ -314,7 +314,6 @@ REFUSALS = [
             ("bound", np.s_[1.5:], "invalid_attribute", ("1.5",)),
             ("too-many", (0, 0, 0), "rank_mismatch", ("3", "2")),
             ("ellipses", (..., ...), "invalid_attribute", ("2",)),
-            ("none", None, "invalid_attribute", ("None",)),
             ("float", 1.5, "invalid_attribute", ("1.5",)),
             ("value", "i", "element_type_unsupported", ("f32[]", "integer")),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
@@ -50,7 +50,7 @@ def call(case: Case) -> xb.Value:
     values = [
         xb.parameter(builder, number=n, shape=shape, name=f"v{ascii_lowercase[n]}") for n, shape in enumerate(shapes)
     ]
-    function = function_of(case["op"])
+    function = _strict(case) or function_of(case["op"])
     if not values and "builder" not in inspect.signature(function).parameters:
         function = getattr(xb.ops, function.__name__, function)  # the strict op takes builder= where nothing tells it
     arguments, keywords = _arguments(case, builder, function, values)
@@ -64,6 +64,24 @@ def function_of(op: str) -> Callable[..., Any]:
         if callable(found := getattr(xb, candidate, None)):
             return found
     raise LookupError(f"xb has no {name}")
+
+
+def _strict(case: Case) -> Callable[..., Any] | None:
+    """The strict op, where a dimension is negative: XlaBuilder refuses it, and xb's form counts it from the last."""
+    schema = _schema(case["op"], function_of(case["op"]))
+    if schema is None or not _counts_from_the_last(case):
+        return None
+    function = getattr(xb.ops, schema.declaration.__name__)
+    given = {*_grouped(case), *case.get("computations", ())}
+    return (
+        function if {_parameter(name, schema.names) for name in given} == schema.needed | given & schema.names else None
+    )
+
+
+def _counts_from_the_last(case: Case) -> bool:
+    given = (value for name, value in case["attrs"].items() if "dim" in name)
+    numbers = (each for value in given for each in (value if isinstance(value, list) else [value]))
+    return any(isinstance(each, int) and each < 0 for each in numbers)
 
 
 def spellings(op: str) -> set[str]:
@@ -130,17 +148,17 @@ def _parts(schema: Schema, values: Sequence[xb.Value]) -> list[list[xb.Value]]:
 
 def _attributes(case: Case, function: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters
-    given = {**_grouped(case, parameters), **_regions(case)}
+    given = {**_grouped(case), **_regions(case)}
     found = {_parameter(name, parameters): _read(name, value) for name, value in given.items()}
     return {**_defaults(case, parameters, found), **found}
 
 
-def _parameter(name: str, parameters: Mapping[str, Any]) -> str:
+def _parameter(name: str, parameters: Container[str]) -> str:
     """The function's word for an attribute; the case's own, where it has none, for the function to refuse."""
     return next((each for each in (name, *SYNONYMS.get(name, ())) if each in parameters), name)
 
 
-def _grouped(case: Case, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _grouped(case: Case) -> dict[str, Any]:
     """Attributes that xb takes as one: the three numbers of a padded dimension."""
     attributes = dict(case["attrs"])
     if case["op"] == "pad":

@@ -17,7 +17,8 @@ from xbuild.reference.words import told
 
 DOCS = Path(__file__).parents[2] / "docs"
 INSIDE = {
-    "across", "congruence class", "context (of a check)", "event (of the check)", "hook", "hub", "item", "joint",
+    "across", "block", "congruence class",
+    "context (of a check)", "event (of the check)", "hook", "hub", "item", "joint",
     "labels",
     "mark (of an instruction)", "mark (of a run)", "observation", "reading (of a value)", "reading (of the op set)",
     "request", "segment", "shared block", "skeleton", "spot", "stretch",

@@ -12,7 +12,7 @@ from attrs import fields, frozen
 
 import xbuild as xb
 from interpreter.rules.tables import compute
-from interpreter.runtime.single import Who, rule_of
+from interpreter.runtime.single import DeviceIds, rule_of
 from shape_inference import Shape, infer
 from tests.ops.test_cases import FAMILIES
 from xbuild.core.attributes import Array
@@ -38,7 +38,7 @@ class Run:
         rule = rule_of(self.instruction)
         with np.errstate(all="ignore"):
             if rule is not None:
-                return rule(Who(np.uint32(0), np.uint32(0)), values)
+                return rule(DeviceIds(np.uint32(0), np.uint32(0)), values)
             arguments = OPS[self.instruction.opcode].unflatten(values, self.instruction.segments)
             return compute[self.instruction.opcode](*arguments, **self.instruction.attribute_values())
 

@@ -91,7 +91,7 @@ def test_the_command_writes_a_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert page.startswith('<!doctype html>\n<html lang="en" class="dark">')
-    assert len(page) - len(str(xb.viz(programs.loop(), "svg"))) < 46_500
+    assert len(page) - len(str(xb.viz(programs.loop(), "svg"))) < 47_000
 
 
 def test_every_instruction_is_in_the_page_of_a_large_program() -> None:

@@ -85,7 +85,7 @@ def test_the_search_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     assert main(["--inputs", "20", "--vast", "2000"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split() == ["wrong", "0"]
-    assert [line.split()[0] for line in lines if "in all" in line] == ["text", "npz", "commands"]
+    assert [line.split()[0] for line in lines if "in all" in line] == ["text", "mlir", "npz", "commands"]
     assert all(int(line.split()[3].strip(",")) == 20 for line in lines if "in all" in line)
 
 
@@ -133,7 +133,7 @@ def test_faults_of_commands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with place() as where:
         for error, fault in {KeyError: none, AssertionError: lost, Hang: waiting}.items():
-            monkeypatch.setattr("xbuild.files.targets._read_text", fault)
+            monkeypatch.setattr("xbuild.files.targets._read_program", fault)
             with pytest.raises(error):
                 commands.verdict((["show", "p.hlo"], ""), where, seconds=0.5)
         monkeypatch.undo()

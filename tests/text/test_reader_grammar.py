@@ -103,7 +103,7 @@ def test_replica_groups_that_are_none(text: str) -> None:
 def test_mlir_is_told_from_hlo(text: str) -> None:
     error = fault(text)
     assert "this is MLIR" in error.message
-    assert "dialect='hlo'" in error.hints[0]
+    assert "xb.parse_stablehlo reads it" in error.hints[0]
 
 
 def test_a_computation_may_be_called_module() -> None:

@@ -15,7 +15,6 @@ from ... import ops
 from ...core.attributes import reader
 from ...core.builder import Value
 from .arguments import as_values, shape_of
-from .axes import counted_all
 from .operands import as_value
 
 _read = reader("broadcast_dimensions", Dims)
@@ -36,7 +35,7 @@ def aligned(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None) -> t
     a, b = left.shape, right.shape
     if not isinstance(a, Shape) or not isinstance(b, Shape) or (broadcast_dimensions is None and a.dims == b.dims):
         return left, right
-    given = None if broadcast_dimensions is None else _read(counted_all(broadcast_dimensions, max(a.rank, b.rank)))
+    given = None if broadcast_dimensions is None else _read(broadcast_dimensions)
     try:
         sizes, of_lhs, of_rhs = broadcasting(a, b, given)
     except ShapeError as error:

@@ -82,7 +82,7 @@ def _sized(op: Reading, number: int) -> tuple[Shape]:
 @rule(*both("dynamic_reshape"))
 def dynamic_reshape(op: Reading) -> Results:
     operand, _ = op.wants(2)
-    if op.array_shape.is_dynamic:
+    if not is_open(op.operation.result_types[0]) and op.array_shape.is_dynamic:
         return bounded_reshape(op)
     return delegated(op, "stablehlo.reshape", (operand,), results=_sized(op, 1))
 

@@ -54,8 +54,10 @@ def _floats(array: Array, dtype: PrimitiveType) -> Any:
     """The elements as decimal numbers, or as their bits where they are infinite, NaN, or nothing else would tell."""
     flat = np.ascontiguousarray(array).reshape(-1)
     bits = flat.view(f"u{array.itemsize}").tolist()
-    wide = flat.astype(np.float64) if dtype.bits != 32 else flat
-    finite = np.isfinite(flat.astype(np.float64)).tolist()
+    with np.errstate(invalid="ignore"):  # a signaling NaN, which is told by its bits
+        doubles = flat.astype(np.float64)
+    wide = doubles if dtype.bits != 32 else flat
+    finite = np.isfinite(doubles).tolist()
     digits = (dtype.bits + 3) // 4
     texts = [
         _decimal(text) if is_finite else f"0x{pattern:0{digits}X}"

@@ -1,9 +1,10 @@
-"""Shapes of a collective permute in place: slices of one buffer are written into another."""
+"""Shapes of slices: those that a scan passes to its computation, and those that a permute writes into a buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import dims
 from .dims import array, integer
 from .rules import refuse
 from .types import AnyShape, Dims, Shape, TupleShape, leaves
@@ -70,3 +71,17 @@ def _check_sizes(slice_sizes: Sequence[Dims], inputs: Sequence[Shape]) -> None:
                 f"slice_sizes {[list(each) for each in slice_sizes]}: {list(sizes)} has {len(sizes)} extents, and the "
                 f"arrays of input are {', '.join(map(str, inputs))}",
             )
+
+
+def sliced(inputs: Sequence[AnyShape], dimension: int) -> list[Shape]:
+    """The shapes of the inputs without the scanned dimension."""
+    found = []
+    for number, each in enumerate(inputs):
+        shape = dims.array(f"operands[{number}]", each)
+        if not shape.dims:
+            refuse("rank_too_small", f"operands[{number}] is {shape}, which has no dimension to be scanned along")
+        dims.dimension("dimension", dimension, f"operands[{number}]", shape)
+        kept = [dim for dim in range(shape.rank) if dim != dimension]
+        flags = dims.dynamic_of(len(kept), (shape.dynamic[dim] for dim in kept if shape.dynamic))
+        found.append(Shape(shape.dtype, tuple(shape.dims[dim] for dim in kept), flags))
+    return found
