@@ -29,6 +29,12 @@ WHOLE = [
     ("func.func @f() { stablehlo.compare LT, }", "a value, such as %0, is wanted"),
     ("hello", "an operation is wanted, and 'hello' is none"),
     ("%", "the name of a result is wanted"),
+    (
+        "module attributes {mhlo.num_replicas = 2 : i32} { func.func @f(%x: tensor<f32>) -> tensor<f32> {\n"
+        '%y = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 3]]> : tensor<1x2xi64>}>'
+        " : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> } }",
+        "source_target_pairs name replica 3, and by the header there are 2",
+    ),
 ]
 
 

@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 from shape_inference import AnyShape
 
-from ...core.graph import NOTHING, Computation, MetadataSource, Module, Source, TextSource
+from ...core.graph import NOTHING, Computation, Instruction, MetadataSource, Module, Source, TextSource
 from ...core.identifiers import is_identifier, nearest
+from ...text.codecs.counted import problem_of_ids
 from ...text.codecs.header import Header
 from ...text.reading.counts import Counted, infer_counts, set_counts
 from ...text.spelling.faults import MOST_FAULTS, Fault, HloParseError, Poisoned, parse_error
@@ -36,6 +37,7 @@ class Reader:
         self.read: dict[str, Computation | None] = {}
         self.order: list[Computation] = []
         self.known: dict[Form, Known] = {}
+        self.collectives: list[tuple[Instruction, Operation]] = []
         self.closed: dict[Region, Computation] = {}
         self.computation_names = Names()
         self.faults, self.count, self.is_terse = list[Fault](), 0, False
@@ -68,6 +70,7 @@ class Reader:
         header = Header()
         read_header(self, header, self.functions[name], computation)
         set_counts(header, *self.counts)
+        self._check_ids(header)
         infer_counts(header, self.order)
         return Module(
             header.name or f"module_{computation.name}",
@@ -77,6 +80,14 @@ class Reader:
             num_partitions=header.num_partitions,
             annotations=header.annotations,
         )
+
+    def _check_ids(self, header: Header) -> None:
+        """Refuse groups and pairs that name more devices than the module's attributes or the caller state."""
+        for instruction, operation in self.collectives if header.states_counts else ():
+            if problem := problem_of_ids(instruction, header):
+                self.keep(Fault("invalid_group", f"{operation.name}: {problem}", operation.place))
+        if self.faults:
+            raise Poisoned
 
     def _find_functions(self) -> None:
         for operation in self.tree.regions[0].operations:

@@ -13,6 +13,7 @@ from ...core.diagnostics import explain
 from ...core.graph import NOTHING, Computation, Draft, Instruction, Source
 from ...core.inference import infer_shape
 from ...core.op import OPS, Schema
+from ...properties.effects import MEETS
 from ...text.spelling.faults import COUNTED_FAULTS, Fault, Poisoned
 from ..syntax.trees import Form, Operation, Region
 from ..syntax.types import FutureType
@@ -239,6 +240,8 @@ class Scope:
             raise Fault("invalid_attribute", f"{operation.name}: {error}", operation.place) from None
         instruction = _made(schema, name, shape, operands, segments, record, where, notes)
         self.instructions.append(instruction)
+        if opcode in MEETS:
+            self.reader.collectives.append((instruction, operation))
         return instruction
 
     def computation(self, name: str, root: Instruction) -> Computation:

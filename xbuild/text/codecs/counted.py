@@ -13,6 +13,7 @@ from ...properties.effects import COVERING, MEETS, base_of
 
 if TYPE_CHECKING:
     from ..reading.body import Body
+    from .header import Header
 
 _IDS = {"cross_partition": "partition", "flattened_ids": "device"}
 
@@ -26,15 +27,21 @@ def check_ids(body: Body, instruction: Instruction, schema: Schema, place: int) 
     header = body.reader.header
     if schema.opcode not in MEETS or not header.states_counts:
         return
+    problem = problem_of_ids(instruction, header)
+    if problem:
+        values = instruction.attribute_values()
+        error = XbuildError("invalid_group", problem)
+        raise body.refused(error, schema, instruction.operands, instruction.segments, values, place)
+
+
+def problem_of_ids(instruction: Instruction, header: Header) -> str | None:
+    """What is wrong with the ids of a collective by the counts of a header; None where nothing is."""
     count = count_of_ids(instruction, header.num_replicas, header.num_partitions)
     problem = _problem(instruction, count, _IDS.get(strategy(instruction), "replica"))
-    if count > 1 and problem:
-        stated = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
-        error = XbuildError(
-            "invalid_group", f"{problem}, and by the header there are {count}, 0..{count - 1}: {stated}"
-        )
-        values = instruction.attribute_values()
-        raise body.refused(error, schema, instruction.operands, instruction.segments, values, place)
+    if count == 1 or not problem:
+        return None
+    stated = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
+    return f"{problem}, and by the header there are {count}, 0..{count - 1}: {stated}"
 
 
 def _problem(instruction: Instruction, count: int, what: str) -> str | None:
