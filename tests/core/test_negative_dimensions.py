@@ -12,6 +12,7 @@ GROUPS = "replica_groups=[(0, 1)]"
 FORMS = [
     ("xb.reduce(x, 0.0, xb.add, {})", -1, 2), ("xb.reduce(x, 0.0, xb.add, [0, {}])", -2, 1),
     ("xb.broadcast(v, (4, 2), dimensions=({},))", -2, 0), ("xb.broadcast_in_dim(v, (2, 4), ({},))", -1, 1),
+    ("xb.reshape(x, (24,), dimensions=(0, {}, 1))", -1, 2),
     ("xb.collapse(x, ({}, 2))", -2, 1), ("xb.transpose(x, (1, 0, {}))", -1, 2), ("xb.reverse(x, ({},))", -1, 2),
     ("xb.concatenate([x, x], {})", -1, 2), ("xb.get_dimension_size(x, {})", -1, 2),
     ("xb.set_dimension_size(x, 1, {})", -2, 1), ("xb.remove_dynamic_dimension(d, {})", -1, 0),
