@@ -1,0 +1,1 @@
+"""Tests of costs: laws, and the counting of real XLA."""

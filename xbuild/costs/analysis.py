@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,12 +9,10 @@ from attrs import frozen
 
 from ..core.graph import Computation, Instruction
 from ..core.op import OPS
-from ..properties.trip_counts import trips_of
+from ..properties.trip_counts import noted_trips, trips_of
 from .operations import work_of_instruction
 from .traffic import bytes_read, bytes_written
 from .work import NO_WORK, Work
-
-_COUNTED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})')
 
 
 @frozen
@@ -99,7 +96,7 @@ def trips_of_loop(loop: Instruction) -> int | None:
     if loop.opcode == "scan":
         return _length(loop)
     found = trips_of(loop)
-    return found.count if found is not None else _noted(loop)
+    return found.count if found is not None else noted_trips(loop)
 
 
 def _length(scan: Instruction) -> int:
@@ -107,9 +104,3 @@ def _length(scan: Instruction) -> int:
     if attributes.length is not None:
         return attributes.length  # type: ignore[no-any-return]
     return scan.operands[0].shape.dims[attributes.dimension]  # type: ignore[union-attr, no-any-return]
-
-
-def _noted(loop: Instruction) -> int | None:
-    """The number of trips that a compiler has noted in `backend_config`."""
-    found = _COUNTED.search(str(loop.annotations.get("backend_config") or ""))
-    return int(found[1]) if found else None

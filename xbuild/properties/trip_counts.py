@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from shape_inference import Shape
 from ..core.graph import Computation, Instruction
 from .patterns import number_in
 
+_NOTED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})')
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
 
@@ -137,3 +139,9 @@ def is_invariant(body: Computation, path: tuple[int, ...], number: int = 0) -> b
         value = _behind(value).operands[rest.pop(0)]
     found = path_of(value)
     return found is not None and found == (number, tuple(path[: len(path) - len(rest)]))
+
+
+def noted_trips(loop: Instruction) -> int | None:
+    """The number of trips that a compiler has noted in `backend_config`; None where it has noted none."""
+    found = _NOTED.search(str(loop.annotations.get("backend_config") or ""))
+    return int(found[1]) if found else None

@@ -17,6 +17,7 @@ from shape_inference import AnyShape, TupleShape
 
 from ...core.graph import Instruction
 from ...properties.mesh import Mesh
+from ...properties.trip_counts import noted_trips
 from ...properties.variances import Type, Variance, flat, type_of
 from .agreement import Agreement, Labels
 from .analysis import Reading
@@ -24,12 +25,11 @@ from .replication import Replication
 
 _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
 _LAST = re.compile(r"last_tile_dims=\{([\w, ]*)\}")
-_COUNTED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:')
 
 
 def has_known_trips(loop: Instruction) -> bool:
     """Whether XLA has annotated the trip count of a loop."""
-    return bool(_COUNTED.search(str(loop.annotations.get("backend_config") or "")))
+    return noted_trips(loop) is not None
 
 
 def promised(of: Replication, instruction: Instruction, mesh: Mesh | None = None) -> Reading | None:
