@@ -16,6 +16,7 @@ from shape_inference import PrimitiveType
 from xbuild.core.op import OPS
 
 from .markdown import document, escaped, fenced, table, tree
+from .signatures import called
 from .staging import Stage
 
 OWNERS: dict[str, Any] = {
@@ -28,6 +29,11 @@ _SECTIONS = {
     "xb.engines": "The same program on real XLA and on StableHLO's reference interpreter.",
     "shape_inference": "Shapes, element types, and the shape rule of each op.",
 }
+
+
+_GROUPS = (
+    "Ops", "Functions", "Types", "Element types", "Errors and warnings", "Modules", "Tables and other values",
+)  # fmt: skip
 
 
 @frozen
@@ -99,7 +105,7 @@ def _grouped(found: list[Entry]) -> dict[str, list[Entry]]:
     groups: dict[str, list[Entry]] = {}
     for each in found:
         groups.setdefault(_group(each), []).append(each)
-    return dict(sorted(groups.items()))
+    return {title: groups[title] for title in _GROUPS if title in groups}
 
 
 def _group(entry: Entry) -> str:
@@ -138,7 +144,7 @@ def _page(entry: Entry, kinds: dict[str, str]) -> str:
         )
     parts = [title]
     if callable(thing) and not inspect.ismodule(thing):
-        parts.append(fenced(_signature(entry), "python"))
+        parts.append(fenced(called(entry.path, thing), "python"))
     parts.append(document(_doc(thing) or _value(thing), kinds))
     if entry.owner == "xb" and entry.name.strip("_") in OPS:
         parts.append(f"The op: [`{entry.name.strip('_')}`](../../ops/{entry.name.strip('_')}.md).")
@@ -153,27 +159,6 @@ def _value(thing: Any) -> str:
     return f"A value of type `{type(thing).__name__}`{sizes}."
 
 
-def _signature(entry: Entry) -> str:
-    try:
-        signature = str(inspect.signature(entry.thing)).replace("'", "").replace("xbuild.", "xb.")
-    except (TypeError, ValueError):
-        signature = "(...)"
-    whole = f"{entry.path}{signature}"
-    return whole if len(whole) <= 100 else _wrapped(entry, whole)
-
-
-def _wrapped(entry: Entry, whole: str) -> str:
-    """A long signature with a parameter a line."""
-    signature = inspect.signature(entry.thing)
-    lines, is_keyword = [], False
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword:
-            lines, is_keyword = [*lines, "*"], True
-        lines.append(str(parameter).replace("'", "").replace("xbuild.", "xb."))
-    end = whole[whole.rfind(")") :] if ") -> " not in whole else ")" + whole[whole.rfind(" -> ") :]
-    return f"{entry.path}(\n" + "".join(f"    {line},\n" for line in lines) + end
-
-
 def _members(thing: type, kinds: dict[str, str]) -> Iterator[str]:
     """The public methods and properties of a class that have a docstring of their own."""
     if issubclass(thing, enum.Enum):
@@ -183,13 +168,6 @@ def _members(thing: type, kinds: dict[str, str]) -> Iterator[str]:
         text = inspect.getdoc(function) if inspect.isfunction(function) else None
         if name.startswith("_") or not text:
             continue
-        called = (
-            "" if function is not member and not isinstance(member, staticmethod | classmethod) else _call(function)
-        )
-        yield f"## {escaped(name)}\n\n{fenced(name + called, 'python')}\n\n{document(text, kinds)}"
-
-
-def _call(function: Any) -> str:
-    signature = inspect.signature(function)
-    kept = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
-    return str(signature.replace(parameters=kept)).replace("'", "")
+        is_method = function is member or isinstance(member, staticmethod | classmethod)
+        head = called(name, function) if is_method else name
+        yield f"## {escaped(name)}\n\n{fenced(head, 'python')}\n\n{document(text, kinds)}"

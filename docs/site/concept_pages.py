@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import shape_inference
 from xbuild.reference import concepts
 from xbuild.reference.explanations import EXPLANATIONS
 
 from .markdown import document, escaped, tree
 from .staging import ROOT, Stage
+
+_DOCUMENT = re.compile(r"docs/([a-z\\_]+)\.md")
 
 
 def make(stage: Stage) -> None:
@@ -27,7 +31,7 @@ def _subject(name: str, text: str) -> str:
         title, *others = words
         body = "\n".join(entry.splitlines()[2:])
         also = f"*Also: {', '.join(map(escaped, others))}.*" if others else ""
-        parts += [f"## {escaped(title)}", document(body), also]
+        parts += [f"## {escaped(title)}", _DOCUMENT.sub(r"[\1](../\1.md)", document(body)), also]
     return "\n\n".join(filter(None, parts))
 
 

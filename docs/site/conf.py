@@ -14,6 +14,7 @@ release = importlib.metadata.version("xbuild-hlo")
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
+smartquotes = False
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 # Documents begin parts at level 2, and tables of commands are wide.
@@ -21,6 +22,8 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"
 html_title = "xbuild"
+html_static_path = ["static"]
+html_css_files = ["xbuild.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -1,4 +1,4 @@
-"""`python -m docs.site.links FOLDER` checks a built site: each link leads to a file and an anchor, nothing is loaded."""
+"""`python -m docs.site.links FOLDER` checks a built site: links lead to files and anchors, nothing is loaded."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _linked(text: str, links: Mapping[str, str]) -> str:
             return f"[`{plain}`]({links[plain]})"
         return _SPECIAL.sub(r"\\\1", plain)
 
-    return re.sub(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|.", word, text, flags=re.DOTALL)
+    return re.sub(rf"{'[a-z][a-z0-9_]*' if links else '(?!)'}|.", word, text, flags=re.DOTALL)
 
 
 def fenced(text: str, language: str = "text") -> str:
@@ -33,7 +33,10 @@ def fenced(text: str, language: str = "text") -> str:
 
 
 def document(text: str, links: Mapping[str, str] | None = None) -> str:
-    """A docstring as Markdown: paragraphs, sessions of Python as code, and a bold word where a line begins a part."""
+    """A docstring as Markdown: paragraphs, sessions of Python as code, a bold word where a line begins a part.
+
+    `links` are the pages of the words of the part Raises.
+    """
     return "\n\n".join(_block(block, links or {}) for block in _blocks(text.splitlines()))
 
 
@@ -60,14 +63,14 @@ def _block(lines: list[str], links: Mapping[str, str]) -> str:
     text = "\n".join(line.strip() for line in lines)
     head = _HEAD.match(text)
     if head:
-        return f"**{head[1]}**: {escaped(text[head.end() :], links)}"
-    return escaped(text, links)
+        return f"**{head[1]}**: {escaped(text[head.end() :], links if head[1] == 'Raises' else {})}"
+    return escaped(text)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of Markdown; cells are Markdown already."""
     names = [*head]
-    lines = [names, ["---"] * len(names), *[[*row] for row in rows]]
+    lines = [names, [":---"] * len(names), *[[*row] for row in rows]]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines)
 
 

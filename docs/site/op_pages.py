@@ -8,9 +8,10 @@ from itertools import groupby
 import shape_inference
 from xbuild.core.op import OPS, Schema
 from xbuild.reference.op_names import NAMES
-from xbuild.reference.words import signature_of, told
+from xbuild.reference.words import told
 
 from .markdown import document, escaped, fenced, table
+from .signatures import called
 from .staging import Stage
 
 
@@ -51,7 +52,11 @@ def _page(schema: Schema, kinds: dict[str, str]) -> str:
     ]
     doc = inspect.cleandoc(schema.declaration.__doc__ or "")
     parts = [f"# {escaped(schema.opcode)}", table(("", "name"), rows)]
-    parts += [fenced(f"xb.ops.{signature_of(schema)}", "python"), document(doc, kinds), *_more(schema.opcode)]
+    parts += [
+        fenced(called(f"xb.ops.{names.name}", schema.declaration), "python"),
+        document(doc, kinds),
+        *_more(schema.opcode),
+    ]
     return "\n\n".join(parts)
 
 
