@@ -285,10 +285,7 @@ def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Unchanged):
-    """One program for each device (MPMD); Send and Recv pair across them by channel id.
-
-    `modules` maps device numbers to modules, or lists those of devices 0, 1 and so on; TypeError for anything else.
-    """
+    """One program for each device (MPMD), by device or as a list; Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 
