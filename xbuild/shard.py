@@ -1,0 +1,35 @@
+"""Shardings of arrays over the devices of a grid, and the ops of MLIR's shard dialect."""
+
+from .sharding.axis import Axis as Axis
+from .sharding.grid_ops.collectives import all_gather as all_gather
+from .sharding.grid_ops.collectives import all_reduce as all_reduce
+from .sharding.grid_ops.collectives import all_slice as all_slice
+from .sharding.grid_ops.collectives import all_to_all as all_to_all
+from .sharding.grid_ops.collectives import broadcast as broadcast
+from .sharding.grid_ops.collectives import gather as gather
+from .sharding.grid_ops.collectives import reduce as reduce
+from .sharding.grid_ops.collectives import reduce_scatter as reduce_scatter
+from .sharding.grid_ops.collectives import scatter as scatter
+from .sharding.grid_ops.halos import update_halo as update_halo
+from .sharding.grid_ops.processes import get_sharding as get_sharding
+from .sharding.grid_ops.processes import grid_shape as grid_shape
+from .sharding.grid_ops.processes import neighbors_linear_indices as neighbors_linear_indices
+from .sharding.grid_ops.processes import process_linear_index as process_linear_index
+from .sharding.grid_ops.processes import process_multi_index as process_multi_index
+from .sharding.grid_ops.processes import shard as shard
+from .sharding.grid_ops.processes import shard_shape as shard_shape
+from .sharding.grid_ops.transfers import recv as recv
+from .sharding.grid_ops.transfers import send as send
+from .sharding.grid_ops.transfers import shift as shift
+from .sharding.grids import grid as grid
+from .sharding.grids import sharding as sharding
+from .sharding.hlo_text import hlo_text as hlo_text
+from .sharding.hlo_text import shardings as shardings
+from .sharding.local_shapes import local_shape as local_shape
+from .sharding.placement import Placement as Placement
+from .sharding.sharding import DimSharding as DimSharding
+from .sharding.sharding import Sharding as Sharding
+from .sharding.stored import annotated as annotated
+from .sharding.stored import mesh_of_shardings as mesh_of_shardings
+from .sharding.stored import on_one_mesh as on_one_mesh
+from .sharding.stored import sharding_of as sharding_of
