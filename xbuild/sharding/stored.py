@@ -15,9 +15,11 @@ from ..text.spelling.notes import Raw
 from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
 from .placement import Placement
 from .sharding import Sharding
+from .shardy_text import AnyMesh, shardy_meshes, shardy_shardings
 from .tiles import Tiles, common_mesh
 
 SHARDING = "sharding"
+SHARDY = "xla.sdy.sharding"
 
 
 def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnySharding | None:
@@ -64,19 +66,37 @@ def mesh_of_shardings(module: Module) -> Mesh | None:
     if noted is not None:
         return noted
     stated = [each for instruction in _instructions(module) for each in _stated(instruction)]
-    meshes = {each.mesh: each for each in stated if isinstance(each, Sharding)}
+    stated += [each for sharding in _from_shardy(module).values() for each in _several(sharding)]
+    meshes = dict.fromkeys(each.mesh for each in stated if isinstance(each, Sharding) and each.mesh.num_devices > 1)
     if len(meshes) > 1:
         one, other, *_ = meshes
         refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {one} and {other}")
     if meshes:
         return next(iter(meshes))
     tiles = [each for each in stated if isinstance(each, Tiles)]
-    return common_mesh(tiles) if tiles else None
+    return common_mesh(tiles) if tiles else next((each.mesh for each in stated if isinstance(each, Sharding)), None)
 
 
 def _stated(instruction: Instruction) -> Iterator[Any]:
     found = _parsed(instruction)
     yield from (each.stated for each in (found if isinstance(found, tuple) else (found,)) if each is not None)
+
+
+def _several(sharding: AnySharding) -> tuple[Sharding | Placement, ...]:
+    return sharding if isinstance(sharding, tuple) else (sharding,)
+
+
+def _from_shardy(module: Module) -> dict[Instruction, AnySharding]:
+    """What Shardy's attributes say of instructions that have no sharding of HLO."""
+    found: dict[Instruction, AnySharding] = {}
+    meshes: dict[str, AnyMesh] | None = None
+    for instruction in _instructions(module):
+        text = instruction.annotations.get("frontend_attributes", {}).get(SHARDY)
+        if text is not None and SHARDING not in instruction.annotations:
+            meshes = shardy_meshes(module) if meshes is None else meshes
+            several = shardy_shardings(str(text), meshes)
+            found[instruction] = several if isinstance(instruction.shape, TupleShape) else several[0]
+    return found
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:
@@ -86,16 +106,16 @@ def _instructions(module: Module) -> Iterator[Instruction]:
 def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
-    A sharding on a single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do
-    not cut as a sharding says.
+    Shardings in Shardy's attributes become shardings of HLO text. One on a single device, or unknown, is kept as it
+    is. Raises invalid_attribute where the axes of the mesh do not cut as a sharding says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
         return module
-    shardings: dict[Instruction, AnySharding] = {}
+    shardings = _from_shardy(module)
     for instruction in _instructions(module):
         found = sharding_of(instruction, mesh)
-        if found is not None:
+        if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
             shardings[instruction] = found
     return with_shardings(module, shardings)
 
