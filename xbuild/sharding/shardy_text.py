@@ -111,6 +111,9 @@ def _shardings(scanner: Scanner, meshes: Mapping[str, AnyMesh]) -> tuple[Shardin
     place = scanner.skip()
     scanner.scan(_HEAD)
     scanner.expect("<")
+    if scanner.sees("<") or scanner.sees("#"):  # the list of a computation of a shard
+        scanner.place -= 1
+        return tuple(scanner.listed(lambda: _sharding(scanner, meshes), "<", ">"))
     if not scanner.sees("["):
         scanner.place = place
         return (_sharding(scanner, meshes),)

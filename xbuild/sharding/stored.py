@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
 
 from shape_inference import Shape, TupleShape, refuse
 
-from ..core.graph import Computation, Instruction, Module
+from ..core.graph import Instruction, Module
 from ..properties.mesh import Mesh, mesh_of
 from ..text.spelling.notes import Raw
 from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
 from .placement import Placement
+from .rebuilding import mapped as mapped
 from .sharding import Sharding
+from .shardy_collectives import as_constraints
 from .shardy_text import AnyMesh, shardy_meshes, shardy_shardings
 from .tiles import Tiles, common_mesh
 
@@ -106,8 +108,9 @@ def _instructions(module: Module) -> Iterator[Instruction]:
 def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
-    Shardings in Shardy's attributes become shardings of HLO text. One on a single device, or unknown, is kept as it
-    is. Raises invalid_attribute where the axes of the mesh do not cut as a sharding says.
+    Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
+    single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do not cut as a
+    sharding says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
@@ -117,7 +120,7 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
         found = sharding_of(instruction, mesh)
         if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
             shardings[instruction] = found
-    return with_shardings(module, shardings)
+    return as_constraints(with_shardings(module, shardings), mesh)
 
 
 def annotated(module: Module, shardings: Mapping[str, AnySharding]) -> Module:
@@ -156,41 +159,3 @@ def _text(instruction: Instruction, sharding: AnySharding) -> str:
         dims = f"{len(sharding.dims)} entries, and {instruction.name} has {len(shape.dims)} dimensions"
         refuse("rank_mismatch", f"a sharding has {dims}")
     return hlo_text(sharding, len(shape.dims))
-
-
-def mapped(module: Module, change: Callable[[Instruction], Instruction]) -> Module:
-    """The module with each instruction changed; what calls or uses a changed one is rebuilt, the rest is shared."""
-    done: dict[Computation, Computation] = {}
-    every = {each: None for root in (*module.computations, module.entry) for each in root.reachable()}
-    for computation in every:
-        done[computation] = _mapped(computation, change, done)
-    return evolve(module, entry=done[module.entry], computations=tuple(done[each] for each in module.computations))
-
-
-def _mapped(
-    computation: Computation, change: Callable[[Instruction], Instruction], done: Mapping[Computation, Computation]
-) -> Computation:
-    made: dict[Instruction, Instruction] = {}
-    for instruction in computation.instructions:
-        now = change(instruction)
-        operands = tuple(made[each] for each in now.operands)
-        control = tuple(made[each] for each in now.control)
-        attributes = _with_callees(now, done) if now.called else now.attributes
-        if operands != now.operands or control != now.control or attributes is not now.attributes:
-            now = evolve(now, operands=operands, control=control, attributes=attributes)
-        made[instruction] = now
-    if all(key is now for key, now in made.items()):
-        return computation
-    return Computation(computation.name, tuple(made.values()), made[computation.root])
-
-
-def _with_callees(instruction: Instruction, done: Mapping[Computation, Computation]) -> Any:
-    changes: dict[str, Any] = {}
-    for key in instruction.attributes.calling:
-        value = getattr(instruction.attributes, key)
-        if isinstance(value, Computation):
-            changes[key] = done[value]
-        elif isinstance(value, tuple):
-            changes[key] = tuple(done[each] for each in value)
-    is_same = all(changes[key] == getattr(instruction.attributes, key) for key in changes)
-    return instruction.attributes if is_same else evolve(instruction.attributes, **changes)

@@ -23,7 +23,7 @@ from .header import read_header
 from .names import Names
 from .notes import notes_of
 from .operation import Reading
-from .regions import ended, parameter
+from .regions import ended, parameter, with_results
 from .scope import Known, Scope
 from .value_types import shape_of
 
@@ -141,6 +141,7 @@ class Reader:
                 if number < len(notes) and notes[number].fields:
                     object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields)})
             root = ended(scope, scope.read(operation.regions[0]), operation)
+            root = with_results(scope, root, operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
                 self.keep(fault)

@@ -107,8 +107,10 @@ mesh: $sym_name:name = $mesh:mesh {}
 named_computation: &named_computation
 propagation_barrier: % allowed_direction = $allowed_direction:word {} =same
 reduce_scatter: $reduce_scatter_axes:attribute % out_sharding = $out_sharding:sharding {} =same
+replicated_to_unreduced: $axes:axes % out_sharding = $out_sharding:sharding {} =same
 reshard: % $sharding:sharding {} =same
 return: %* {} [ : &operand_types ]
+sharded_to_unreduced: $axes:attribute % out_sharding = $out_sharding:sharding {} =same
 sharding_constraint: % $sharding:sharding {} =same
 sharding_group: % group_id = $group_id:int {} =operands
 """
