@@ -16,7 +16,7 @@ from .states import State, Step, cuts_of, state_of
 from .steps import Site
 
 MOST_PARTS = 5
-"""Prime-sized parts of axes up to which all ways are looked at in such parts; above, axes are cut where they have to."""
+"""Up to how many prime-sized parts of axes ways are looked at in such parts; above, axes are cut where they have to."""
 
 
 @frozen
@@ -68,7 +68,7 @@ def plan(
     """The cheapest steps that bring an array from one sharding to another.
 
     `shape` is that of the whole array; extents alone stand for f32. Costs are bytes that a device sends, then the
-    number of steps, unless `costs` are given. Few parts of axes are searched for the best order of slices, permutes,
+    number of steps, unless `costs` are given. Where there are few parts of axes, they are searched for the best order of slices, permutes,
     all-to-alls, gathers and reductions; with many, Shardy's order is taken.
     Raises: invalid_attribute for shardings on two meshes; rank_mismatch for more dimensions than the array has.
 
@@ -77,7 +77,7 @@ def plan(
     >>> mesh = xb.Mesh(x=2, y=2)
     >>> x, y = whole(mesh, "x"), whole(mesh, "y")
     >>> print(plan(cut(mesh, [[x], [y]]), cut(mesh, [[], [x]]), (4, 4)))
-    all_to_all over x from dimension 0 to dimension 1: 8 bytes; all_gather over y dimension 1: 16 bytes
+    collective_permute over x, y: 16 bytes; all_gather over y dimension 0: 16 bytes
 
     Source: Shardy, reshard to collectives.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from attrs import evolve, field, frozen
@@ -99,7 +100,7 @@ def cuts_of(axes: Iterable[Axis], is_prime: bool) -> dict[str, list[int]] | None
         found.setdefault(axis.name, set()).update((axis.pre_size, axis.end))
     cuts = {name: sorted(each) for name, each in found.items()}
     for each in cuts.values():
-        if any(high % low for low, high in zip(each, each[1:], strict=False)):
+        if any(high % low for low, high in pairwise(each)):
             return None
     return {name: _with_primes(each) for name, each in cuts.items()} if is_prime else cuts
 
@@ -123,7 +124,7 @@ def pieces(axes: Iterable[Axis], cuts: dict[str, list[int]]) -> Axes:
 def _pieces(axes: Iterable[Axis], cuts: dict[str, list[int]]) -> Iterator[Axis]:
     for axis in axes:
         inside = [cut for cut in cuts[axis.name] if axis.pre_size <= cut <= axis.end]
-        for low, high in zip(inside, inside[1:], strict=False):
+        for low, high in pairwise(inside):
             yield Axis(axis.name, high // low, low)
 
 
