@@ -27,8 +27,9 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 # Lowest first: a folder imports folders of its own package that stand before it, and none after it.
 ORDER = {
     "xbuild": (
-        "core", "process", "ops", "properties", "sharding", "sharding.rules", "derived.support", "derived", "variance.rules", "variance",
-        "special_functions", "array_functions", "decompositions", "text.spelling", "text.codecs", "text.reading",
+        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
+        "special_functions", "array_functions", "decompositions", "text.spelling", "sharding", "sharding.rules",
+        "sharding.propagation", "text.codecs", "text.reading",
         "text.writing", "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",
