@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -11,7 +11,7 @@ from shape_inference import Shape, leaves
 
 from ... import ops
 from ...core.builder import Value
-from ...core.graph import Instruction
+from ...core.graph import Computation, Instruction
 from ..axis import Axis
 from ..factors import ShardingRule
 from ..sharding import Sharding
@@ -19,6 +19,7 @@ from .assignments import Assignment, Site
 from .choices import Request, partial_axes
 from .frame import Frame, Piece
 from .layouts import Tree, leaves_of, stated
+from .masks import combiner_of
 from .tables import Cut, joining, local_attributes, preparing
 
 EVEN = frozenset({"scatter"})
@@ -42,8 +43,28 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
     """The factors that may be cut."""
     can_join = instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
-    kinds = {"pass_through", *(["reduction"] if can_join else [])}
-    return frozenset(number for number, factor in enumerate(rule.factors) if factor.kind in kinds)
+    return frozenset(
+        number
+        for number, factor in enumerate(rule.factors)
+        if (factor.kind == "reduction" and can_join)
+        or (factor.kind == "pass_through" and _passes(instruction, rule, number))
+    )
+
+
+def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether the parts of the results follow from parts of the operands, where a factor is cut."""
+    operands = [any(number in each for each in dims) for dims in rule.operands]
+    results = [any(number in each for each in dims) for dims in rule.results]
+    if instruction.opcode in PASSING:
+        return PASSING[instruction.opcode](operands)
+    return all(results) and (any(operands) or instruction.opcode == "broadcast")
+
+
+PASSING: dict[str, Callable[[list[bool]], bool]] = {
+    "dynamic_update_slice": lambda operands: operands[1],
+    "scatter": lambda operands: operands[-1],
+}
+"""Ops of which more is asked: which operands have a factor, that its dimension may be cut."""
 
 
 def _request(
@@ -110,13 +131,19 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
         piece = frame.piece(value, sharding, shape, instruction)
         if axes:
             joined = joining[instruction.opcode](instruction)
-            end = sharding if target is None else target
+            end = sharding if target is None else _joined_in(target, joined)
             value = frame.brought(
                 value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
             )
             piece = frame.piece(value, end, shape, instruction)
         found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
+
+
+def _joined_in(target: Sharding, joined: Any) -> Sharding:
+    """The sharding in which partial results are joined: parts of a sum are left apart where a sum is wanted in parts."""
+    is_sum = joined is ops.add or (isinstance(joined, Computation) and combiner_of(joined) == "add")
+    return target if is_sum else evolve(target, unreduced=())
 
 
 def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:

@@ -39,10 +39,10 @@ class Request:
 
     def _candidates(self) -> Iterable[Assignment]:
         site, rule = self.site, self.site.rule
-        asked = [site.read(each, dims) for each, dims in zip(self.wanted, rule.results, strict=True) if each is not None]
-        had = [
-            site.read(each, dims) for some, dims in zip(self.at_hand, rule.operands, strict=True) for each in some
+        asked = [
+            site.read(each, dims) for each, dims in zip(self.wanted, rule.results, strict=True) if each is not None
         ]
+        had = [site.read(each, dims) for some, dims in zip(self.at_hand, rule.operands, strict=True) for each in some]
         seeds = [each for each in dict.fromkeys((*asked, *had)) if any(each)]
         for order in _orders(seeds):
             yield site.merged(order)

@@ -84,7 +84,7 @@ def _one(found: Any, shape: Any, mesh: Mesh) -> Sharding | None:
         is_one = isinstance(found, Placement) and isinstance(shape, Shape)
         return whole_on(mesh, shape.rank) if is_one and found.kind != "unknown" else None
     assert isinstance(found, Sharding)
-    return closed(found, shape.rank)
+    return whole_on(mesh, shape.rank) if shape.is_dynamic else closed(found, shape.rank)
 
 
 def mapped(function: Any, *trees: Tree) -> Tree:

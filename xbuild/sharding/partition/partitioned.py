@@ -121,5 +121,3 @@ def joined(parts: Sequence[Any], shape: Shape, sharding: Sharding) -> Any:
         given = np.asarray(part)[tuple(slice(each.stop - each.start) for each in inside)]
         whole[inside] = whole[inside] + given if sharding.unreduced else given
     return whole[()]
-
-

@@ -29,7 +29,8 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     The shardings are those that instructions are annotated with; with `propagate` the others follow from them, without
     it a value is cut as is cheapest for the instruction that makes it. `mesh` is for programs whose shardings name
     none. Extents that do not divide are padded at the end.
-    Raises: invalid_attribute where no sharding names a mesh, or where the module runs on several devices already.
+    Raises: invalid_attribute where no sharding names a mesh, or where the module has several replicas; invalid_operand
+    for transfers, infeeds and collectives between devices.
 
     >>> import numpy as np, xbuild as xb
     >>> from xbuild.sharding.partition import partition
@@ -61,9 +62,16 @@ def _check(module: Module) -> None:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
     for computation in module.computations:
         for instruction in computation.instructions:
-            if OPS[instruction.opcode].properties.needs in ("peer", "host"):
-                refuse("invalid_attribute", f"partition: {instruction.name} is a {instruction.opcode}, which every "
-                       "device would do; what leaves the program cannot be cut")  # fmt: skip
+            _check_instruction(instruction)
+
+
+def _check_instruction(instruction: Instruction) -> None:
+    """Refuse what leaves the program, and collectives between the partitions that are still to be made."""
+    needs, told = OPS[instruction.opcode].properties.needs, f"partition: {instruction.name} is a {instruction.opcode}"
+    if needs in ("peer", "host"):
+        refuse("invalid_operand", f"{told}, which every device of the mesh would do; it belongs to one")
+    if needs == "group" and (getattr(instruction.attributes, "channel_id", None) or 0) > 0:
+        refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
 
 
 def _partitioned(module: Module, mesh: Mesh) -> Partitioned:

@@ -1,4 +1,4 @@
-"""The tables of the partitioner: what it does with an op, how attributes become local, how partial results are joined."""
+"""Tables of the partitioner: what it does with an op, which attributes become local, how partial results are joined."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def local_shape(shape: AnyShape, shardings: Tree) -> AnyShape:
 
 def pieces_of(frame: Frame, value: Value, shape: AnyShape, shardings: Tree, origin: Instruction) -> Tree:
     """The pieces of a value whose parts devices hold in these shardings."""
-    if isinstance(shape, TupleShape):
+    if isinstance(shape, TupleShape) and isinstance(shardings, tuple):
         return tuple(
             pieces_of(frame, ops.get_tuple_element(value, index=number), *each, origin)
             for number, each in enumerate(zip(shape.elements, shardings, strict=True))

@@ -21,7 +21,10 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     inner = Frame(frame.shared, builder)
     for parameter, shardings in zip(computation.parameters, given, strict=True):
         value = ops.parameter(
-            builder, number=parameter.attributes.number, shape=local_shape(parameter.shape, shardings), name=parameter.name
+            builder,
+            number=parameter.attributes.number,
+            shape=local_shape(parameter.shape, shardings),
+            name=parameter.name,
         )
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
     root = put_together(inner, walked(inner, computation), result, reason)

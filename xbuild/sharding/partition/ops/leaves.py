@@ -22,7 +22,7 @@ from ..frame import Frame, Piece
 from ..layouts import Tree, local_dims, stated, whole_on
 from ..masks import count_of
 from ..tables import special
-from ..walk import run_whole
+from ..walk import run_whole, settled
 
 _COUNTING = ("s32", "u32", "s64", "u64", "f32", "f64")
 """Element types in which a part of an iota is its iota in s32, converted."""
@@ -75,7 +75,9 @@ def _cutting(frame: Frame, value: Value, shape: Shape) -> Any:
         for number, dim in enumerate(sharding.dims):
             if dim.axes:
                 parts = count_of(dim.axes)
-                found = own_part(frame.recorder, resized(found, number, padded(shape.dims[number], parts)), number, dim.axes)
+                found = own_part(
+                    frame.recorder, resized(found, number, padded(shape.dims[number], parts)), number, dim.axes
+                )
         return found
 
     return made
@@ -124,3 +126,17 @@ def partition_id(frame: Frame, instruction: Instruction) -> Tree:
     """The global program is one of one device."""
     value = constant_of(frame.builder, np.uint32(0))
     return frame.piece(value, whole_on(frame.mesh, 0), instruction.shape, instruction)
+
+
+@special
+def bitcast(frame: Frame, instruction: Instruction) -> Tree:
+    """A bitcast between layouts runs on whole arrays."""
+    return run_whole(frame, instruction)
+
+
+@special
+def custom_call(frame: Frame, instruction: Instruction) -> Tree:
+    """A call that marks a sharding gives its operand; any other runs on whole operands."""
+    if instruction.attributes.custom_call_target == "Sharding":
+        return settled(frame, frame.values[instruction.operands[0]], instruction)
+    return run_whole(frame, instruction)

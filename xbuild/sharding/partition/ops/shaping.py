@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from shape_inference import Shape
-
 from ..tables import Cut, local_attributes
 
 
@@ -17,13 +15,6 @@ def broadcast(cut: Cut) -> dict[str, Any]:
 @local_attributes
 def reshape(cut: Cut) -> dict[str, Any]:
     return {"new_sizes": cut.result_dims()}
-
-
-@local_attributes
-def bitcast(cut: Cut) -> dict[str, Any]:
-    shape = cut.instruction.shape
-    assert isinstance(shape, Shape)
-    return {"shape": shape.dtype[cut.result_dims()]}
 
 
 @local_attributes
