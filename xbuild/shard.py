@@ -26,6 +26,8 @@ from .sharding.grids import sharding as sharding
 from .sharding.hlo_text import hlo_text as hlo_text
 from .sharding.hlo_text import shardings as shardings
 from .sharding.local_shapes import local_shape as local_shape
+from .sharding.partition import Partitioned as Partitioned
+from .sharding.partition import partition as partition
 from .sharding.placement import Placement as Placement
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding

@@ -33,7 +33,9 @@ FactorMap: TypeAlias = tuple[tuple[int, ...], ...]
 class ShardingRule:
     """The factors of an instruction, and for each operand and each result the factors of its dimensions.
 
-    The product of the sizes of a dimension's factors is its extent. Operands without dimensions have an empty map.
+    The product of the sizes of a dimension's factors is its extent, unless one of them is a permutation or needs
+    replication: dimensions of several extents may share these (of a pad, a slice, a window, a concatenation). Operands
+    and results are arrays, tuples flattened; an array without dimensions has an empty map.
 
     Source: Shardy, op sharding rule.
     """
