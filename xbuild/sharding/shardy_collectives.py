@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from shape_inference import Shape
+from shape_inference import Shape, refuse
 
 from ..core.graph import Computation, Instruction, Module
 from ..properties.mesh import Mesh
@@ -57,11 +57,23 @@ def _unreduced(computation: Computation, mesh: Mesh) -> dict[Instruction, tuple[
     for instruction in reversed(computation.instructions):
         kind = _kind(instruction)
         if kind:
-            own = tuple(_axes(instruction, mesh)) if kind in _REDUCING else ()
+            own = tuple(_axes(instruction, mesh)) if kind in _REDUCING and _is_sum(instruction) else ()
             later = tuple(axis for axis in found.get(instruction, ()) if axis not in own)
             (operand,) = instruction.operands
             found[operand] = tuple(dict.fromkeys((*found.get(operand, ()), *own, *later)))
     return found
+
+
+def _is_sum(instruction: Instruction) -> bool:
+    """Whether a collective sums; any other reduction is part of what makes its operand, which must be an op that is."""
+    text = str(instruction.annotations.get("frontend_attributes", {}).get(AXES, ""))
+    other = next((word for word in ("max", "min") if text.startswith(word)), "")
+    if other and instruction.operands[0].opcode == "parameter":
+        message = (
+            f"{instruction.name} takes the {other} of {instruction.operands[0].name}, and a sharding has sums alone"
+        )
+        refuse("invalid_attribute", message, "xb.shard.all_reduce has every reduction")
+    return not other
 
 
 def _axes(instruction: Instruction, mesh: Mesh) -> Iterator[Axis]:

@@ -25,6 +25,7 @@ AnyMesh: TypeAlias = "Mesh | int"
 
 MESHES = "xla.sdy.meshes"
 _ENDS = ("replicated", "unreduced")
+_REDUCTIONS = ("sum", "max", "min")
 _HEAD = re.compile(r"#sdy\.(?:sharding(?:_per_value)?|mesh)\b|sdy\.sharding(?:_per_value)?\b")
 _SYMBOL = re.compile(r'@(?:([A-Za-z_][\w.$-]*)|"([^"]*)")')
 Item = TypeVar("Item")
@@ -138,7 +139,9 @@ def _sharding(scanner: Scanner, meshes: Mapping[str, AnyMesh]) -> Sharding | Pla
         if kind not in _ENDS:
             scanner.expected(f"{' or '.join(_ENDS)}")
         scanner.expect("=")
-        ends[kind] = tuple(scanner.listed(lambda: read_axis(scanner, mesh)))
+        reduction = next((each for each in _REDUCTIONS if scanner.take_word(each)), "sum")
+        axes = tuple(scanner.listed(lambda: read_axis(scanner, mesh)))
+        ends[kind] = axes if reduction == "sum" else ()  # a Sharding has sums alone; other reductions are done at once
     scanner.expect(">")
     return check_once(evolve(Sharding(mesh, dims), **ends), scanner)
 

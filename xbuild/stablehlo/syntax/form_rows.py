@@ -96,7 +96,7 @@ xor: %* {} =same
 
 _SDY = """
 all_gather: $gathering_axes:attribute % out_sharding = $out_sharding:sharding {} =same
-all_reduce: $reduction_axes:axes % out_sharding = $out_sharding:sharding {} =same
+all_reduce: $reduction_axes:reduced % out_sharding = $out_sharding:sharding {} =same
 all_slice: $slicing_axes:attribute % out_sharding = $out_sharding:sharding {} =same
 all_to_all: $params:axes % out_sharding = $out_sharding:sharding {} =same
 collective_permute: % out_sharding = $out_sharding:sharding {} =same
@@ -106,7 +106,7 @@ manual_computation: &manual_computation
 mesh: $sym_name:name = $mesh:mesh {}
 named_computation: &named_computation
 propagation_barrier: % allowed_direction = $allowed_direction:word {} =same
-reduce_scatter: $reduce_scatter_axes:attribute % out_sharding = $out_sharding:sharding {} =same
+reduce_scatter: $reduce_scatter_axes:reduced % out_sharding = $out_sharding:sharding {} =same
 replicated_to_unreduced: $axes:axes % out_sharding = $out_sharding:sharding {} =same
 reshard: % $sharding:sharding {} =same
 return: %* {} [ : &operand_types ]
