@@ -16,7 +16,7 @@ from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
 from .placement import Placement
 from .rebuilding import mapped as mapped
 from .sharding import Sharding
-from .shardy_collectives import as_constraints
+from .shardy_collectives import as_constraints, on_mesh
 from .shardy_text import AnyMesh, shardy_meshes, shardy_shardings
 from .tiles import Tiles, common_mesh
 
@@ -62,7 +62,8 @@ def _leaves(shape: Any) -> Iterator[Any]:
 def mesh_of_shardings(module: Module) -> Mesh | None:
     """The mesh of a program: that of its header, that which its shardings name, or one inferred from their tiles.
 
-    None where no sharding has one. Raises invalid_attribute where two shardings name different meshes.
+    None where no sharding has one. Of meshes that differ in the order of their devices alone it is the first. Raises
+    invalid_attribute where two shardings name meshes of different axes.
     """
     noted = mesh_of(module)
     if noted is not None:
@@ -70,11 +71,12 @@ def mesh_of_shardings(module: Module) -> Mesh | None:
     stated = [each for instruction in _instructions(module) for each in _stated(instruction)]
     stated += [each for sharding in _from_shardy(module).values() for each in _several(sharding)]
     meshes = dict.fromkeys(each.mesh for each in stated if isinstance(each, Sharding) and each.mesh.num_devices > 1)
-    if len(meshes) > 1:
-        one, other, *_ = meshes
-        refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {one} and {other}")
-    if meshes:
-        return next(iter(meshes))
+    first = next(iter(meshes), None)
+    other = next((each for each in meshes if first is not None and each.sizes != first.sizes), None)
+    if other is not None:
+        refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {first} and {other}")
+    if first is not None:
+        return first
     tiles = [each for each in stated if isinstance(each, Tiles)]
     return common_mesh(tiles) if tiles else next((each.mesh for each in stated if isinstance(each, Sharding)), None)
 
@@ -116,6 +118,8 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     if mesh is None:
         return module
     shardings = _from_shardy(module)
+    for instruction, sharding in shardings.items():
+        shardings[instruction] = on_mesh(instruction, sharding, mesh)
     for instruction in _instructions(module):
         found = sharding_of(instruction, mesh)
         if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
