@@ -29,6 +29,11 @@ from .sharding.local_shapes import local_shape as local_shape
 from .sharding.partition import Partitioned as Partitioned
 from .sharding.partition import partition as partition
 from .sharding.placement import Placement as Placement
+from .sharding.planning import Costs as Costs
+from .sharding.planning import Plan as Plan
+from .sharding.planning import plan as plan
+from .sharding.planning import reshard as reshard
+from .sharding.propagation import propagate as propagate
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding
 from .sharding.stored import annotated as annotated
