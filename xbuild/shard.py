@@ -36,6 +36,8 @@ from .sharding.planning import reshard as reshard
 from .sharding.propagation import propagate as propagate
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding
+from .sharding.simplifying import simplify as simplify
+from .sharding.simplifying import with_uses as with_uses
 from .sharding.stored import annotated as annotated
 from .sharding.stored import mesh_of_shardings as mesh_of_shardings
 from .sharding.stored import on_one_mesh as on_one_mesh

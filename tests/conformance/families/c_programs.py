@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ def propagate(mesh: xb.Mesh, attributes: dict[str, Any], case: Case) -> Outputs:
     given = xb.shard.annotated(module, stated)
     found = xb.shard.propagate(given, strategy="dialect", mesh=mesh)
     wanted = case["expect"]["outputs"]["shardings"]
-    made = xb.shard.partition(found.module, propagate=False, mesh=mesh)
+    made = xb.shard.partition(xb.shard.with_uses(found.module), propagate=False, mesh=mesh)
     shardings = {name: _of(mesh, found, made, name) for name in wanted if name != "collectives"}
     return {"shardings": {**shardings, "collectives": [*_collectives(mesh, made)]}}
 
@@ -142,16 +143,63 @@ def partitioned_matmul(mesh: xb.Mesh, attributes: dict[str, Any], case: Case) ->
         name: xb.parameter(builder, number=number, shape=xb.f32[shapes[name]], name=name)
         for number, name in enumerate(inputs)
     }
-    root = xb.ops.add(xb.dot(values["a"], values["b"]), values["c"], name="y") if "c" in values else xb.ops.dot(
-        values["a"], values["b"], lhs_contracting_dims=[1], rhs_contracting_dims=[0], name="y"
+    root = (
+        xb.ops.add(xb.dot(values["a"], values["b"]), values["c"], name="y")
+        if "c" in values
+        else xb.ops.dot(values["a"], values["b"], lhs_contracting_dims=[1], rhs_contracting_dims=[0], name="y")
     )
-    module = xb.shard.annotated(xb.Module("product", builder.build(root)), {
-        name: sharding for name, sharding in shardings.items() if name in (*values, "y")
-    })
+    module = xb.shard.annotated(
+        xb.Module("product", builder.build(root)),
+        {name: sharding for name, sharding in shardings.items() if name in (*values, "y")},
+    )
     made = xb.shard.partition(module, mesh=mesh).module
     assert xb.check(made).kind == "ok"
     return {"y": execute(made, [list(row) for row in zip(*inputs.values(), strict=True)])}
 
 
 def simplify(mesh: xb.Mesh, attributes: dict[str, Any], case: Case) -> Outputs:
-    raise LookupError("simplify")
+    """The results of a program after the simplifications, which are those that the case allows, and no others."""
+    given = {name: [np.asarray(each, np.float32) for each in parts] for name, parts in case["inputs"].items()}
+    before = _expression(mesh, attributes["before"], given)
+    found = xb.shard.simplify(before)
+    wanted = _expression(mesh, attributes["after"], given) if attributes.get("allowed") else before
+    came, expected = (sorted(each.opcode for each in module.entry.instructions) for module in (found, wanted))
+    if [each for each in came if each in _COUNTED] != [each for each in expected if each in _COUNTED]:
+        raise AssertionError(f"simplified to {came}, and {expected} is wanted")
+    rows = [list(row) for row in zip(*given.values(), strict=True)]
+    results = [execute(module, rows) for module in (before, found)]
+    assert all(np.array_equal(*pair) for pair in zip(*results, strict=True))
+    return {"y": results[1]}
+
+
+_COUNTED = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "add", "minimum", "maximum")
+_AXIS = {"all_gather": "gather_axis", "all_slice": "slice_axis", "reduce_scatter": "scatter_axis"}
+
+
+def _expression(mesh: xb.Mesh, text: str, given: Mapping[str, Sequence[Any]]) -> xb.Module:
+    """Calls of ops of the dialect, written in one another, as a program."""
+    text = re.sub(
+        r",\s*(\d+)\s*\)", r", axis=\1)", re.sub(r"\b(sum|max|min|product)\b(?=\s*[,)])", r"reduction='\1'", text)
+    )
+    builder = xb.Builder("expression")
+    values = {
+        name: xb.parameter(builder, number=number, shape=xb.f32[parts[0].shape], name=name)
+        for number, (name, parts) in enumerate(given.items())
+    }
+    root = _value_of(ast.parse(text, mode="eval").body, mesh, values)
+    return xb.Module("expression", builder.build(root), num_partitions=mesh.num_devices)
+
+
+def _value_of(node: ast.expr, mesh: xb.Mesh, values: Mapping[str, xb.Value]) -> xb.Value:
+    if isinstance(node, ast.Name):
+        return values[node.id]
+    if isinstance(node, ast.BinOp):
+        return xb.add(_value_of(node.left, mesh, values), _value_of(node.right, mesh, values))
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    name, operands = node.func.id, [_value_of(each, mesh, values) for each in node.args]
+    if name in ("max", "maximum", "min", "minimum", "add"):
+        return getattr(xb, {"max": "maximum", "min": "minimum"}.get(name, name))(*operands)
+    keywords = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
+    renamed = {"axes": "grid_axes", "axis": _AXIS.get(name, "axis"), "kind": "reduction"}
+    return getattr(xb.shard, name)(*operands, mesh=mesh, **{renamed.get(k, k): v for k, v in keywords.items()})
