@@ -56,11 +56,15 @@ def on_mesh(instruction: Instruction, sharding: AnySharding, mesh: Mesh) -> AnyS
     Where a mesh has another order of devices, it has to be that of a collective_permute whose result is given as it is.
     """
     if isinstance(sharding, tuple):
-        return tuple(one for each in sharding for one in (on_mesh(instruction, each, mesh),) if not isinstance(one, tuple))
+        return tuple(
+            one for each in sharding for one in (on_mesh(instruction, each, mesh),) if not isinstance(one, tuple)
+        )
     if not isinstance(sharding, Sharding) or sharding.mesh == mesh or sharding.mesh.num_devices == 1:
         return sharding
     if _kind(instruction) != "collective_permute":
-        message = f"{instruction.name} is on {sharding.mesh}, and the program on {mesh}; only a collective_permute that "
+        message = (
+            f"{instruction.name} is on {sharding.mesh}, and the program on {mesh}; only a collective_permute that "
+        )
         refuse("invalid_attribute", f"{message}gives a result brings a value from one to the other")
     return evolve(sharding, mesh=mesh)
 

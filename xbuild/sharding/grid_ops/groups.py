@@ -19,7 +19,7 @@ from ...core.context import marked
 from ...properties.device_groups import Groups
 from ...properties.mesh import Mesh
 from ...properties.undefined import UNDEFINED, undefined_text
-from ..grids import axes_of
+from ..grids import axes_of as axes_of
 
 _LAST_CHANNEL: WeakKeyDictionary[Builder, int] = WeakKeyDictionary()
 
@@ -35,6 +35,16 @@ def next_channel(builder: Builder) -> int:
         _LAST_CHANNEL[builder] = max((number for number in taken if number is not None), default=0)
     _LAST_CHANNEL[builder] += 1
     return _LAST_CHANNEL[builder]
+
+
+def channels_from(builder: Builder, last: int) -> None:
+    """Let channels of a new builder begin after this one."""
+    _LAST_CHANNEL[builder] = last
+
+
+def last_channel(builder: Builder) -> int:
+    """The last channel that ops of a grid took in the builder."""
+    return _LAST_CHANNEL.get(builder, 0)
 
 
 def grouped(mesh: Mesh, axes: Sequence[str], builder: Builder) -> dict[str, Any]:
@@ -128,9 +138,3 @@ def own_piece(operand: Value, mesh: Mesh, axes: Sequence[str], axis: int, what: 
 
 def group_size(mesh: Mesh, axes: Sequence[str]) -> int:
     return math.prod(mesh.size(axis) for axis in axes)
-
-
-__all__ = [
-    "apart_from", "axes_of", "divided", "exchanged", "group_size", "grouped", "in_group", "next_channel", "own_piece",
-    "own_place", "place_in_group", "shape_of", "tensor_axis",
-]  # fmt: skip

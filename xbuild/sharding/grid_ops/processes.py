@@ -73,7 +73,7 @@ def neighbors_linear_indices(
     if len(device) != len(mesh.axes):
         message = f"device has unexpected multi-index size {len(device)}, and the grid {mesh} has {len(mesh.axes)} axes"
         refuse("device_index_size", message)
-    coordinates = [derived.convert(_value(builder, each), s32) for each in device]
+    coordinates = [derived.convert(number(builder, each), s32) for each in device]
     places = np.arange(mesh.num_devices, dtype=np.int32).reshape(mesh.shape)
     found = [_table(builder, mesh, axes, places, step, coordinates) for step in (-1, 1)]
     return found[0], found[1]
@@ -98,7 +98,8 @@ def _table(
     return derived.reshape(one, ())
 
 
-def _value(builder: Builder, given: Any) -> Value:
+def number(builder: Builder, given: Any) -> Value:
+    """A value as it is, a number as a constant s32[]."""
     return given if isinstance(given, Value) else derived.constant(builder, np.int32(given))
 
 
@@ -187,7 +188,7 @@ def shard_shape(
     table = np.array([static_shard_shape(sharding, dims, number) for number in _row_by_row(mesh)], np.int32)
     whole = table.reshape(*mesh.shape, len(dims))
     builder = builder or values[0].builder
-    starts = [derived.convert(_value(builder, each), s32) for each in device]
+    starts = [derived.convert(number(builder, each), s32) for each in device]
     sizes = [1] * len(starts)
     slices = [derived.constant(builder, whole[..., k]) for k in range(len(dims))]
     return tuple(derived.reshape(ops.dynamic_slice(each, starts, dynamic_slice_sizes=sizes), ()) for each in slices)

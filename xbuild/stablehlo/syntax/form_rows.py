@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .grid_forms import rows as grid_rows
+
 _STABLEHLO = """
 abs: %* {} =same
 add: %* {} =same
@@ -122,6 +124,7 @@ top_k: ( % , k = $k:int ) {} =arrow
 """
 
 _OTHER = """
+arith.constant: &arith_constant
 builtin.module: &module
 check.expect_almost_eq: % , % [ ,_tolerance = $tolerance:float ] {} =repeated
 check.expect_almost_eq_const: % , &expected [ ,_tolerance = $tolerance:float ] {} [ : &operand_types ]
@@ -146,6 +149,7 @@ def _rows(lines: str, *dialects: str) -> Iterator[tuple[str, str]]:
 
 ROWS: Mapping[str, str] = dict([
     *_rows(_STABLEHLO, "stablehlo.", "mhlo."), *_rows(_SDY, "sdy."), *_rows(_CHLO, "chlo."), *_rows(_OTHER, ""),
+    *grid_rows().items(),
 ])  # fmt: skip
 """The row of each op; every other one of chlo has that of `OTHERS`."""
 
