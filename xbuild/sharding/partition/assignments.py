@@ -20,11 +20,12 @@ Assignment: TypeAlias = tuple[Axes, ...]
 
 @frozen
 class Site:
-    """A rule, the factors that may be cut, and the mesh."""
+    """A rule, the factors that may be cut, the mesh, and whether factors are cut into equal parts alone."""
 
     mesh: Mesh
     rule: ShardingRule
     allowed: frozenset[int]
+    is_even: bool = False
 
     @property
     def none(self) -> Assignment:
@@ -70,10 +71,12 @@ class Site:
     def valid(self, assignment: Assignment) -> Assignment:
         """The assignment without what no sharding of an operand or result can say."""
         found = list(assignment)
+        if self.is_even:
+            found = [axes if self.rule.factors[n].size % count(axes) == 0 else () for n, axes in enumerate(found)]
         maps = [each for dims in (*self.rule.operands, *self.rule.results) for each in dims if len(each) > 1]
         is_changed = True
         while is_changed:
-            is_changed = any([self._cleared(found, factors) for factors in maps])
+            is_changed = sum(self._cleared(found, factors) for factors in maps) > 0
         return tuple(found)
 
     def _cleared(self, found: list[Axes], factors: Sequence[int]) -> bool:

@@ -22,14 +22,11 @@ from .layouts import Tree, leaves_of, stated
 from .masks import combiner_of
 from .tables import Cut, joining, local_attributes, preparing
 
-EVEN = frozenset({"scatter"})
-"""Ops in which padding of one element would change another, so that factors are cut into equal parts alone."""
-
 
 def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
     """The parts of the value of an instruction by its sharding rule."""
     pieces = [frame.values[each] for each in instruction.operands]
-    site = Site(frame.mesh, rule, _allowed(instruction, rule))
+    site = Site(frame.mesh, rule, _allowed(instruction, rule), _is_even(instruction))
     wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
     assignment = _request(site, instruction, pieces, wanted).chosen()
     cut = _cut(instruction, site, assignment)
@@ -51,6 +48,19 @@ def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
     )
 
 
+def _is_even(instruction: Instruction) -> bool:
+    """Whether padding of one element would change another, or groups have to stay whole."""
+    if instruction.opcode == "convolution":
+        attributes = instruction.attributes
+        return bool(attributes.feature_group_count > 1 or attributes.batch_group_count > 1)
+    return instruction.opcode == "scatter" or any(map(_loops, instruction.called))
+
+
+def _loops(computation: Computation) -> bool:
+    """Whether a computation has a loop, which need not end for the numbers of padding."""
+    return any(each.opcode == "while" for called in computation.reachable() for each in called.instructions)
+
+
 def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
     """Whether the parts of the results follow from parts of the operands, where a factor is cut."""
     operands = [any(number in each for each in dims) for dims in rule.operands]
@@ -62,6 +72,7 @@ def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
 
 PASSING: dict[str, Callable[[list[bool]], bool]] = {
     "dynamic_update_slice": lambda operands: operands[1],
+    "ragged_dot": lambda operands: operands[2] or not operands[0],
     "scatter": lambda operands: operands[-1],
 }
 """Ops of which more is asked: which operands have a factor, that its dimension may be cut."""
@@ -141,7 +152,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
 
 
 def _joined_in(target: Sharding, joined: Any) -> Sharding:
-    """The sharding in which partial results are joined: parts of a sum are left apart where a sum is wanted in parts."""
+    """The sharding in which partial results are joined; where parts of a sum are wanted, sums are left in parts."""
     is_sum = joined is ops.add or (isinstance(joined, Computation) and combiner_of(joined) == "add")
     return target if is_sum else evolve(target, unreduced=())
 

@@ -1,4 +1,4 @@
-"""A computation of the SPMD program while it is recorded: its values by parts, each in the shardings it was brought to."""
+"""A computation of a device's program while it is recorded: its arrays, each in the shardings it was brought to."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Frame:
             if piece.maker is not None and not target.unreduced:
                 piece.versions[target] = piece.maker(target)
                 return piece.versions[target]
-            source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))  # type: ignore[arg-type]
+            source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
             piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
         return piece.versions[target]
 

@@ -68,8 +68,8 @@ def plan(
     """The cheapest steps that bring an array from one sharding to another.
 
     `shape` is that of the whole array; extents alone stand for f32. Costs are bytes that a device sends, then the
-    number of steps, unless `costs` are given. Where there are few parts of axes, they are searched for the best order of slices, permutes,
-    all-to-alls, gathers and reductions; with many, Shardy's order is taken.
+    number of steps, unless `costs` are given. Where axes have few parts, the best order of slices, permutes,
+    all-to-alls, gathers and reductions is searched; where they have many, Shardy's order is taken.
     Raises: invalid_attribute for shardings on two meshes; rank_mismatch for more dimensions than the array has.
 
     >>> import xbuild as xb

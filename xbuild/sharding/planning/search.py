@@ -91,7 +91,7 @@ def _gather(site: Site, state: State) -> Step:
 
 
 def cheapest(site: Site, start: State, cost: Callable[[Step], Cost], bound: Cost) -> list[Step] | None:
-    """The steps of least cost by Dijkstra's algorithm; None where none costs less than the bound, or states are many."""
+    """The steps of least cost by Dijkstra's algorithm; None where none costs less than a bound, or states are many."""
     best: dict[State, Cost] = {start: (0.0, 0)}
     came: dict[State, tuple[State, Step]] = {}
     queue: list[tuple[Cost, int, State]] = [((0.0, 0), 0, start)]

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from attrs import evolve
+
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
-from ..frame import Frame, PartBuilder
-from ..layouts import Tree, mapped, whole_on
+from ...axis import Axis
+from ...planning.record import combiner, constant, zero
+from ..frame import Frame, PartBuilder, Piece
+from ..layouts import Tree, bytes_of, mapped
 from ..tables import special
 from ..trees import as_annotated, asked, local_shape, pieces_of
-from ..walk import put_together, settled, walked, whole_value
+from ..walk import put_together, settled, walked
 
 
 def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
-    """The computation of a device, for parameters in these shardings, with its result in those of `result`."""
+    """The computation of a device, for parameters in these shardings, with its result in those of `result`.
+
+    A `result` of None stands for a number that decides, which is to be one on all devices.
+    """
     builder = frame.builder.sub_builder(computation.name)
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
@@ -27,8 +35,22 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
             name=parameter.name,
         )
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
-    root = put_together(inner, walked(inner, computation), result, reason)
+    tree = walked(inner, computation)
+    root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)
     return builder.build(root)
+
+
+def decided(frame: Frame, piece: Piece, reason: str) -> Value:
+    """A number that decides a loop or branch, one on all devices; that of the first where it is a sum of parts."""
+    value = frame.whole(piece, reason)
+    if not piece.sharding.unreduced:
+        return value
+    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
+    is_first = ops.compare(frame.recorder.place(axes), constant(frame.builder, np.int32(0)), direction="EQ")
+    value = ops.select(is_first, value, zero(value))
+    value = ops.all_reduce([value], to_apply=combiner(value), **frame.recorder.global_groups(axes))
+    frame.note(value, axes, bytes_of(piece.shape), piece.origin, reason)
+    return value
 
 
 def _recorded(
@@ -42,13 +64,12 @@ def _recorded(
 def while_(frame: Frame, instruction: Instruction) -> Tree:
     """The state keeps its shardings in every trip; the condition is one value on all devices."""
     tree = frame.values[instruction.operands[0]]
-    shardings = as_annotated(frame.mesh, instruction, tree)
+    shardings = mapped(lambda each: evolve(each, unreduced=()), as_annotated(frame.mesh, instruction, tree))
     init = put_together(frame, tree, shardings, f"{instruction.name} carries it in the sharding of its state")
     attributes = instruction.attributes
-    one = whole_on(frame.mesh, 0)
     why = f"the next trip of {instruction.name} takes it in the sharding of its state"
     regions = {
-        "condition": region(frame, attributes.condition, [shardings], one, f"{instruction.name} is decided by it"),
+        "condition": region(frame, attributes.condition, [shardings], None, f"{instruction.name} is decided by it"),
         "body": region(frame, attributes.body, [shardings], shardings, why),
     }
     return _recorded(frame, instruction, [init], regions, shardings)
@@ -67,8 +88,8 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
         for each, shardings in zip(instruction.attributes.branch_computations, given, strict=True)
     )
     values = [put_together(frame, *each, "") for each in zip(trees, given, strict=True)]
-    decided = whole_value(frame, frame.values[index], f"{instruction.name} is decided by it")
-    return _recorded(frame, instruction, [decided, *values], {"branch_computations": branches}, results)
+    chosen = decided(frame, frame.values[index], f"{instruction.name} is decided by it")
+    return _recorded(frame, instruction, [chosen, *values], {"branch_computations": branches}, results)
 
 
 @special
