@@ -47,9 +47,13 @@ class Communication:
 
 @define(eq=False)
 class Shared:
-    """What all computations of a program share: the mesh, the channels taken, the collectives so far."""
+    """What all computations of a program share: the mesh, the channels taken, the collectives so far.
+
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    """
 
     mesh: Mesh
+    agreement: int = 0
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
 

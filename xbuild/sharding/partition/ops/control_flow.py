@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from attrs import evolve
 
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
-from ...axis import Axis
-from ...planning.record import combiner, constant, zero
 from ..frame import Frame, PartBuilder, Piece
-from ..layouts import Tree, bytes_of, mapped
+from ..layouts import Tree, mapped
 from ..tables import special
+from ..agreement import EVERY_DECISION, agreed
 from ..trees import as_annotated, asked, local_shape, pieces_of
 from ..walk import put_together, settled, walked
 
@@ -41,16 +39,9 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
 
 
 def decided(frame: Frame, piece: Piece, reason: str) -> Value:
-    """A number that decides a loop or branch, one on all devices; that of the first where it is a sum of parts."""
+    """A number that decides a loop or branch; where the check asks for it, the first device decides for all."""
     value = frame.whole(piece, reason)
-    if not piece.sharding.unreduced:
-        return value
-    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
-    is_first = ops.compare(frame.recorder.place(axes), constant(frame.builder, np.int32(0)), direction="EQ")
-    value = ops.select(is_first, value, zero(value))
-    value = ops.all_reduce([value], to_apply=combiner(value), **frame.recorder.global_groups(axes))
-    frame.note(value, axes, bytes_of(piece.shape), piece.origin, reason)
-    return value
+    return agreed(frame, value, piece, reason) if frame.shared.agreement >= EVERY_DECISION else value
 
 
 def _recorded(
