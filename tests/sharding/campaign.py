@@ -51,6 +51,8 @@ def program(seed: int) -> Program:
     else:
         what, case = chance.choice(cases())
         module, arguments = xb.Module("case", case.computation()), list(case.arguments)
+        if any(getattr(each.attributes, "channel_id", None) for each in module.entry.instructions):
+            return program(seed + 1_000_000_000)  # a collective between devices
     mesh, propagates = random_mesh(chance), chance.random() < 0.5
     share = 0.4 if propagates else 0.8
     return Program(what, sharded(chance, module, mesh, share), mesh, arguments, propagates, chance.choice((0, 1, 5)))

@@ -55,6 +55,25 @@ class Site:
             if count(taken) < self.rule.factors[factor].size:
                 return
 
+    def moved(self, sharding: Sharding, dims: FactorMap) -> Assignment:
+        """The axes of dimensions that must be whole, moved to the factor of the array with the most room for them."""
+        found = list(self.read(sharding, dims))
+        for number, factors in enumerate(dims):
+            if not any(factor in self.allowed for factor in factors):
+                for axis in sharding.dim(number).axes:
+                    rooms = [(self._room(found, factor, axis), factor) for each in dims for factor in each]
+                    room, best = max(rooms, default=(0, 0))
+                    if room:
+                        found[best] = (*found[best], axis)
+        return tuple(found)
+
+    def _room(self, found: Sequence[Axes], factor: int, axis: Axis) -> int:
+        """The size of the parts of a factor where an axis can cut them into equal ones; 0 where it cannot."""
+        parts = count(found[factor])
+        size = self.rule.factors[factor].size
+        is_free = factor in self.allowed and size % (parts * axis.size) == 0
+        return size // parts if is_free and self.rule.factors[factor].kind == "pass_through" else 0
+
     def sharding(self, assignment: Assignment, dims: FactorMap) -> Sharding:
         """The sharding of an array by the axes of its factors."""
         return cut(self.mesh, [merged(axis for factor in each for axis in assignment[factor]) for each in dims])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve, frozen
 
@@ -23,7 +23,7 @@ MOST_SEEDS = 3
 class Request:
     """What is known before a choice: operands in the shardings that they are at hand in, and what results are to have.
 
-    A wanted sharding is None where any will do.
+    A wanted sharding is None where any will do. `fetched` gives the bytes of what devices lack of their neighbours.
     """
 
     site: Site
@@ -31,6 +31,7 @@ class Request:
     at_hand: tuple[tuple[Sharding, ...], ...]
     results: tuple[Shape | None, ...]
     wanted: tuple[Sharding | None, ...]
+    fetched: Callable[[Assignment], int] = lambda assignment: 0
 
     def chosen(self) -> Assignment:
         """The assignment that costs the fewest bytes, then leaves each device the least to do."""
@@ -49,6 +50,9 @@ class Request:
         for each in seeds:
             yield site.merged([each])
             yield site.merged([self._without_reductions(each)])
+        for dims, some in zip(rule.operands, self.at_hand, strict=True):
+            for each in some:
+                yield site.merged([site.moved(each, dims)])
         yield site.none
 
     def _without_reductions(self, assignment: Assignment) -> Assignment:
@@ -62,6 +66,7 @@ class Request:
             if shape is not None:
                 needed = self.site.sharding(assignment, dims)
                 total += min(distance(each, needed, shape) for each in some)
+        total += self.fetched(assignment)
         unreduced = self.unreduced(assignment)
         for result, dims, wanted in zip(self.results, rule.results, self.wanted, strict=True):
             if result is not None:

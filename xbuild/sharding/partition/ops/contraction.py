@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from shape_inference import Shape
 
 from .... import ops
@@ -49,10 +51,13 @@ def zeroed(frame: Frame, cut: Cut, operands: Operands) -> Operands:
 
 
 def grouped(cut: Cut) -> dict[str, Any]:
-    """The groups of features, or of the batch, that a device has."""
+    """The window on the part of the kernel, and the groups of features, or of the batch, that a device has."""
     attributes, numbers = cut.instruction.attributes, cut.instruction.attributes.dimension_numbers
     lhs, rhs, out = cut.operand_dims(0), cut.operand_dims(1), cut.result_dims()
-    found = {}
+    sizes = (rhs[dim] for dim in numbers.kernel_spatial_dimensions)
+    found: dict[str, Any] = {
+        "window": tuple(evolve(each, size=size) for each, size in zip(attributes.window, sizes, strict=True))
+    }
     if attributes.feature_group_count > 1 and rhs[numbers.kernel_input_feature_dimension]:
         ratio = lhs[numbers.input_feature_dimension] // rhs[numbers.kernel_input_feature_dimension]
         found["feature_group_count"] = max(ratio, 1)
