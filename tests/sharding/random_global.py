@@ -1,4 +1,4 @@
-"""Random global programs of small arrays: ops of every family in a row, with integers, and floats where ops want them."""
+"""Random global programs of small arrays: ops of every family in a row, of integers and floats."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def convolved(chance: random.Random, values: Values) -> xb.Value | None:
     x = _one(chance, values, 3)
     if x is None or x.shape.rank != 3:
         return None
-    batch, features, extent = x.shape.dims
+    _, features, extent = x.shape.dims
     out, size = chance.choice((1, 2, 4)), chance.choice((1, 2, 3))
     kernel = np.array([chance.randrange(-2, 3) for _ in range(out * features * size)]).reshape(out, features, size)
     weights = xb.constant(x.builder, kernel.astype(x.shape.dtype.dtype))
@@ -243,7 +243,7 @@ def picked(chance: random.Random, values: Values) -> xb.Value | None:
         x.builder, np.array([chance.randrange(-1, x.shape.dims[dim] + 2) for _ in range(count)], np.int32)
     )
     sizes = [1 if n == dim else extent for n, extent in enumerate(x.shape.dims)]
-    rest = [n for n in range(1, x.shape.rank)]
+    rest = list(range(1, x.shape.rank))
     return xb.ops.gather(x, rows, offset_dims=rest, collapsed_slice_dims=(dim,), start_index_map=(dim,),
                          index_vector_dim=1, slice_sizes=sizes)  # fmt: skip
 
@@ -259,9 +259,9 @@ def scattered(chance: random.Random, values: Values) -> xb.Value | None:
     dims = [count, *(extent for n, extent in enumerate(x.shape.dims) if n != dim)]
     numbers = np.array([chance.randrange(-3, 4) for _ in range(int(np.prod(dims)))]).reshape(dims)
     updates = xb.constant(x.builder, numbers.astype(x.shape.dtype.dtype))
-    by = chance.choice((xb.ops.add, xb.ops.maximum))
-    return xb.ops.scatter((x,), rows, (updates,), to_apply=by, update_window_dims=range(1, len(dims)),
-                          inserted_window_dims=(dim,), scatter_dims_to_operand_dims=(dim,), index_vector_dim=1)  # fmt: skip
+    by, rest = chance.choice((xb.ops.add, xb.ops.maximum)), range(1, len(dims))
+    return xb.ops.scatter((x,), rows, (updates,), to_apply=by, update_window_dims=rest, inserted_window_dims=(dim,),
+                          scatter_dims_to_operand_dims=(dim,), index_vector_dim=1)  # fmt: skip
 
 
 def _start(chance: random.Random, x: xb.Value, extent: int) -> xb.Value:

@@ -15,7 +15,7 @@ from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
-from ..stored import SHARDING, mapped, mesh_of_shardings
+from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
 from .frame import Frame, PartBuilder, Shared
@@ -52,6 +52,7 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     if mesh is None:
         refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
     _check(module)
+    module = on_one_mesh(module, mesh)
     if propagate:
         module = propagated(module, mesh=mesh).module
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):

@@ -9,10 +9,10 @@ from attrs import evolve
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
+from ..agreement import EVERY_DECISION, agreed
 from ..frame import Frame, PartBuilder, Piece
 from ..layouts import Tree, mapped
 from ..tables import special
-from ..agreement import EVERY_DECISION, agreed
 from ..trees import as_annotated, asked, local_shape, pieces_of
 from ..walk import put_together, settled, walked
 

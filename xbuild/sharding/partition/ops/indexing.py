@@ -74,21 +74,18 @@ def _gathered(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     indices, dim = _wide(operands[1]), attributes.index_vector_dim
     for each in chosen:
         place = attributes.start_index_map.index(each)
-        top = constant(frame.builder, np.int32(shape.dims[each] - 1))
-        least = spread(constant(frame.builder, np.array(np.iinfo(dtype_of(indices).dtype).min, dtype_of(indices).dtype)), dims_of(indices))
-        low = _along(frame, indices, dim, place, constant(frame.builder, np.int32(0)), 0)
-        most = _along(frame, indices, dim, place, top, np.iinfo(dtype_of(indices).dtype).max)
-        floor = low if dim == len(dims_of(indices)) else _floor(frame, indices, dim, place, low, least)
-        indices = ops.minimum(ops.maximum(indices, floor), most)
+        indices = _clamped(frame, indices, dim, place, shape.dims[each] - 1)
         start = frame.recorder.place(_axes(cut, each), cut.operand_dims(0)[each])
         indices = ops.subtract(indices, _along(frame, indices, dim, place, start, 0))
     return [operands[0], indices]
 
 
-def _floor(frame: Frame, indices: Value, dim: int, place: int, low: Value, least: Value) -> Value:
-    places = ops.iota(frame.builder, shape=s32[dims_of(indices)], iota_dimension=dim)
-    is_here = ops.compare(places, spread(constant(frame.builder, np.int32(place)), dims_of(indices)), direction="EQ")
-    return ops.select(is_here, low, least)
+def _clamped(frame: Frame, indices: Value, dim: int, place: int, top: int) -> Value:
+    """Index vectors with one of their numbers moved to 0..top, as XLA does."""
+    about = np.iinfo(dtype_of(indices).dtype)
+    low = _along(frame, indices, dim, place, constant(frame.builder, np.int32(0)), about.min)
+    high = _along(frame, indices, dim, place, constant(frame.builder, np.int32(top)), about.max)
+    return ops.minimum(ops.maximum(indices, low), high)
 
 
 def _axes(cut: Cut, dim: int) -> Any:
@@ -276,4 +273,3 @@ def dynamic_update_slice(frame: Frame, cut: Cut, operands: Operands) -> Value | 
     low = tuple(sizes.get(dim, 0) for dim in range(len(dims)))
     high = tuple(begin + extent for begin, extent in zip(low, dims, strict=True))
     return ops.slice(found, start_indices=low, limit_indices=high, strides=(1,) * len(dims))
-

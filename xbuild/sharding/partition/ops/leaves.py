@@ -17,6 +17,7 @@ from ...planning.record import dims_of, own_part, resized, spread
 from ...planning.states import padded
 from ...rules.table import sharding_rule
 from ...sharding import Sharding
+from ...shardy_collectives import moved_pairs
 from ..by_factors import by_factors
 from ..frame import Frame, Piece
 from ..layouts import Tree, local_dims, stated, whole_on
@@ -138,5 +139,15 @@ def bitcast(frame: Frame, instruction: Instruction) -> Tree:
 def custom_call(frame: Frame, instruction: Instruction) -> Tree:
     """A call that marks a sharding gives its operand; any other runs on whole operands."""
     if instruction.attributes.custom_call_target == "Sharding":
-        return settled(frame, frame.values[instruction.operands[0]], instruction)
+        found = settled(frame, frame.values[instruction.operands[0]], instruction)
+        return _moved(frame, found, instruction) if moved_pairs(instruction) else found
     return run_whole(frame, instruction)
+
+
+def _moved(frame: Frame, piece: Piece, instruction: Instruction) -> Piece:
+    """The array on the devices of another mesh that differs in their order."""
+    value = frame.part(piece, piece.sharding, f"{instruction.name} is wanted on the devices of another mesh")
+    frame.shared.channels[0] += 1
+    pairs, channel = moved_pairs(instruction), frame.shared.channels[0]
+    value = ops.collective_permute(value, source_target_pairs=pairs, channel_id=channel)
+    return frame.piece(value, piece.sharding, piece.shape, instruction)

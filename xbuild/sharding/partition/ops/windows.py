@@ -178,4 +178,3 @@ def _convolved(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
 
 for _opcode, _change in (("slice", _sliced), ("pad", _unpadded), ("reduce_window", _slid), ("convolution", _convolved)):
     local_attributes[_opcode] = _extended(local_attributes.pop(_opcode, None), _change)
-
