@@ -6,6 +6,7 @@ process alone.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -16,31 +17,53 @@ from typing import Any, TypeAlias
 from attrs import evolve
 
 import xbuild as xb
-from xbuild.core.graph import Instruction, Module
+from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.sharding.propagation import Propagated
 from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.stored import sharding_of
+from xbuild.sharding.stored import _with_callees, mapped, sharding_of
 
 ROOT = Path(__file__).parents[3]
 Cuts: TypeAlias = list[list[str]]
 """For each dimension the axes that cut it, each as Shardy spells it."""
 
 
-def numbered(module: Module) -> Module:
-    """The module with names of instructions that no two computations share."""
-    count = 0
-    renamed: dict[Instruction, Instruction] = {}
+def prepared(module: Module) -> Module:
+    """The module without calls, with names of instructions that no two computations share."""
+    counter = itertools.count(1)
+    return mapped(without_calls(module), lambda each: evolve(each, name=f"v{next(counter)}"))
 
-    def change(instruction: Instruction) -> Instruction:
-        nonlocal count
-        count += 1
-        return evolve(instruction, name=f"v{count}")
 
-    from xbuild.sharding.stored import mapped
+def without_calls(module: Module) -> Module:
+    """The module with the instructions of what is called in place of each call, as Shardy's import wants it."""
+    done: dict[Computation, Computation] = {}
+    for computation in module.entry.reachable():
+        made: dict[Instruction, Instruction] = {}
+        listed: list[Instruction] = []
+        for instruction in computation.instructions:
+            made[instruction] = _inlined(instruction, made, listed, done)
+        done[computation] = Computation(computation.name, listed, made[computation.root])
+    return evolve(module, entry=done[module.entry], computations=())
 
-    del renamed
-    return mapped(module, change)
+
+def _inlined(
+    instruction: Instruction,
+    made: dict[Instruction, Instruction],
+    listed: list[Instruction],
+    done: dict[Computation, Computation],
+) -> Instruction:
+    if instruction.opcode != "call":
+        now = _with_callees(instruction, done) if instruction.called else instruction.attributes
+        listed.append(evolve(instruction, operands=tuple(made[o] for o in instruction.operands), attributes=now,
+                             control=()))  # fmt: skip
+        return listed[-1]
+    called = done[instruction.called[0]]
+    inner = dict(zip(called.parameters, (made[o] for o in instruction.operands), strict=True))
+    for each in called.instructions:
+        if each.opcode != "parameter":
+            inner[each] = evolve(each, operands=tuple(inner[o] for o in each.operands))
+            listed.append(inner[each])
+    return inner[called.root]
 
 
 def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
