@@ -6,6 +6,7 @@ process alone.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -24,6 +25,10 @@ from xbuild.sharding.sharding import Sharding
 from xbuild.sharding.stored import _with_callees, mapped, sharding_of
 
 ROOT = Path(__file__).parents[3]
+RULE = "sdy.sharding_rule"
+RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
+"""The pass by which Shardy writes down the rule of each operation."""
+
 Cuts: TypeAlias = list[list[str]]
 """For each dimension the axes that cut it, each as Shardy spells it."""
 
@@ -136,9 +141,15 @@ def compared(found: Propagated, answer: dict[str, list[list[Cuts]]]) -> tuple[in
 
 
 def _main() -> None:
-    from jax._src.interpreters import mlir  # noqa: F401  once for all
+    _context()
+    print(json.dumps([_answer(job) if job.get("rules") else _apart(job) for job in json.load(sys.stdin)]))
 
-    print(json.dumps([_apart(job) for job in json.load(sys.stdin)]))
+
+@functools.cache
+def _context() -> Any:
+    from jax._src.interpreters import mlir
+
+    return mlir.make_ir_context()
 
 
 def _apart(job: dict[str, Any]) -> dict[str, Any]:
@@ -157,21 +168,28 @@ def _apart(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
-    from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy  # noqa: F401
     from jaxlib.mlir.passmanager import PassManager
 
-    with mlir.make_ir_context():
+    with _context():
         head = f"sdy.mesh @mesh = <[{job['mesh']}]>\n"
         text = job["text"].replace("{\n", "{\n" + head, 1) if job["text"].lstrip().startswith("module") else head + job["text"]
         try:
             module = ir.Module.parse(text)
-            _annotate(ir, module, job)
+            if not job.get("rules"):
+                _annotate(ir, module, job)
             PassManager.parse(job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")).run(module.operation)
         except Exception as error:
             return {"error": str(error)[:2000]}
-        return _read(ir, module, job)
+        return _rules(module) if job.get("rules") else _read(ir, module, job)
+
+
+def _rules(module: Any) -> dict[str, Any]:
+    """The rules that Shardy gives operations of functions, as text."""
+    found = [each for function in _functions(module) for each in function.regions[0].blocks[0].operations]
+    texts = [str(each.operation.attributes[RULE]) for each in found if RULE in each.operation.attributes]
+    return {"rules": [text.removeprefix("#sdy.op_sharding_rule") for text in texts]}
 
 
 def _functions(module: Any) -> Any:
