@@ -38,14 +38,14 @@ def named(scanner: Scanner) -> Sharding | Placement:
     while not scanner.take("}"):
         scanner.take(",")
         if scanner.sees("["):
-            dims = tuple(scanner.listed(lambda: _dim(scanner, mesh), "[", "]"))
+            dims = tuple(scanner.listed(lambda: read_dim(scanner, mesh), "[", "]"))
         elif scanner.take_word("metadata"):
             scanner.expect("=")
             scanner.braces()
         else:
             kind, axes = _end(scanner, mesh)
             ends[kind] = axes
-    return checked(evolve(Sharding(mesh, dims), **ends), scanner)
+    return check_once(evolve(Sharding(mesh, dims), **ends), scanner)
 
 
 def _skip_to_end(scanner: Scanner) -> None:
@@ -63,7 +63,7 @@ def _end(scanner: Scanner, mesh: Mesh) -> tuple[str, tuple[Axis, ...]]:
         scanner.fail("syntax", f"{', '.join(_WORDS)} or metadata is wanted, and {kind!r} stands here", place=place)
     if not scanner.take("="):
         return kind, () if kind == "replicated" else tuple(Axis(name, size) for name, size in mesh.sizes)
-    return kind, tuple(scanner.listed(lambda: _axis(scanner, mesh)))
+    return kind, tuple(scanner.listed(lambda: read_axis(scanner, mesh)))
 
 
 def _mesh(scanner: Scanner) -> Mesh:
@@ -109,7 +109,8 @@ def device_ids(scanner: Scanner, count: int) -> list[int]:
     return found
 
 
-def _dim(scanner: Scanner, mesh: Mesh) -> DimSharding:
+def read_dim(scanner: Scanner, mesh: Mesh) -> DimSharding:
+    """Read how a dimension is cut: `{'a', 'b':(1)2, ?}p1`."""
     axes: list[Axis] = []
     is_open = False
     for axis in scanner.listed(lambda: _axis_or_open(scanner, mesh)):
@@ -122,10 +123,11 @@ def _dim(scanner: Scanner, mesh: Mesh) -> DimSharding:
 
 
 def _axis_or_open(scanner: Scanner, mesh: Mesh) -> Axis | None:
-    return None if scanner.take("?") else _axis(scanner, mesh)
+    return None if scanner.take("?") else read_axis(scanner, mesh)
 
 
-def _axis(scanner: Scanner, mesh: Mesh) -> Axis:
+def read_axis(scanner: Scanner, mesh: Mesh) -> Axis:
+    """Read an axis of a mesh, or a part of one: `'a'`, `'b':(2)4`."""
     place = scanner.skip()
     name = scanner.string()
     if name not in mesh.axes:
@@ -137,7 +139,7 @@ def _axis(scanner: Scanner, mesh: Mesh) -> Axis:
     return axis
 
 
-def checked(sharding: Sharding, scanner: Scanner) -> Sharding:
+def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
     """The sharding, whose axes are each named once; a Fault otherwise."""
     used: list[Axis] = []
     for axis in (*sharding.cut_axes, *sharding.replicated, *sharding.unreduced, *sharding.manual):

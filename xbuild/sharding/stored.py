@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
 
 from shape_inference import Shape, TupleShape, refuse
 
-from ..core.graph import Computation, Instruction, Module
+from ..core.graph import Instruction, Module
 from ..properties.mesh import Mesh, mesh_of
 from ..text.spelling.notes import Raw
 from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
 from .placement import Placement
+from .rebuilding import mapped as mapped
 from .sharding import Sharding
+from .shardy_collectives import as_constraints, on_mesh
+from .shardy_text import AnyMesh, shardy_meshes, shardy_shardings
 from .tiles import Tiles, common_mesh
 
 SHARDING = "sharding"
+SHARDY = "xla.sdy.sharding"
 
 
 def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnySharding | None:
@@ -58,25 +62,45 @@ def _leaves(shape: Any) -> Iterator[Any]:
 def mesh_of_shardings(module: Module) -> Mesh | None:
     """The mesh of a program: that of its header, that which its shardings name, or one inferred from their tiles.
 
-    None where no sharding has one. Raises invalid_attribute where two shardings name different meshes.
+    None where no sharding has one. Of meshes that differ in the order of their devices alone it is the first. Raises
+    invalid_attribute where two shardings name meshes of different axes.
     """
     noted = mesh_of(module)
     if noted is not None:
         return noted
     stated = [each for instruction in _instructions(module) for each in _stated(instruction)]
-    meshes = {each.mesh: each for each in stated if isinstance(each, Sharding)}
-    if len(meshes) > 1:
-        one, other, *_ = meshes
-        refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {one} and {other}")
-    if meshes:
-        return next(iter(meshes))
+    stated += [each for sharding in _from_shardy(module).values() for each in _several(sharding)]
+    meshes = dict.fromkeys(each.mesh for each in stated if isinstance(each, Sharding) and each.mesh.num_devices > 1)
+    first = next(iter(meshes), None)
+    other = next((each for each in meshes if first is not None and each.sizes != first.sizes), None)
+    if other is not None:
+        refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {first} and {other}")
+    if first is not None:
+        return first
     tiles = [each for each in stated if isinstance(each, Tiles)]
-    return common_mesh(tiles) if tiles else None
+    return common_mesh(tiles) if tiles else next((each.mesh for each in stated if isinstance(each, Sharding)), None)
 
 
 def _stated(instruction: Instruction) -> Iterator[Any]:
     found = _parsed(instruction)
     yield from (each.stated for each in (found if isinstance(found, tuple) else (found,)) if each is not None)
+
+
+def _several(sharding: AnySharding) -> tuple[Sharding | Placement, ...]:
+    return sharding if isinstance(sharding, tuple) else (sharding,)
+
+
+def _from_shardy(module: Module) -> dict[Instruction, AnySharding]:
+    """What Shardy's attributes say of instructions that have no sharding of HLO."""
+    found: dict[Instruction, AnySharding] = {}
+    meshes: dict[str, AnyMesh] | None = None
+    for instruction in _instructions(module):
+        text = instruction.annotations.get("frontend_attributes", {}).get(SHARDY)
+        if text is not None and SHARDING not in instruction.annotations:
+            meshes = shardy_meshes(module) if meshes is None else meshes
+            several = shardy_shardings(str(text), meshes)
+            found[instruction] = several if isinstance(instruction.shape, TupleShape) else several[0]
+    return found
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:
@@ -86,18 +110,21 @@ def _instructions(module: Module) -> Iterator[Instruction]:
 def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
-    A sharding on a single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do
-    not cut as a sharding says.
+    Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
+    single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do not cut as a
+    sharding says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
         return module
-    shardings: dict[Instruction, AnySharding] = {}
+    shardings = _from_shardy(module)
+    for instruction, sharding in shardings.items():
+        shardings[instruction] = on_mesh(instruction, sharding, mesh)
     for instruction in _instructions(module):
         found = sharding_of(instruction, mesh)
-        if found is not None:
+        if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
             shardings[instruction] = found
-    return with_shardings(module, shardings)
+    return as_constraints(with_shardings(module, shardings), mesh)
 
 
 def annotated(module: Module, shardings: Mapping[str, AnySharding]) -> Module:
@@ -136,41 +163,3 @@ def _text(instruction: Instruction, sharding: AnySharding) -> str:
         dims = f"{len(sharding.dims)} entries, and {instruction.name} has {len(shape.dims)} dimensions"
         refuse("rank_mismatch", f"a sharding has {dims}")
     return hlo_text(sharding, len(shape.dims))
-
-
-def mapped(module: Module, change: Callable[[Instruction], Instruction]) -> Module:
-    """The module with each instruction changed; what calls or uses a changed one is rebuilt, the rest is shared."""
-    done: dict[Computation, Computation] = {}
-    every = {each: None for root in (*module.computations, module.entry) for each in root.reachable()}
-    for computation in every:
-        done[computation] = _mapped(computation, change, done)
-    return evolve(module, entry=done[module.entry], computations=tuple(done[each] for each in module.computations))
-
-
-def _mapped(
-    computation: Computation, change: Callable[[Instruction], Instruction], done: Mapping[Computation, Computation]
-) -> Computation:
-    made: dict[Instruction, Instruction] = {}
-    for instruction in computation.instructions:
-        now = change(instruction)
-        operands = tuple(made[each] for each in now.operands)
-        control = tuple(made[each] for each in now.control)
-        attributes = _with_callees(now, done) if now.called else now.attributes
-        if operands != now.operands or control != now.control or attributes is not now.attributes:
-            now = evolve(now, operands=operands, control=control, attributes=attributes)
-        made[instruction] = now
-    if all(key is now for key, now in made.items()):
-        return computation
-    return Computation(computation.name, tuple(made.values()), made[computation.root])
-
-
-def _with_callees(instruction: Instruction, done: Mapping[Computation, Computation]) -> Any:
-    changes: dict[str, Any] = {}
-    for key in instruction.attributes.calling:
-        value = getattr(instruction.attributes, key)
-        if isinstance(value, Computation):
-            changes[key] = done[value]
-        elif isinstance(value, tuple):
-            changes[key] = tuple(done[each] for each in value)
-    is_same = all(changes[key] == getattr(instruction.attributes, key) for key in changes)
-    return instruction.attributes if is_same else evolve(instruction.attributes, **changes)

@@ -19,7 +19,11 @@ StrategyName: TypeAlias = Literal["shardy", "dialect"]
 
 
 def propagate(
-    module: Module | Computation, *, mesh: Mesh | None = None, strategy: StrategyName = "shardy", factors: str = "aggressive"
+    module: Module | Computation,
+    *,
+    mesh: Mesh | None = None,
+    strategy: StrategyName = "shardy",
+    factors: str = "aggressive",
 ) -> Propagated:
     """The program with a sharding for every array, found from those that it states.
 

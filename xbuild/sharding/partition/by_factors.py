@@ -1,0 +1,162 @@
+"""An instruction with a sharding rule: its operands are brought to one assignment of axes, and it runs on the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import Shape, leaves
+
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation, Instruction
+from ..axis import Axis
+from ..factors import ShardingRule
+from ..sharding import Sharding
+from .assignments import Assignment, Site
+from .choices import Request, partial_axes
+from .frame import Frame, Piece
+from .layouts import Tree, leaves_of, stated
+from .masks import combiner_of
+from .tables import Cut, joining, local_attributes, preparing
+
+EVEN = frozenset({"scatter"})
+"""Ops in which padding of one element would change another, so that factors are cut into equal parts alone."""
+
+
+def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
+    """The parts of the value of an instruction by its sharding rule."""
+    pieces = [frame.values[each] for each in instruction.operands]
+    site = Site(frame.mesh, rule, _allowed(instruction, rule))
+    wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
+    assignment = _request(site, instruction, pieces, wanted).chosen()
+    cut = _cut(instruction, site, assignment)
+    operands = [_part(frame, instruction, *pair) for pair in zip(pieces, cut.operands, strict=True)]
+    if instruction.opcode in preparing:
+        operands = preparing[instruction.opcode](frame, cut, operands)
+    values = _recorded(frame, cut, operands)
+    return _results(frame, cut, values, wanted)
+
+
+def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
+    """The factors that may be cut."""
+    can_join = instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
+    return frozenset(
+        number
+        for number, factor in enumerate(rule.factors)
+        if (factor.kind == "reduction" and can_join)
+        or (factor.kind == "pass_through" and _passes(instruction, rule, number))
+    )
+
+
+def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether the parts of the results follow from parts of the operands, where a factor is cut."""
+    operands = [any(number in each for each in dims) for dims in rule.operands]
+    results = [any(number in each for each in dims) for dims in rule.results]
+    if instruction.opcode in PASSING:
+        return PASSING[instruction.opcode](operands)
+    return all(results) and (any(operands) or instruction.opcode == "broadcast")
+
+
+PASSING: dict[str, Callable[[list[bool]], bool]] = {
+    "dynamic_update_slice": lambda operands: operands[1],
+    "scatter": lambda operands: operands[-1],
+}
+"""Ops of which more is asked: which operands have a factor, that its dimension may be cut."""
+
+
+def _request(
+    site: Site, instruction: Instruction, pieces: Sequence[Piece], wanted: tuple[Sharding | None, ...]
+) -> Request:
+    shapes = [each.shape if isinstance(each.shape, Shape) and each.maker is None else None for each in pieces]
+    at_hand = tuple(() if shape is None else tuple(each.versions) for shape, each in zip(shapes, pieces, strict=True))
+    results = tuple(each if isinstance(each, Shape) else None for each in leaves(instruction.shape))
+    return Request(site, tuple(shapes), at_hand, results, wanted)
+
+
+def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
+    operands = tuple(
+        site.sharding(assignment, dims) if isinstance(each.shape, Shape) else None
+        for each, dims in zip(instruction.operands, site.rule.operands, strict=True)
+    )
+    shapes = leaves(instruction.shape)
+    results = tuple(
+        site.sharding(assignment, dims) if isinstance(each, Shape) else None
+        for each, dims in zip(shapes, site.rule.results, strict=True)
+    )
+    return Cut(instruction, site, assignment, operands, results)
+
+
+def _part(frame: Frame, instruction: Instruction, piece: Piece, sharding: Sharding | None) -> Value:
+    if sharding is None:
+        return frame.whole(piece, "")
+    return frame.part(piece, sharding, f"{instruction.name} takes {piece.origin.name} {told(sharding)}")
+
+
+def told(sharding: Sharding) -> str:
+    """How an array is cut, in words."""
+    cuts = [
+        f"cut along dimension {number} over {named(dim.axes)}" for number, dim in enumerate(sharding.dims) if dim.axes
+    ]
+    return " and ".join(cuts) or "whole"
+
+
+def named(axes: Sequence[Axis]) -> str:
+    """The names of axes, as reasons have them."""
+    return ", ".join(dict.fromkeys(f"`{axis.name}`" for axis in axes))
+
+
+def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
+    """The op on the parts; its results, a tuple taken apart."""
+    instruction = cut.instruction
+    attributes = dict(instruction.attribute_values())
+    if instruction.opcode in local_attributes:
+        attributes |= local_attributes[instruction.opcode](cut)
+    value = frame.record(instruction.opcode, operands, instruction.segments, attributes, instruction.name)
+    if isinstance(instruction.shape, Shape):
+        return [value]
+    return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
+
+
+def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
+    """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
+    instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
+    found = []
+    shapes: Sequence[Any] = tuple(leaves(instruction.shape))
+    for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
+        assert sharding is not None
+        frame.checked(value, sharding, shape)
+        piece = frame.piece(value, sharding, shape, instruction)
+        if axes:
+            joined = joining[instruction.opcode](instruction)
+            end = sharding if target is None else _joined_in(target, joined)
+            value = frame.brought(
+                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
+            )
+            piece = frame.piece(value, end, shape, instruction)
+        found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
+    return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
+
+
+def _joined_in(target: Sharding, joined: Any) -> Sharding:
+    """The sharding in which partial results are joined: parts of a sum are left apart where a sum is wanted in parts."""
+    is_sum = joined is ops.add or (isinstance(joined, Computation) and combiner_of(joined) == "add")
+    return target if is_sum else evolve(target, unreduced=())
+
+
+def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:
+    """Why a result has to be joined."""
+    name = cut.instruction.name
+    dims = [
+        f"{operand.name} along dimension {number}"
+        for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
+        for number, factors in enumerate(dims)
+        if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
+    ]
+    verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
+    return (
+        f"{name} {verb} {' and '.join(dims)}, cut over {named(axes)}; each device holds a part of the result; "
+        f"joined here because {name} is wanted {told(end)}"
+    )
