@@ -6,6 +6,8 @@ process alone.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import os
 import subprocess
@@ -16,31 +18,57 @@ from typing import Any, TypeAlias
 from attrs import evolve
 
 import xbuild as xb
-from xbuild.core.graph import Instruction, Module
+from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.sharding.propagation import Propagated
 from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.stored import sharding_of
+from xbuild.sharding.stored import _with_callees, mapped, sharding_of
 
 ROOT = Path(__file__).parents[3]
+RULE = "sdy.sharding_rule"
+RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
+"""The pass by which Shardy writes down the rule of each operation."""
+
 Cuts: TypeAlias = list[list[str]]
 """For each dimension the axes that cut it, each as Shardy spells it."""
 
 
-def numbered(module: Module) -> Module:
-    """The module with names of instructions that no two computations share."""
-    count = 0
-    renamed: dict[Instruction, Instruction] = {}
+def prepared(module: Module) -> Module:
+    """The module without calls, with names of instructions that no two computations share."""
+    counter = itertools.count(1)
+    return mapped(without_calls(module), lambda each: evolve(each, name=f"v{next(counter)}"))
 
-    def change(instruction: Instruction) -> Instruction:
-        nonlocal count
-        count += 1
-        return evolve(instruction, name=f"v{count}")
 
-    from xbuild.sharding.stored import mapped
+def without_calls(module: Module) -> Module:
+    """The module with the instructions of what is called in place of each call, as Shardy's import wants it."""
+    done: dict[Computation, Computation] = {}
+    for computation in module.entry.reachable():
+        made: dict[Instruction, Instruction] = {}
+        listed: list[Instruction] = []
+        for instruction in computation.instructions:
+            made[instruction] = _inlined(instruction, made, listed, done)
+        done[computation] = Computation(computation.name, listed, made[computation.root])
+    return evolve(module, entry=done[module.entry], computations=())
 
-    del renamed
-    return mapped(module, change)
+
+def _inlined(
+    instruction: Instruction,
+    made: dict[Instruction, Instruction],
+    listed: list[Instruction],
+    done: dict[Computation, Computation],
+) -> Instruction:
+    if instruction.opcode != "call":
+        now = _with_callees(instruction, done) if instruction.called else instruction.attributes
+        listed.append(evolve(instruction, operands=tuple(made[o] for o in instruction.operands), attributes=now,
+                             control=()))  # fmt: skip
+        return listed[-1]
+    called = done[instruction.called[0]]
+    inner = dict(zip(called.parameters, (made[o] for o in instruction.operands), strict=True))
+    for each in called.instructions:
+        if each.opcode != "parameter":
+            inner[each] = evolve(each, operands=tuple(inner[o] for o in each.operands))
+            listed.append(inner[each])
+    return inner[called.root]
 
 
 def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
@@ -113,9 +141,15 @@ def compared(found: Propagated, answer: dict[str, list[list[Cuts]]]) -> tuple[in
 
 
 def _main() -> None:
-    from jax._src.interpreters import mlir  # noqa: F401  once for all
+    _context()
+    print(json.dumps([_answer(job) if job.get("rules") else _apart(job) for job in json.load(sys.stdin)]))
 
-    print(json.dumps([_apart(job) for job in json.load(sys.stdin)]))
+
+@functools.cache
+def _context() -> Any:
+    from jax._src.interpreters import mlir
+
+    return mlir.make_ir_context()
 
 
 def _apart(job: dict[str, Any]) -> dict[str, Any]:
@@ -134,27 +168,28 @@ def _apart(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
-    from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy  # noqa: F401
     from jaxlib.mlir.passmanager import PassManager
 
-    with mlir.make_ir_context():
+    with _context():
         head = f"sdy.mesh @mesh = <[{job['mesh']}]>\n"
-        text = (
-            job["text"].replace("{\n", "{\n" + head, 1)
-            if job["text"].lstrip().startswith("module")
-            else head + job["text"]
-        )
+        text = job["text"].replace("{\n", "{\n" + head, 1) if job["text"].lstrip().startswith("module") else head + job["text"]
         try:
             module = ir.Module.parse(text)
-            _annotate(ir, module, job)
-            PassManager.parse(
-                job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")
-            ).run(module.operation)
+            if not job.get("rules"):
+                _annotate(ir, module, job)
+            PassManager.parse(job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")).run(module.operation)
         except Exception as error:
             return {"error": str(error)[:2000]}
-        return _read(ir, module, job)
+        return _rules(module) if job.get("rules") else _read(ir, module, job)
+
+
+def _rules(module: Any) -> dict[str, Any]:
+    """The rules that Shardy gives operations of functions, as text."""
+    found = [each for function in _functions(module) for each in function.regions[0].blocks[0].operations]
+    texts = [str(each.operation.attributes[RULE]) for each in found if RULE in each.operation.attributes]
+    return {"rules": [text.removeprefix("#sdy.op_sharding_rule") for text in texts]}
 
 
 def _functions(module: Any) -> Any:
@@ -196,11 +231,7 @@ def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:
     for function in _functions(module):
         if function.attributes["sym_name"].value == "main":
             block = function.regions[0].blocks[0]
-            attributes = (
-                function.attributes["arg_attrs"]
-                if "arg_attrs" in function.attributes
-                else [None] * len(block.arguments)
-            )
+            attributes = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else [None] * len(block.arguments)
             for name, argument, each in zip(job["parameters"], block.arguments, attributes, strict=True):
                 stated = each["sdy.sharding"] if each is not None and "sdy.sharding" in each else None
                 found[name] = [[_cuts(stated, _rank(ir, argument))]]
