@@ -51,8 +51,8 @@ class Request:
             yield site.merged([each])
             yield site.merged([self._without_reductions(each)])
         for dims, some in zip(rule.operands, self.at_hand, strict=True):
-            for each in some:
-                yield site.merged([site.moved(each, dims)])
+            for sharding in some:
+                yield site.merged([site.moved(sharding, dims)])
         yield site.none
 
     def _without_reductions(self, assignment: Assignment) -> Assignment:

@@ -38,7 +38,7 @@ recording = RuleTable("recording")
 """opcode -> rule(frame, cut, operands): the result of a device by other ops; None where the op itself gives it."""
 
 adapted = RuleTable("adapted")
-"""opcode -> rule(instruction, rule): the sharding rule by which an op is cut, where it is not the one that propagates."""
+"""opcode -> rule(instruction, rule): the rule by which an op is cut, where it is not the one that propagates."""
 
 halos = RuleTable("halo")
 """opcode -> rule(cut): the windows that devices want of dimensions of the first operand whose elements move."""

@@ -116,5 +116,10 @@ def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: str) -> Valu
         parts: Sequence[Value] = [put_together(frame, *pair, reason) for pair in zip(tree, shardings, strict=True)]
         return ops.tuple_(tuple(parts), builder=frame.builder)
     if shardings is None or not isinstance(tree.shape, Shape):
-        return next(iter(tree.versions.values()))
+        return only_value(tree)
     return frame.part(tree, shardings, reason)
+
+
+def only_value(piece: Piece) -> Value:
+    """The parts of a piece in the sharding that it was made in."""
+    return next(iter(piece.versions.values()))

@@ -26,7 +26,7 @@ Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 
 @frozen(slots=False)
 class Reach:
-    """Along axes that cut a dimension into parts of `part` elements, each place wants `size` elements from its start on.
+    """Of a dimension that axes cut into parts of `part` elements each place wants `size` elements from its start on.
 
     Elements outside of the first `extent` are of no array.
     """
@@ -77,8 +77,8 @@ class Reach:
         """The (part, place) of a round, in lists in which each part is given once."""
         rest = [(part, place) for place, part in enumerate(self.sources(number)) if part is not None]
         while rest:
-            taken = {part: place for part, place in reversed(rest)}
-            yield [(part, place) for part, place in taken.items()]
+            taken = dict(reversed(rest))
+            yield list(taken.items())
             rest = [pair for pair in rest if taken[pair[0]] != pair[1]]
 
     def bytes(self, row: int) -> int:

@@ -110,8 +110,8 @@ def planned(
 def _best(site: Site, start: State, costs: Costs) -> tuple[Step, ...]:
     simple = joined(site, start, greedy(site, start))
     price = _total(costs, simple)
-    if price[0] == 0 or all(step.op in ("all_gather", "pad") for step in simple):
-        return simple  # nothing is sent, or nothing that a device does not lack
+    if price[0] == 0 or (not costs.beta and all(step.op in ("all_gather", "pad") for step in simple)):
+        return simple  # nothing is sent, or nothing but what a device lacks
     found = cheapest(site, start, costs.of, price)
     return simple if found is None else joined(site, start, found)
 
