@@ -110,10 +110,19 @@ def planned(
 def _best(site: Site, start: State, costs: Costs) -> tuple[Step, ...]:
     simple = joined(site, start, greedy(site, start))
     price = _total(costs, simple)
-    if price[0] == 0 or (not costs.beta and all(step.op in ("all_gather", "pad") for step in simple)):
-        return simple  # nothing is sent, or nothing but what a device lacks
-    found = cheapest(site, start, costs.of, price)
+    is_by_bytes = costs == Costs()
+    if price[0] == 0 or (is_by_bytes and _is_best(site, start, simple)):
+        return simple
+    found = cheapest(site, start, costs.of, price, is_by_bytes)
     return simple if found is None else joined(site, start, found)
+
+
+def _is_best(site: Site, start: State, steps: tuple[Step, ...]) -> bool:
+    """Whether nothing is sent but what devices lack, or one reduction of all that they have."""
+    sending = [step for step in steps if not step.is_local]
+    if start.unreduced:
+        return len(sending) == 1
+    return sum(step.bytes for step in sending) <= site.lacking(start) * site.width
 
 
 def _total(costs: Costs, steps: tuple[Step, ...]) -> Cost:
