@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -31,10 +32,13 @@ class Request:
     at_hand: tuple[tuple[Sharding, ...], ...]
     results: tuple[Shape | None, ...]
     wanted: tuple[Sharding | None, ...]
-    fetched: Callable[[Assignment], int] = lambda assignment: 0
+    fetched: Callable[[Assignment], int] | None = None
 
     def chosen(self) -> Assignment:
         """The assignment that costs the fewest bytes, then leaves each device the least to do."""
+        return _remembered(self) if self.fetched is None else self.best()
+
+    def best(self) -> Assignment:
         candidates = dict.fromkeys(self._candidates())
         return min(candidates, key=lambda each: (self.bytes(each), self._work(each)))
 
@@ -66,7 +70,7 @@ class Request:
             if shape is not None:
                 needed = self.site.sharding(assignment, dims)
                 total += min(distance(each, needed, shape) for each in some)
-        total += self.fetched(assignment)
+        total += self.fetched(assignment) if self.fetched is not None else 0
         unreduced = self.unreduced(assignment)
         for result, dims, wanted in zip(self.results, rule.results, self.wanted, strict=True):
             if result is not None:
@@ -81,6 +85,12 @@ class Request:
     def _work(self, assignment: Assignment) -> float:
         pairs = zip(assignment, self.site.rule.factors, strict=True)
         return math.prod(math.ceil(factor.size / count(axes)) for axes, factor in pairs)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _remembered(request: Request) -> Assignment:
+    """The choice for a request, found once."""
+    return request.best()
 
 
 def partial_axes(site: Site, assignment: Assignment) -> tuple:  # type: ignore[type-arg]
