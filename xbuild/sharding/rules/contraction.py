@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from shape_inference.ops.contraction import before
 from shape_inference.types import Dims
 
 from ...core.graph import Instruction
@@ -51,11 +52,13 @@ def _kind(out: int | None) -> FactorKind:
 def ragged_dot(instruction: Instruction) -> ShardingRule:
     """The ragged dimension and the groups are wanted whole, since sizes of groups count rows of the whole array."""
     builder, attributes = FactorBuilder(instruction), instruction.attributes
-    (ragged,), (lhs, rhs) = attributes.lhs_ragged_dims, builder.operands[:2]
+    (ragged,), (lhs, rhs, groups) = attributes.lhs_ragged_dims, builder.operands
+    outer = before(len(lhs), ragged, attributes.lhs_batch_dims, attributes.lhs_contracting_dims)
+    rows = {dim: place for place, dim in enumerate(outer)} if len(groups) > 1 else {}
     first = 1 if ragged in attributes.lhs_contracting_dims else 0
     for left, right, out in _meetings(attributes, lhs, rhs, first, attributes.rhs_group_dims):
         kind: FactorKind = "need_replication" if left == ragged else _kind(out)
-        builder.add(_size(lhs, left, rhs, right), (left, right), (out,), kind)
+        builder.add(_size(lhs, left, rhs, right), (left, right, rows.get(-1 if left is None else left)), (out,), kind)
     return builder.rule()
 
 

@@ -64,11 +64,16 @@ def bitcast(instruction: Instruction) -> ShardingRule:
 
 
 def _relaid(builder: FactorBuilder, source: Dims | range, target: Dims | range) -> ShardingRule:
-    """The rule of elements that stay in order, where dimensions are read in these orders, the outermost first."""
+    """The rule of elements that stay in order, where dimensions are read in these orders, the outermost first.
+
+    Factors that one side alone has are wanted whole.
+    """
     given, made = builder.operands[0], builder.results[0]
     if math.prod(given):
         for size, dim, out in common_factors([given[d] for d in source], [made[d] for d in target]):
-            builder.add(size, (None if dim is None else source[dim],), (None if out is None else target[out],))
+            places = (None if dim is None else source[dim],), (None if out is None else target[out],)
+            is_own = size > 1 and (dim is None or out is None)
+            builder.add(size, *places, "need_replication" if is_own else "pass_through", is_blocked=is_own)
     return builder.rule()
 
 
