@@ -51,7 +51,9 @@ def _programs() -> Any:
         a, b, c = (jnp.einsum("bsd,dhe->bshe", x, w) for w in (q, k, v))
         scores = jnp.einsum("bqhe,bkhe->bhqk", a, b)
         length = x.shape[1]
-        mask = lax.broadcasted_iota(jnp.int32, (length, length), 0) >= lax.broadcasted_iota(jnp.int32, (length, length), 1)
+        mask = lax.broadcasted_iota(jnp.int32, (length, length), 0) >= lax.broadcasted_iota(
+            jnp.int32, (length, length), 1
+        )
         weights = softmax(jnp.where(mask, scores, -1e9))
         return jnp.einsum("bhqk,bkhe,hed->bqd", weights, c, o)
 

@@ -174,12 +174,18 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
 
     with _context():
         head = f"sdy.mesh @mesh = <[{job['mesh']}]>\n"
-        text = job["text"].replace("{\n", "{\n" + head, 1) if job["text"].lstrip().startswith("module") else head + job["text"]
+        text = (
+            job["text"].replace("{\n", "{\n" + head, 1)
+            if job["text"].lstrip().startswith("module")
+            else head + job["text"]
+        )
         try:
             module = ir.Module.parse(text)
             if not job.get("rules"):
                 _annotate(ir, module, job)
-            PassManager.parse(job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")).run(module.operation)
+            PassManager.parse(
+                job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")
+            ).run(module.operation)
         except Exception as error:
             return {"error": str(error)[:2000]}
         return _rules(module) if job.get("rules") else _read(ir, module, job)
@@ -231,7 +237,11 @@ def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:
     for function in _functions(module):
         if function.attributes["sym_name"].value == "main":
             block = function.regions[0].blocks[0]
-            attributes = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else [None] * len(block.arguments)
+            attributes = (
+                function.attributes["arg_attrs"]
+                if "arg_attrs" in function.attributes
+                else [None] * len(block.arguments)
+            )
             for name, argument, each in zip(job["parameters"], block.arguments, attributes, strict=True):
                 stated = each["sdy.sharding"] if each is not None and "sdy.sharding" in each else None
                 found[name] = [[_cuts(stated, _rank(ir, argument))]]
