@@ -66,7 +66,7 @@ def tile(array: np.ndarray[Any, Any], dims: FactorMap, rule: ShardingRule, facto
 
 
 def joined(parts: Arrays, dims: FactorMap, rule: ShardingRule, factor: int) -> Any:
-    """The inverse of `tile`: the whole of which these are the parts; any of them where the factor is of no dimension."""
+    """The inverse of `tile`: the whole that has these parts; any of them where the factor is of no dimension."""
     for dim, numbers in enumerate(dims):
         if factor in numbers:
             own = numbers.index(factor)
