@@ -63,7 +63,8 @@ conformance: .venv/.test ## run the conformance cases in CASES, where they exist
 	@status=0; \
 	for pair in shape:shape_cases.json deadlock:deadlock_cases.json corpus:hlo_corpus \
 			rejects:hlo_rejects.json acceptance:acceptance.json replication:xla_replication.json texts:xla_texts.json.gz \
-			programs:xla_programs xla_deadlock:xla_deadlock.json stablehlo:stablehlo_interpret; do \
+			programs:xla_programs xla_deadlock:xla_deadlock.json stablehlo:stablehlo_interpret \
+			shardy:shardy_executable; do \
 		runner=$${pair%%:*}; cases="$(CASES)/$${pair#*:}"; \
 		if [ ! -e "$$cases" ]; then echo "$$runner: no $$cases, not run"; continue; fi; \
 		if [ ! -e "tests/conformance/$$runner.py" ]; then echo "$$runner: no runner, not run"; continue; fi; \

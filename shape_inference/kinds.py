@@ -58,6 +58,12 @@ VARIANCE_KINDS = frozenset({
     "state_mismatch", "unbound_axis", "unsupported_cast",
 })  # fmt: skip
 
+SHARDING_KINDS = frozenset({
+    "bad_reduction", "device_index_out_of_range", "device_index_size", "grid_axes_duplicate", "grid_axis_duplicated",
+    "grid_axis_negative", "grid_axis_out_of_range", "grid_rank_zero", "halo_and_offsets_exclusive", "halo_count",
+    "missing_send", "offsets_decreasing", "offsets_wrong_size", "sharding_conflict", "shift_axis_not_in_group",
+})  # fmt: skip
+
 DERIVATIVE_KINDS = frozenset({"not_differentiable"})
 
 EDIT_KINDS = frozenset({"in_use", "not_a_call", "used_too_early"})
@@ -70,6 +76,7 @@ KINDS = (
     | BUILD_KINDS
     | EDIT_KINDS
     | VARIANCE_KINDS
+    | SHARDING_KINDS
     | SCHEDULE_KINDS
     | RUN_KINDS
     | ENGINE_KINDS

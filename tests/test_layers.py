@@ -27,13 +27,15 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 # Lowest first: a folder imports folders of its own package that stand before it, and none after it.
 ORDER = {
     "xbuild": (
-        "core", "process", "ops", "properties", "sharding", "derived.support", "derived", "variance.rules", "variance",
-        "special_functions", "array_functions", "decompositions", "text.spelling", "text.codecs", "text.reading",
-        "text.writing", "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
+        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
+        "special_functions", "array_functions", "decompositions", "text.spelling", "sharding", "sharding.grid_ops",
+        "sharding.rules", "sharding.propagation", "text.codecs", "text.reading", "text.writing", "stablehlo.spelling",
+        "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "costs", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
+        "checking", "costs", "sharding.planning", "sharding.partition", "sharding.partition.ops", "editing",
+        "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",

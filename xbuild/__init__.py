@@ -67,6 +67,7 @@ from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehl
 from .stablehlo.writing.support.refusals import StablehloError as StablehloError
 from .pictures import viz as viz
 from . import mesh as mesh
+from . import shard as shard
 from .variance import P as P
 from .variance import shard_map as shard_map
 from .differentiation.custom_rules import custom_vjp as custom_vjp
@@ -105,7 +106,7 @@ if TYPE_CHECKING:
 else:
     _LATE = dict.fromkeys(running.PUBLIC, "xbuild.running") | {"Trace": "xbuild.traces", "write_page": "xbuild.pages"}
 
-    _SPACES = ("engines", "mesh", "ops", "tpu")
+    _SPACES = ("engines", "mesh", "ops", "shard", "tpu")
 
     def __getattr__(name):
         """A public name that is imported at its first use: from `interpreter`, by way of `running`, or from here."""
@@ -120,7 +121,7 @@ else:
         return globals()[name]
 
     def __dir__():
-        """The public names: functions, classes, element types and constants, and four modules that are namespaces."""
+        """The public names: functions, classes, element types and constants, and five modules that are namespaces."""
         kept = {name for name, thing in globals().items() if not _inspect.ismodule(thing)}
         return sorted({*kept, *_LATE, *_SPACES})
 

@@ -17,6 +17,9 @@ from .table import target
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "MoveToHost",
     "MoveToDevice", "Pin", "Unpin",
     "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
+    "xla.sdy.all_gather", "xla.sdy.all_reduce", "xla.sdy.all_slice", "xla.sdy.all_to_all",
+    "xla.sdy.collective_permute", "xla.sdy.reduce_scatter", "xla.sdy.replicated_to_unreduced",
+    "xla.sdy.sharded_to_unreduced",
 )  # fmt: skip
 def same(instruction: Instruction, *operands: Any) -> Any:
     """The operands, unchanged; a program that declares another shape needs a partitioner."""

@@ -13,6 +13,7 @@ from shape_inference.ops.elementwise import BINARY
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 from xbuild.properties.effects import COLLECTIVES, base_of
+from xbuild.properties.undefined import reads
 from xbuild.properties.variances import declared
 
 from ..compiler import checks, emit
@@ -21,7 +22,7 @@ from . import born as born
 from . import indices as indices
 from . import ordering as ordering
 from . import sizes as sizes
-from .table import Evaluation, strict
+from .table import Evaluation, Spotted, strict
 
 
 @frozen(eq=False)
@@ -64,6 +65,39 @@ class Stated:
                 device.ledger.note(device, spotted, sys._getframe(1))
 
 
+@frozen(eq=False)
+class Undefined:
+    """The check of an instruction with operands that are undefined on some devices, together with its other check."""
+
+    instruction: Instruction
+    inner: Check | Stated | None
+    undefined: tuple[tuple[int, Instruction, frozenset[int]], ...]
+
+    def guard(self, emitter: emit.Emitter, result: str) -> str:
+        """The empty string: what is undefined is known from the device, and from a select's predicate."""
+        return ""
+
+    def __call__(self, device: Any, operands: tuple[Any, ...], result: Any) -> None:
+        frame = sys._getframe(1)
+        for number, operand, devices in self.undefined:
+            if device.number in devices and not _unselected(self.instruction, number, operands):
+                what = f"reads {operand.name}, which is undefined on this device"
+                device.ledger.note(device, Spotted("undefined_read", what, part=number), frame)
+        if isinstance(self.inner, Stated):
+            device.ledger.compare(device, self.instruction, result, frame)
+        rule = self.inner.inner if isinstance(self.inner, Stated) else self.inner
+        for spotted in rule.rule(Evaluation(self.instruction, operands, result, device)) if rule else ():
+            device.ledger.note(device, spotted, frame)
+
+
+def _unselected(instruction: Instruction, number: int, operands: tuple[Any, ...]) -> bool:
+    """Whether a select takes no element of the operand."""
+    if instruction.opcode != "select" or number == 0:
+        return False
+    chosen = np.asarray(operands[0]).astype(bool)
+    return not (chosen if number == 1 else ~chosen).any()
+
+
 def may_have_odd(array: Array) -> bool:
     """Whether the array may contain NaN or infinity, which is excluded if its sum is finite."""
     total = np.add.reduce(array, axis=None)
@@ -71,10 +105,12 @@ def may_have_odd(array: Array) -> bool:
 
 
 @checks.check_of.supply
-def check_of(instruction: Instruction) -> Check | Stated | None:
+def check_of(instruction: Instruction) -> Check | Stated | Undefined | None:
     """The check of an instruction; None if no finding is possible in its values."""
     inner = _check_of(instruction)
-    return inner if declared(instruction) is None else Stated(instruction, inner)
+    found = inner if declared(instruction) is None else Stated(instruction, inner)
+    undefined = tuple(reads(instruction))
+    return Undefined(instruction, found, undefined) if undefined else found
 
 
 def _check_of(instruction: Instruction) -> Check | None:

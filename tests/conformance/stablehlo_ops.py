@@ -30,6 +30,7 @@ class _Run:
     wrong: list[str] = field(factory=list)
     probed: dict[str, list[Array]] = field(factory=dict)
     grids: list[Callable[[list[Array]], list[Array]]] = field(factory=list)
+    made: Callable[[Module], Module] = field(default=lambda module: module)
 
 
 _now = _Run()
@@ -37,10 +38,13 @@ _now = _Run()
 
 
 @contextmanager
-def ready() -> Iterator[list[str]]:
-    """Inside, a module can be read and run; the list is what is wrong with it."""
+def ready(made: Callable[[Module], Module] = lambda module: module) -> Iterator[list[str]]:
+    """Inside, a module can be read and run; the list is what is wrong with it.
+
+    `made` gives the program of a device, of the module of each function that a grid runs.
+    """
     global _now
-    _now = _Run()
+    _now = _Run(made=made)
     yield _now.wrong
 
 
@@ -185,7 +189,7 @@ def _grid(op: Reading, names: list[list[str]], feeds: list[str]) -> Callable[[li
         return module_of(reader.tree, reader.text, reader.file, entry=name, replicas=replicas, partitions=partitions)
 
     every = [name for row in names for name in row]
-    programs = {name: module(name, replicas, partitions) for name in dict.fromkeys(every)}
+    programs = {name: _now.made(module(name, replicas, partitions)) for name in dict.fromkeys(every)}
     program: Module | ModuleGroup = (
         programs[every[0]]
         if len(programs) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ from attrs import evolve
 from shape_inference import Shape, TupleShape, XbuildError
 
 from ..core.graph import Module
+from ..sharding.stored import on_one_mesh
+from ..stablehlo.reading.parse import parse_stablehlo
 from ..text.reading.frames import origin, read_frames
 from ..text.reading.reader import parse_hlo
 from ..text.spelling.faults import HloParseError
@@ -27,7 +29,14 @@ _DUMPED = {
 _FRAME = re.compile(r"\bstack_frame_id=(\d+)")
 
 
-def from_jax(function: Callable[..., Any], *arguments: Any, num_replicas: int = 1, **named: Any) -> Module:
+def from_jax(
+    function: Callable[..., Any],
+    *arguments: Any,
+    num_replicas: int = 1,
+    partition: bool = True,
+    kwargs: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Module:
     """The module that JAX lowers a function to, for arguments of these shapes.
 
     The function is one that JAX can trace, or a result of `jax.jit` or `jax.pmap` (which define static arguments), or
@@ -38,6 +47,11 @@ def from_jax(function: Callable[..., Any], *arguments: Any, num_replicas: int = 
     A function for several devices (`jax.shard_map`, `jax.pmap`, sharded arguments) gives the program of one device, as
     XLA partitions it: the parameters and results are shards, and `num_partitions` is the number of devices of the mesh.
     `num_replicas` is the number of replicas of this program. Reports name the user's Python lines.
+
+    With `partition=False` it is the program for all devices, not yet cut, with the shardings of arguments
+    (`jax.ShapeDtypeStruct(..., sharding=...)`, `in_shardings` of `jax.jit`), of constraints and of results. It needs no
+    devices: the mesh may be a `jax.sharding.AbstractMesh`. `xb.shard.partition` then makes the program of a device.
+    `kwargs` are keyword arguments of the function, among them those whose names from_jax has itself.
 
     Raises XbuildError (missing_extra) where JAX is not installed, HloParseError with the Python line where xbuild does
     not support the lowered text, TypeError where `function` is none of the above, and the errors of JAX.
@@ -54,13 +68,22 @@ def from_jax(function: Callable[..., Any], *arguments: Any, num_replicas: int = 
 
     Source: JAX, Ahead-of-time lowering and compilation.
     """
-    lowered = _lowered(function, arguments, named)
+    if not partition:
+        return _global(function, arguments, {**named, **(kwargs or {})}, num_replicas)
+    lowered = _lowered(function, arguments, {**named, **(kwargs or {})})
     text = _partitioned_text(lowered) if _partitions(lowered) > 1 else lowered.as_text(dialect="hlo", debug_info=True)
     module = _read(text)
     return evolve(module, num_replicas=num_replicas) if num_replicas != 1 else module
 
 
-def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _global(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], num_replicas: int) -> Module:
+    """The program before it is partitioned, by way of StableHLO, with shardings of Shardy or of HLO on one mesh."""
+    lowered = _lowered(function, arguments, named, is_global=True)
+    module = parse_stablehlo(lowered.as_text(dialect="stablehlo", debug_info=True), "<lowered by JAX>")
+    return evolve(on_one_mesh(module), num_replicas=num_replicas, num_partitions=1)
+
+
+def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], is_global: bool = False) -> Any:
     try:
         import jax
         from jax.extend import source_info_util
@@ -72,14 +95,21 @@ def _lowered(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -
     if isinstance(function, jax.stages.Lowered | jax.stages.Traced):
         if arguments or named:
             raise TypeError("arguments are given with a function that is traced with its own already")
-        return function if isinstance(function, jax.stages.Lowered) else function.lower()
+        return function if isinstance(function, jax.stages.Lowered) else _of_trace(function, is_global)
     if isinstance(function, jax.stages.Compiled) or not callable(function):
         raise TypeError(f"a function is wanted, jitted or lowered or as it is, and {type(function).__name__} is given")
     if not hasattr(function, "lower"):
         function = jax.jit(function, keep_unused=True)
     source_info_util.register_exclusion(__file__)  # metadata name the user's line instead
     arguments, named = jax.tree.map(_like, (arguments, named), is_leaf=_is_shape)
+    if is_global and hasattr(function, "trace"):
+        return _of_trace(function.trace(*arguments, **named), is_global)
     return function.lower(*arguments, **named)
+
+
+def _of_trace(traced: Any, is_global: bool) -> Any:
+    """What a traced function is lowered to; a program for all devices for the CPU, whether or not there are so many."""
+    return traced.lower(lowering_platforms=("cpu",)) if is_global else traced.lower()
 
 
 def _is_shape(argument: Any) -> bool:

@@ -53,6 +53,21 @@ EXPLANATIONS = {
     "unsupported_cast": "There is no cast from the one to the other state of an axis of the mesh.",
     "variance_broken": "Devices may hold different values of an instruction that is stated to be one value along an "
     "axis.",
+    # shardings
+    "bad_reduction": "A collective of a grid names a reduction that has no lowering.",
+    "device_index_out_of_range": "A coordinate of a device lies outside of the axis of the grid that it counts along.",
+    "device_index_size": "A device is named by more or fewer coordinates than there are axes.",
+    "grid_axes_duplicate": "A list of the axes of a grid names one of them twice.",
+    "grid_axis_duplicated": "A sharding cuts by one axis of a grid twice; each part of an axis cuts one dimension.",
+    "grid_axis_negative": "The number of an axis of a grid is negative; axes are counted from 0.",
+    "grid_axis_out_of_range": "The number of an axis of a grid is as large as the number of its axes, or larger.",
+    "grid_rank_zero": "A grid has no axis.",
+    "halo_and_offsets_exclusive": "A sharding has both halo sizes and offsets, of which it may have one.",
+    "halo_count": "A sharding has another number of halo sizes than two for each cut dimension.",
+    "offsets_decreasing": "The offsets of the parts of a dimension do not grow from 0.",
+    "offsets_wrong_size": "A dimension that is cut into n parts has another number of offsets than n + 1.",
+    "sharding_conflict": "A value is annotated with two shardings whose order has no meaning.",
+    "shift_axis_not_in_group": "A shift is along an axis of the grid that is none of those that form its groups.",
     # derivatives
     "not_differentiable": "An op on the way has no derivative, or the derivative is by a value that has none.",
     # building
@@ -148,7 +163,7 @@ EXPLANATIONS = {
     "promise_broken": "Indices that are stated to be sorted or unique, or parameters that are stated to be equal on "
     "several devices, are not; a compiler may rely on the statement.",
     "shift_out_of_range": "An integer was shifted by its width or more, or by a negative number.",
-    "undefined_read": "A dynamic dimension was made longer than its data, and the elements beyond are undefined.",
+    "undefined_read": "A value is read that is undefined: elements beyond the data of a dimension, or on this device.",
     "update_dropped": "An update of a scatter was not entirely inside the operand, and was left out.",
     "value_out_of_range": "A value was converted to a type that cannot hold it: it saturates, wraps or becomes "
     "infinite.",

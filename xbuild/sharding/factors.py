@@ -33,7 +33,9 @@ FactorMap: TypeAlias = tuple[tuple[int, ...], ...]
 class ShardingRule:
     """The factors of an instruction, and for each operand and each result the factors of its dimensions.
 
-    The product of the sizes of a dimension's factors is its extent. Operands without dimensions have an empty map.
+    The product of the sizes of a dimension's factors is its extent, unless one of them is a permutation or needs
+    replication: dimensions of several extents may share these (of a pad, a slice, a window, a concatenation). Operands
+    and results are arrays, tuples flattened; an array without dimensions has an empty map.
 
     Source: Shardy, op sharding rule.
     """
@@ -44,19 +46,19 @@ class ShardingRule:
 
     def __str__(self) -> str:
         maps = (", ".join(map(_spelled, each)) for each in (self.operands, self.results))
-        sizes = ", ".join(f"{_name(number)}={factor.size}" for number, factor in enumerate(self.factors))
+        sizes = ", ".join(f"{factor_name(number)}={factor.size}" for number, factor in enumerate(self.factors))
         kinds = "".join(self._of_kind(kind) for kind in ("reduction", "need_replication", "permutation"))
         return "({})->({})".format(*maps) + f" {{{sizes}}}{kinds}"
 
     def _of_kind(self, kind: FactorKind) -> str:
-        names = ", ".join(_name(number) for number, factor in enumerate(self.factors) if factor.kind == kind)
+        names = ", ".join(factor_name(number) for number, factor in enumerate(self.factors) if factor.kind == kind)
         return f" {kind}={{{names}}}" if names else ""
 
 
-def _name(number: int) -> str:
+def factor_name(number: int) -> str:
     """i, j, k, ... z, then z_1, z_2, ..., as Shardy names factors."""
     return chr(ord("i") + number) if number < 18 else f"z_{number - 17}"
 
 
 def _spelled(dims: FactorMap) -> str:
-    return f"[{', '.join(''.join(map(_name, dim)) for dim in dims)}]"
+    return f"[{', '.join(''.join(map(factor_name, dim)) for dim in dims)}]"

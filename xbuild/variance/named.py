@@ -147,6 +147,9 @@ def coordinate(region: Region, axes: tuple[str, ...], builder: Builder | None = 
     """The place of this device along the axes, row by row in their order, as s32[]."""
     builder, mesh = builder or region.builder, region.mesh
     own = ops.partition_id(builder) if region.uses_partitions else ops.replica_id(builder)
+    if mesh.device_ids is not None:
+        places = derived.constant(builder, np.argsort(mesh.device_ids).astype(np.uint32))
+        own = derived.reshape(ops.dynamic_slice(places, [own], dynamic_slice_sizes=(1,)), ())
     if axes == mesh.axes:
         found = own
     else:

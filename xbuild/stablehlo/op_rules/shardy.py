@@ -7,8 +7,10 @@ from typing import Any
 from shape_inference import TupleShape
 
 from ...core.graph import Instruction
+from ..reading.notes import shown
 from ..reading.operation import Reading
 from ..reading.rules import Results, rule
+from ..syntax.attributes import Record
 
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
@@ -74,12 +76,31 @@ def named_computation(op: Reading) -> Results:
     return op.one_or_elements(op.result("call", op.operands, to_apply=body))
 
 
-@rule(
-    "sdy.all_gather", "sdy.all_reduce", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute",
-    "sdy.reduce_scatter",
-)  # fmt: skip
+_AXES = {
+    "all_gather": "gathering_axes",
+    "all_reduce": "reduction_axes",
+    "all_slice": "slicing_axes",
+    "all_to_all": "params",
+    "collective_permute": "",
+    "reduce_scatter": "reduce_scatter_axes",
+    "replicated_to_unreduced": "axes",
+    "sharded_to_unreduced": "axes",
+}
+
+
+@rule(*(f"sdy.{name}" for name in _AXES))
 def collective(op: Reading) -> Results:
-    op.fail(
-        "invalid_attribute",
-        "this is a collective of a program for all devices, which Shardy's partitioner has to make one for each",
-    )
+    """A collective of a program for all devices: a custom call of its name, whose sharding is that of the result."""
+    (operand,) = op.wants(1)
+    name = op.operation.name.removeprefix("sdy.")
+    made = op.result("custom_call", (operand,), custom_call_target=f"xla.sdy.{name}", shape=op.shape)
+    notes = {"xla.sdy.sharding": f"#sdy.sharding_per_value<[<{op.get('out_sharding').text}>]>"}
+    if _AXES[name]:
+        notes["xla.sdy.axes"] = _axes_text(op.get(_AXES[name]))
+    op.note(made, frontend_attributes=notes)
+    return made
+
+
+def _axes_text(value: Any) -> str:
+    """The axes of a collective as they are written."""
+    return value.text if isinstance(value, Record) else shown(value)

@@ -12,8 +12,8 @@ from .parse import BYTECODE, parse_stablehlo
 _MLIR = re.compile(
     r"""(?:\s++|//[^\n]*+)*+
     (?: [#!][A-Za-z_][\w.$-]*+\s*+=
-      | module\b\s*+(?:@|attributes\b|\{\s*+(?:\}|["%\#]|//|func\.func\b|sdy\.mesh\b))
-      | (?:func\.func|sdy\.mesh|stablehlo\.mesh)\b
+      | module\b\s*+(?:@|attributes\b|\{\s*+(?:\}|["%\#]|//|func\.func\b|sdy\.mesh\b|shard\.grid\b|mesh\.mesh\b))
+      | (?:func\.func|sdy\.mesh|stablehlo\.mesh|shard\.grid|mesh\.mesh)\b
       | "(?:builtin\.module|func\.func)"
       | \{-\#
     )""",

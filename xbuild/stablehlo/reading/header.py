@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from shape_inference import TupleShape
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _COUNTS = {"mhlo.num_replicas": "num_replicas", "mhlo.num_partitions": "num_partitions"}
 _MESHES = "xla.sdy.meshes"
+GRIDS = ("shard.grid", "mesh.mesh")
 
 
 def read_header(reader: Reader, header: Header, entry: Operation, computation: Computation) -> None:
@@ -32,6 +34,7 @@ def read_header(reader: Reader, header: Header, entry: Operation, computation: C
             header.states_counts = True
     if header.num_replicas * header.num_partitions > MOST_DEVICES:
         reader.fail("invalid_attribute", f"{MOST_DEVICES} devices are the most", place=reader.tree.place)
+    _count_grid(reader, header)
     _note_aliases(header, entry, computation)
     _note_meshes(reader, header)
 
@@ -40,6 +43,14 @@ def _count(reader: Reader, key: str, value: Any) -> int:
     if not isinstance(value, int) or value < 1:
         reader.fail("invalid_attribute", f"{key} is a number of at least 1", place=reader.tree.place)
     return value
+
+
+def _count_grid(reader: Reader, header: Header) -> None:
+    """The number of partitions is that of the devices of the grid, where the module states none."""
+    grids = [each.attributes["shape"] for each in reader.tree.regions[0].operations if each.name in GRIDS]
+    counts = [math.prod(sizes) for sizes in grids if isinstance(sizes, tuple) and -1 not in sizes]
+    if counts and not header.states_counts and max(counts) <= MOST_DEVICES:
+        header.num_partitions, header.states_counts = max(counts), True
 
 
 def _note_aliases(header: Header, entry: Operation, computation: Computation) -> None:

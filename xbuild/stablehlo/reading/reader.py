@@ -19,11 +19,11 @@ from ...text.spelling.scanner import did_you_mean
 from ..syntax.attributes import Symbol
 from ..syntax.locations import UNKNOWN, Location
 from ..syntax.trees import Argument, Form, Operation, Region
-from .header import read_header
+from .header import GRIDS, read_header
 from .names import Names
 from .notes import notes_of
 from .operation import Reading
-from .regions import ended, parameter
+from .regions import ended, parameter, with_results
 from .scope import Known, Scope
 from .value_types import shape_of
 
@@ -96,7 +96,7 @@ class Reader:
                 if name in self.functions:
                     self.fail("duplicate_name", f"there is a function @{name} already", place=operation.place)
                 self.functions[name] = operation
-            elif operation.name not in ("sdy.mesh", "stablehlo.mesh"):
+            elif operation.name not in _SYMBOLS:
                 self.fail("syntax", f"{operation.name} stands outside of a function", place=operation.place)
 
     def _entry(self) -> str:
@@ -141,6 +141,7 @@ class Reader:
                 if number < len(notes) and notes[number].fields:
                     object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields)})
             root = ended(scope, scope.read(operation.regions[0]), operation)
+            root = with_results(scope, root, operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
                 self.keep(fault)
@@ -237,6 +238,7 @@ class Reader:
 
 
 _END = re.compile("\n")
+_SYMBOLS = ("sdy.mesh", "stablehlo.mesh", *GRIDS)
 _CALLING = (
     "func.call",
     "mhlo.call",

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shape_inference import AnyShape, TupleShape
+from shape_inference import AnyShape, Shape, TupleShape
 
 from ...core.graph import NOTHING, Computation, Instruction
+from ..syntax.attributes import Record
 from ..syntax.trees import Argument, Operation, Region
 
 if TYPE_CHECKING:
     from .operation import Reading
     from .scope import Scope
+
+SHARDING = "xla.sdy.sharding"
 
 
 def closed_region(outer: Scope, reading: Reading, number: int, role: str, count: int | None) -> Computation:
@@ -142,3 +145,33 @@ def _unpacked(
 def packed(reading: Reading, values: tuple[Instruction, ...], wanted: str = "") -> Instruction:
     """Values as the operand of a computation of one parameter: the only one, or a tuple of all."""
     return values[0] if len(values) == 1 else reading.emit("tuple", values, wanted=wanted)
+
+
+def with_results(scope: Scope, root: Instruction, operation: Operation) -> Instruction:
+    """The root with the shardings that the results of a function are written with.
+
+    A root that has another sharding of its own, or that is a parameter, is given the new one by XLA's call for it.
+    """
+    given = [each.fields.get("sdy.sharding") for each in operation.attributes.get("res_attrs", ())]
+    stated = next((each for each in given if isinstance(each, Record)), None)
+    if stated is None:
+        return root
+    shapes = root.shape.elements if isinstance(root.shape, TupleShape) and len(given) > 1 else (root.shape,)
+    pairs = zip(given, shapes, strict=True)
+    texts = (f"<{each.text if isinstance(each, Record) else _open(stated, shape)}>" for each, shape in pairs)
+    text = f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
+    notes = root.annotations.get("frontend_attributes", {})
+    if notes.get(SHARDING, text) != text or root.opcode == "parameter":
+        attributes = {"custom_call_target": "xla.sdy.FuncResultSharding", "shape": root.shape}
+        name = scope.names.fresh("custom_call")
+        where, _ = scope.reader.place_of(operation.location, operation.place, scope)
+        root = scope.record("custom_call", ((root,),), attributes, name, where, NOTHING, operation)
+        notes = {}
+    object.__setattr__(root, "annotations", {**root.annotations, "frontend_attributes": {**notes, SHARDING: text}})
+    return root
+
+
+def _open(other: Record, shape: AnyShape) -> str:
+    """The sharding that says nothing, on the mesh of another one."""
+    rank = shape.rank if isinstance(shape, Shape) else 0
+    return f"{other.text.partition(', [')[0]}, [{', '.join(['{?}'] * rank)}]"

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shape_inference import AnyShape, Shape, TokenShape, TupleShape
+from shape_inference import AnyShape, Shape, TokenShape, TupleShape, s64
 
+from ..spelling.element_types import TYPES_BY_NAME
 from ..syntax.trees import Operation
-from ..syntax.types import FutureType, QuantizedType, TensorType
+from ..syntax.types import FutureType, OpaqueType, QuantizedType, ScalarType, TensorType
 
 if TYPE_CHECKING:
     from .reader import Reader
 
 _SHAPES = (Shape, TupleShape, TokenShape)
+_SHARDINGS = ("!shard.sharding", "!mesh.sharding")  # values that a program has only while it is read
 
 
 def shape_of(reader: Reader, type_: Any, operation: Operation) -> AnyShape:
     """The shape of a type. Raises Fault where the project has no values of the type."""
     if isinstance(type_, _SHAPES):
         return type_
+    if isinstance(type_, ScalarType) and (type_.text == "index" or type_.text in TYPES_BY_NAME):
+        return Shape(TYPES_BY_NAME.get(type_.text, s64))
+    if isinstance(type_, OpaqueType) and type_.text in _SHARDINGS:
+        return TupleShape(())
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType) and None not in type_.dims:
         return Shape(type_.element.storage, type_.dims)  # type: ignore[arg-type]
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):

@@ -34,6 +34,12 @@ def _raw(parser: Parser, kind: str) -> Record:
     return Record(kind, {}, parser.bracketed()[1:-1].strip())
 
 
+def _reduced(parser: Parser) -> Record:
+    """Axes along which a collective reduces, after the word of the reduction where it is no sum: `max {"x"}`."""
+    word = next((f"{each} " for each in ("max", "min", "sum") if parser.take_word(each)), "")
+    return Record("sdy.axes", {}, f"{word}{parser.bracketed()}")
+
+
 KINDS: dict[str, Callable[[Parser, str], Any]] = {
     "int": lambda parser, name: parser.integer(),
     "ints": lambda parser, name: integers(parser),
@@ -49,6 +55,7 @@ KINDS: dict[str, Callable[[Parser, str], Any]] = {
     "shardings": lambda parser, name: _raw(parser, "sdy.sharding_per_value"),
     "mesh": lambda parser, name: _raw(parser, "sdy.mesh"),
     "axes": lambda parser, name: _raw(parser, "sdy.axes"),
+    "reduced": lambda parser, name: _reduced(parser),
 }
 """How an attribute of each kind is read."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .grid_forms import rows as grid_rows
+
 _STABLEHLO = """
 abs: %* {} =same
 add: %* {} =same
@@ -96,7 +98,7 @@ xor: %* {} =same
 
 _SDY = """
 all_gather: $gathering_axes:attribute % out_sharding = $out_sharding:sharding {} =same
-all_reduce: $reduction_axes:axes % out_sharding = $out_sharding:sharding {} =same
+all_reduce: $reduction_axes:reduced % out_sharding = $out_sharding:sharding {} =same
 all_slice: $slicing_axes:attribute % out_sharding = $out_sharding:sharding {} =same
 all_to_all: $params:axes % out_sharding = $out_sharding:sharding {} =same
 collective_permute: % out_sharding = $out_sharding:sharding {} =same
@@ -106,9 +108,11 @@ manual_computation: &manual_computation
 mesh: $sym_name:name = $mesh:mesh {}
 named_computation: &named_computation
 propagation_barrier: % allowed_direction = $allowed_direction:word {} =same
-reduce_scatter: $reduce_scatter_axes:attribute % out_sharding = $out_sharding:sharding {} =same
+reduce_scatter: $reduce_scatter_axes:reduced % out_sharding = $out_sharding:sharding {} =same
+replicated_to_unreduced: $axes:axes % out_sharding = $out_sharding:sharding {} =same
 reshard: % $sharding:sharding {} =same
 return: %* {} [ : &operand_types ]
+sharded_to_unreduced: $axes:attribute % out_sharding = $out_sharding:sharding {} =same
 sharding_constraint: % $sharding:sharding {} =same
 sharding_group: % group_id = $group_id:int {} =operands
 """
@@ -120,6 +124,7 @@ top_k: ( % , k = $k:int ) {} =arrow
 """
 
 _OTHER = """
+arith.constant: &arith_constant
 builtin.module: &module
 check.expect_almost_eq: % , % [ ,_tolerance = $tolerance:float ] {} =repeated
 check.expect_almost_eq_const: % , &expected [ ,_tolerance = $tolerance:float ] {} [ : &operand_types ]
@@ -144,6 +149,7 @@ def _rows(lines: str, *dialects: str) -> Iterator[tuple[str, str]]:
 
 ROWS: Mapping[str, str] = dict([
     *_rows(_STABLEHLO, "stablehlo.", "mhlo."), *_rows(_SDY, "sdy."), *_rows(_CHLO, "chlo."), *_rows(_OTHER, ""),
+    *grid_rows().items(),
 ])  # fmt: skip
 """The row of each op; every other one of chlo has that of `OTHERS`."""
 

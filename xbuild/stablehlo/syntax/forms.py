@@ -66,7 +66,7 @@ def _token(word: str) -> Part:
 
 def _optional(word: str, parts: tuple[Part, ...]) -> Part:
     """A part that is read where its first token stands; a comma counts with the word after it."""
-    tokens = word.split("_", 1)
+    tokens = [word] if _WORD.match(word) else word.split("_", 1)
 
     def read(parser: Parser, draft: Draft) -> None:
         begin = parser.skip()

@@ -1,0 +1,83 @@
+"""Shardy's executable tests from a folder of .mlir files: each file is a test of a sharded program by its values.
+
+The functions of the first part that state shardings are partitioned by `xb.shard`, where Shardy's own tests call its
+passes, and what the RUN lines rename is renamed; then the whole is read as StableHLO and run by the interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import evolve
+
+import xbuild as xb
+from tests.conformance import stablehlo_ops as ops
+from tests.conformance.reporting import report
+from xbuild.stablehlo.reading.parse import module_of, parse_tree
+
+_PART = re.compile(r"^//--- (\S+)\s*$", re.MULTILINE)
+_RENAMED = re.compile(r"sed 's/(\w+)/(\w+)/g'")
+_MESH = re.compile(r"^sdy\.mesh @.*$", re.MULTILINE)
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """The parts of a file by name."""
+    words = _PART.split(text)
+    return dict(zip(words[1::2], words[2::2], strict=True))
+
+
+def program_of(text: str) -> str:
+    """The text of all functions: those of the first part under each name that the RUN lines give them, and the rest."""
+    parts = parts_of(text)
+    first, rest = parts["part1.mlir"], [body for name, body in parts.items() if name != "part1.mlir"]
+    meshes, functions = "\n".join(_MESH.findall(first)), _MESH.sub("", first)
+    renames = _RENAMED.findall(text.partition("//--- ")[0])
+    found = [re.sub(rf"@{old}\b", f"@{new}", functions) for old, new in renames] or [functions]
+    if "@transformed_" in first:  # the pass under test keeps what a function computes
+        found.append(functions.replace("@transformed_", "@original_"))
+    if "@parallel_" in first and "@sequential_" not in first:
+        found.append(functions.replace("@parallel_", "@sequential_"))  # its shardings say nothing where it is called
+    return "\n".join([meshes, *found, *rest])
+
+
+def failure(text: str, name: str) -> str | None:
+    """What is wrong with the run of a test, or None."""
+    try:
+        program = program_of(text)
+        with ops.ready(_per_device) as found:
+            module = module_of(parse_tree(program, name), program, name)
+            ops.run(module, [()] * module.num_devices)
+        return found[0] if found else None
+    except (xb.XbuildError, xb.HloParseError) as error:
+        return str(error)
+    except Exception as error:  # whatever else happens is a fault of ours, and is told as one
+        return f"{type(error).__name__}: {error}"
+
+
+def _per_device(module: xb.Module) -> xb.Module:
+    """The program of a device of a function that states shardings; another function is one already."""
+    notes = (each.annotations.get("frontend_attributes", {}) for each in module.entry.instructions)
+    if not any("xla.sdy.sharding" in each for each in notes):
+        return module
+    return xb.shard.partition(evolve(module, num_replicas=1), propagate=False).module
+
+
+def results(paths: list[Path]) -> Iterator[tuple[str, str | None]]:
+    """The name of each test, which is that of its file, and what is wrong with it."""
+    for path in paths:
+        yield path.stem, failure(path.read_text(), path.stem)
+
+
+def main(arguments: list[str]) -> int:
+    given = [Path(each) for each in arguments]
+    paths = [path for each in given for path in (sorted(each.glob("*.mlir")) if each.is_dir() else [each])]
+    found = list(results(paths))
+    lines = [f"{name}: {' '.join(wrong.split())[:300]}" for name, wrong in found if wrong]
+    return report(lines, len(found) - len(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Shardings: records, texts, ops of the shard dialect, resharding."""

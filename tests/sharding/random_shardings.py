@@ -1,0 +1,55 @@
+"""Meshes and shardings by chance: sub-axes, uneven extents, partial results, devices in any order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+import xbuild as xb
+from xbuild.sharding.axis import Axis
+from xbuild.sharding.sharding import Sharding, cut
+from xbuild.sharding.stored import with_shardings
+
+MESHES = ([1], [2], [3], [4], [5], [6], [7], [8], [2, 2], [2, 3], [3, 2], [4, 2], [2, 4], [2, 2, 2])
+
+
+def random_mesh(chance: random.Random) -> xb.Mesh:
+    sizes = chance.choice(MESHES)
+    ids = list(range(int(np.prod(sizes))))
+    if chance.random() < 0.2:
+        chance.shuffle(ids)
+    return xb.Mesh(sizes, device_ids=ids)
+
+
+def random_sharding(chance: random.Random, mesh: xb.Mesh, rank: int, *, unreduced: float = 0.0) -> Sharding:
+    """Each axis, or its halves, cuts some dimension, waits for its sum, or is not used."""
+    axes = [part for name, size in mesh.sizes for part in _parts(chance, name, size)]
+    chance.shuffle(axes)
+    dims: list[list[Axis]] = [[] for _ in range(rank)]
+    partial = []
+    for axis in axes:
+        draw = chance.random()
+        if draw < 0.6 and rank:
+            chance.choice(dims).append(axis)
+        elif draw < 0.6 + unreduced:
+            partial.append(axis)
+    return cut(mesh, dims, partial)
+
+
+def _parts(chance: random.Random, name: str, size: int) -> list[Axis]:
+    if size in (4, 6, 8) and chance.random() < 0.4:
+        return [Axis(name, 2), Axis(name, size // 2, 2)]
+    return [Axis(name, size)] if size > 1 else []
+
+
+def sharded(chance: random.Random, module: xb.Module, mesh: xb.Mesh, share: float = 1.0) -> xb.Module:
+    """The module in which a share of the arrays has a sharding by chance."""
+    found: dict[Any, Any] = {}
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if isinstance(instruction.shape, xb.Shape) and chance.random() < share:
+                partial = 0.1 if instruction.shape.dtype.is_integer and instruction.opcode != "parameter" else 0.0
+                found[instruction] = random_sharding(chance, mesh, instruction.shape.rank, unreduced=partial)
+    return with_shardings(module, found)

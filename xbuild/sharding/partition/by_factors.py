@@ -1,0 +1,229 @@
+"""An instruction with a sharding rule: its operands are brought to one assignment of axes, and it runs on the parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import Shape, leaves
+
+from ... import ops
+from ...core.builder import Value
+from ...core.graph import Computation, Instruction
+from ..axis import Axis
+from ..factors import ShardingRule
+from ..sharding import Sharding
+from .assignments import Assignment, Site
+from .choices import Request, partial_axes
+from .frame import Frame, Piece
+from .layouts import Tree, leaves_of, stated
+from .masks import combiner_of, neutral
+from .tables import Cut, adapted, finishing, halos, joining, local_attributes, preparing, recording
+
+
+def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
+    """The parts of the value of an instruction by its sharding rule."""
+    if instruction.opcode in adapted:
+        rule = adapted[instruction.opcode](instruction, rule)
+    pieces = [frame.values[each] for each in instruction.operands]
+    site = Site(frame.mesh, rule, _allowed(instruction, rule), _is_even(instruction))
+    wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
+    assignment = _request(site, instruction, pieces, wanted).chosen()
+    cut = _cut(instruction, site, assignment)
+    operands = [_part(frame, instruction, *pair) for pair in zip(pieces, cut.operands, strict=True)]
+    if instruction.opcode in preparing:
+        operands = preparing[instruction.opcode](frame, cut, operands)
+    values = _recorded(frame, cut, operands)
+    return _results(frame, cut, values, wanted)
+
+
+def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
+    """The factors that may be cut."""
+    can_join = instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
+    return frozenset(
+        number
+        for number, factor in enumerate(rule.factors)
+        if (factor.kind == "reduction" and can_join)
+        or (factor.kind == "pass_through" and _passes(instruction, rule, number))
+        or (factor.kind == "permutation" and _slides(instruction, rule, number))
+    )
+
+
+def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension.
+
+    Elements that stand apart (interior padding, dilation) and several operands are not fetched.
+    """
+    shapes = [each.shape for each in (*instruction.operands[:1], instruction)]
+    if instruction.opcode not in halos or len(rule.results) > 1 or any(each.size == 0 for each in shapes):  # type: ignore[union-attr]
+        return False
+    places = [dim for dim, factors in enumerate(rule.operands[0]) if number in factors]
+    is_shared = any(number in factors for dims in rule.operands[1:] for factors in dims)
+    if len(places) != 1 or is_shared or len(rule.operands[0][places[0]]) > 1:
+        return False
+    return _is_dense(instruction, places[0])
+
+
+def _is_dense(instruction: Instruction, dim: int) -> bool:
+    attributes = instruction.attributes
+    if instruction.opcode == "pad":
+        return bool(attributes.padding[dim].interior == 0)
+    if instruction.opcode == "reduce_window":
+        dtype = instruction.operands[0].shape.dtype  # type: ignore[union-attr]
+        combiner = combiner_of(attributes.to_apply)
+        is_filled = combiner is not None and neutral(combiner, dtype) is not None
+        return bool(attributes.window[dim].base_dilation == 1 and is_filled)
+    if instruction.opcode == "convolution":
+        dims = attributes.dimension_numbers.input_spatial_dimensions
+        return bool(dim in dims and attributes.window[dims.index(dim)].base_dilation == 1)
+    return True
+
+
+def _is_even(instruction: Instruction) -> bool:
+    """Whether padding of one element would change another, or groups have to stay whole."""
+    if instruction.opcode == "convolution":
+        attributes = instruction.attributes
+        return bool(attributes.feature_group_count > 1 or attributes.batch_group_count > 1)
+    return instruction.opcode == "scatter" or any(map(_loops, instruction.called))
+
+
+def _loops(computation: Computation) -> bool:
+    """Whether a computation has a loop, which need not end for the numbers of padding."""
+    return any(each.opcode == "while" for called in computation.reachable() for each in called.instructions)
+
+
+def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether the parts of the results follow from parts of the operands, where a factor is cut."""
+    operands = [any(number in each for each in dims) for dims in rule.operands]
+    results = [any(number in each for each in dims) for dims in rule.results]
+    if instruction.opcode in PASSING:
+        return PASSING[instruction.opcode](operands)
+    return all(results) and (any(operands) or instruction.opcode == "broadcast")
+
+
+PASSING: dict[str, Callable[[list[bool]], bool]] = {
+    "dynamic_update_slice": lambda operands: operands[0],
+    "ragged_dot": lambda operands: operands[2] or not operands[0],
+    "scatter": lambda operands: operands[0],
+}
+"""Ops of which more is asked: which operands have a factor, that its dimension may be cut."""
+
+
+def _request(
+    site: Site, instruction: Instruction, pieces: Sequence[Piece], wanted: tuple[Sharding | None, ...]
+) -> Request:
+    shapes = [each.shape if isinstance(each.shape, Shape) and each.maker is None else None for each in pieces]
+    at_hand = tuple(() if shape is None else tuple(each.versions) for shape, each in zip(shapes, pieces, strict=True))
+    results = tuple(each if isinstance(each, Shape) else None for each in leaves(instruction.shape))
+
+    def fetched(assignment: Assignment) -> int:
+        return _fetched(_cut(instruction, site, assignment))
+
+    extra = {"fetched": fetched} if instruction.opcode in halos else {}
+    return Request(site, tuple(shapes), at_hand, results, wanted, **extra)
+
+
+def _fetched(cut: Cut) -> int:
+    """The bytes of what a device fetches of its neighbours for an assignment."""
+    pairs = zip(cut.assignment, cut.site.rule.factors, strict=True)
+    if not any(axes and factor.kind == "permutation" for axes, factor in pairs):
+        return 0
+    shape, dims = cut.instruction.operands[0].shape, cut.operand_dims(0)
+    assert isinstance(shape, Shape)
+    width = max(1, shape.dtype.bits // 8) * math.prod(dims)
+    return sum(wanted.bytes(width // max(1, dims[dim])) for dim, wanted in halos[cut.instruction.opcode](cut).items())
+
+
+def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
+    operands = tuple(
+        site.sharding(assignment, dims) if isinstance(each.shape, Shape) else None
+        for each, dims in zip(instruction.operands, site.rule.operands, strict=True)
+    )
+    shapes = leaves(instruction.shape)
+    results = tuple(
+        site.sharding(assignment, dims) if isinstance(each, Shape) else None
+        for each, dims in zip(shapes, site.rule.results, strict=True)
+    )
+    return Cut(instruction, site, assignment, operands, results)
+
+
+def _part(frame: Frame, instruction: Instruction, piece: Piece, sharding: Sharding | None) -> Value:
+    if sharding is None:
+        return frame.whole(piece, "")
+    return frame.part(piece, sharding, f"{instruction.name} takes {piece.origin.name} {told(sharding)}")
+
+
+def told(sharding: Sharding) -> str:
+    """How an array is cut, in words."""
+    cuts = [
+        f"cut along dimension {number} over {named(dim.axes)}" for number, dim in enumerate(sharding.dims) if dim.axes
+    ]
+    return " and ".join(cuts) or "whole"
+
+
+def named(axes: Sequence[Axis]) -> str:
+    """The names of axes, as reasons have them."""
+    return ", ".join(dict.fromkeys(f"`{axis.name}`" for axis in axes))
+
+
+def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
+    """The op on the parts; its results, a tuple taken apart."""
+    instruction = cut.instruction
+    if instruction.opcode in recording:
+        found = recording[instruction.opcode](frame, cut, operands)
+        if found is not None:
+            return [found]
+    attributes = dict(instruction.attribute_values())
+    if instruction.opcode in local_attributes:
+        attributes |= local_attributes[instruction.opcode](cut)
+    value = frame.record(instruction.opcode, operands, instruction.segments, attributes, instruction.name)
+    if instruction.opcode in finishing:
+        value = finishing[instruction.opcode](frame, cut, operands, value)
+    if isinstance(instruction.shape, Shape):
+        return [value]
+    return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
+
+
+def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
+    """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
+    instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
+    found = []
+    shapes: Sequence[Any] = tuple(leaves(instruction.shape))
+    for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
+        assert sharding is not None
+        frame.checked(value, sharding, shape)
+        piece = frame.piece(value, sharding, shape, instruction)
+        if axes:
+            joined = joining[instruction.opcode](instruction)
+            end = sharding if target is None else _joined_in(target, joined)
+            value = frame.brought(
+                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
+            )
+            piece = frame.piece(value, end, shape, instruction)
+        found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
+    return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
+
+
+def _joined_in(target: Sharding, joined: Any) -> Sharding:
+    """The sharding in which partial results are joined; where parts of a sum are wanted, sums are left in parts."""
+    is_sum = joined is ops.add or (isinstance(joined, Computation) and combiner_of(joined) == "add")
+    return target if is_sum else evolve(target, unreduced=())
+
+
+def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:
+    """Why a result has to be joined."""
+    name = cut.instruction.name
+    dims = [
+        f"{operand.name} along dimension {number}"
+        for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
+        for number, factors in enumerate(dims)
+        if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
+    ]
+    verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
+    return (
+        f"{name} {verb} {' and '.join(dims)}, cut over {named(axes)}; each device holds a part of the result; "
+        f"joined here because {name} is wanted {told(end)}"
+    )

@@ -1,0 +1,204 @@
+"""A computation of a device's program while it is recorded: its arrays, each in the shardings it was brought to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import Factory, define, field, frozen
+
+from shape_inference import AnyShape, Shape
+
+from ...core.builder import Builder, Value
+from ...core.context import annotated
+from ...core.graph import Instruction, Source
+from ...core.op import OPS
+from ...costs.algorithms import algorithms
+from ...properties.mesh import Mesh
+from ..axis import Axis
+from ..planning.plan import planned
+from ..planning.record import Recorder, Reducer, dims_of
+from ..planning.states import Step
+from ..sharding import Sharding
+from .layouts import Tree, distance, local_dims, whole_on
+
+
+@frozen
+class Communication:
+    """A collective that the partitioner inserted, and why.
+
+    `axes` are those of the mesh that it goes over, `bytes` what a device sends; `value` is the instruction of the
+    global program whose data it moves, `source` the line that recorded that.
+    """
+
+    name: str
+    opcode: str
+    axes: tuple[Axis, ...]
+    bytes: int
+    value: str
+    reason: str
+    source: Source | None
+
+    def __str__(self) -> str:
+        names = ", ".join(axis.name for axis in self.axes)
+        where = f" ({self.source})" if self.source is not None else ""
+        return f"{self.name}: {self.opcode} over {names}, {self.bytes} bytes: {self.reason}{where}"
+
+
+@define(eq=False)
+class Shared:
+    """What all computations of a program share: the mesh, the channels taken, the collectives so far.
+
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    """
+
+    mesh: Mesh
+    agreement: int = 0
+    channels: list[int] = field(factory=lambda: [0])
+    communications: list[Communication] = field(factory=list)
+
+
+@define(eq=False)
+class Piece:
+    """An array of the global program: its shape, who made it, and its parts in each sharding that it was brought to.
+
+    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding.
+    """
+
+    shape: AnyShape
+    origin: Instruction
+    versions: dict[Sharding, Value]
+    maker: Callable[[Sharding], Value] | None = None
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding that it was made in."""
+        return next(iter(self.versions))
+
+
+class PartBuilder(Builder):
+    """Records instructions with the source line and the scope of the instruction that they are part of."""
+
+    __slots__ = ("part_of",)
+
+    part_of: Instruction | None
+
+    def count_from(self, number: int) -> None:
+        """Number the names of new instructions from above a number."""
+        self._names.count = max(self._names.count, number)
+
+    def record(self, *given: Any) -> Value:
+        value = super().record(*given)
+        part = getattr(self, "part_of", None)
+        if part is not None:
+            object.__setattr__(value.instruction, "where", part.where)
+        return value
+
+    def sub_builder(self, name: str) -> Builder:
+        return PartBuilder(self._computation_names.unique(name), self)
+
+
+@define(eq=False)
+class Frame:
+    """One computation of the SPMD program under recording."""
+
+    shared: Shared
+    builder: PartBuilder
+    values: dict[Instruction, Tree] = field(factory=dict)
+    recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
+    reasons: list[tuple[Instruction, str]] = field(factory=list)
+
+    def _recorder(self) -> Recorder:
+        return Recorder(self.shared.mesh, self.builder, self.shared.channels, self._note)
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.shared.mesh
+
+    def _note(self, value: Value, step: Step) -> None:
+        origin, reason = self.reasons[-1]
+        opcode = value.instruction.opcode
+        self.shared.communications.append(
+            Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source)
+        )
+
+    def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: str) -> None:
+        """Note a collective that an op recorded by itself."""
+        opcode, size = value.instruction.opcode, _size(value.instruction, axes)
+        sent = algorithms(opcode, size, payload)[0].link_bytes
+        self.shared.communications.append(
+            Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source)
+        )
+
+    def piece(self, value: Value, sharding: Sharding, shape: AnyShape, origin: Instruction) -> Piece:
+        """The array of which devices hold these parts."""
+        return Piece(shape, origin, {sharding: value})
+
+    def part(self, piece: Piece, target: Sharding, reason: str) -> Value:
+        """The part of an array in a sharding; it is brought there once."""
+        if target not in piece.versions:
+            assert isinstance(piece.shape, Shape)
+            if piece.maker is not None and not target.unreduced:
+                piece.versions[target] = piece.maker(target)
+                return piece.versions[target]
+            source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
+            piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
+        return piece.versions[target]
+
+    def brought(
+        self,
+        value: Value,
+        source: Sharding,
+        target: Sharding,
+        piece: Piece,
+        reason: str,
+        reducer: Reducer | None = None,
+    ) -> Value:
+        """A part after the cheapest steps from one sharding to another."""
+        shape = piece.shape
+        assert isinstance(shape, Shape)
+        found = planned(source, target, shape.dims, shape.dtype)
+        self.reasons.append((piece.origin, reason))
+        value = self.recorder.steps(value, found.steps, found.start, reducer)
+        self.reasons.pop()
+        return value
+
+    def whole(self, piece: Piece, reason: str) -> Value:
+        """The whole array on every device; a token as it is."""
+        if not isinstance(piece.shape, Shape):
+            return next(iter(piece.versions.values()))
+        return self.part(piece, whole_on(self.mesh, piece.shape.rank), reason)
+
+    def settled(self, piece: Piece, wanted: Sharding | None, reason: str) -> Piece:
+        """The array in the sharding that is wanted of it."""
+        if wanted is None or piece.sharding == wanted or not isinstance(piece.shape, Shape):
+            return piece
+        value = self.part(piece, wanted, reason)
+        return Piece(piece.shape, piece.origin, {wanted: value, **piece.versions}, piece.maker)
+
+    def record(self, opcode: str, operands: Sequence[Value], segments: Any, attributes: dict[str, Any],
+               name: str | None = None) -> Value:  # fmt: skip
+        """Record an op by its opcode with flat operands."""
+        return self.builder.record(OPS[opcode], tuple(operands), segments, attributes, name)
+
+    def within(self, instruction: Instruction) -> Any:
+        """Inside, recorded instructions carry the scope and the line of this one."""
+        self.builder.part_of = instruction
+        kept = {key: each for key, each in instruction.annotations.items() if key in _KEPT}
+        return annotated(**kept)
+
+    def checked(self, value: Value, sharding: Sharding, shape: Shape) -> Value:
+        """The value, whose extents have to be those of a part."""
+        wanted = local_dims(sharding, shape.dims)
+        assert dims_of(value) == wanted, f"{value!r} is a part of {shape}, and {wanted} is wanted"
+        return value
+
+
+_KEPT = ("metadata",)
+
+
+def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:
+    size = 1
+    for axis in axes:
+        size *= axis.size
+    return size

@@ -1,0 +1,34 @@
+"""Random numbers: all devices have those of the global program, drawn whole."""
+
+from __future__ import annotations
+
+from .... import ops
+from ....core.graph import Instruction
+from ...axis import Axis
+from ..frame import Frame
+from ..layouts import Tree, bytes_of
+from ..tables import special
+from ..walk import run_whole, settled
+
+
+@special
+def rng_bit_generator(frame: Frame, instruction: Instruction) -> Tree:
+    """The state decides the bits, so that every device draws all and keeps its part."""
+    return run_whole(frame, instruction)
+
+
+def drawn(frame: Frame, instruction: Instruction) -> Tree:
+    """What the first device draws; the others, whose random state is another one, take it from there."""
+    piece = run_whole(frame, instruction, is_settled=False)
+    (value,) = piece.versions.values()
+    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
+    if frame.mesh.num_devices > 1:
+        groups = [tuple(range(frame.mesh.num_devices))]
+        value = ops.collective_broadcast(value, replica_groups=groups, channel_id=frame.recorder.channel())
+        reason = f"{instruction.name} is random: all devices take what the first one draws"
+        frame.note(value, axes, bytes_of(piece.shape), instruction, reason)
+    return settled(frame, frame.piece(value, piece.sharding, piece.shape, instruction), instruction)
+
+
+for opcode in ("rng", "rng_get_and_update_state"):
+    special.enter(opcode, drawn)

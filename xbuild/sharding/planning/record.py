@@ -1,0 +1,209 @@
+"""The steps of a plan as HLO ops on the part of an array that a device holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from shape_inference import PrimitiveType, refuse
+
+from ... import ops
+from ...core.attributes import PaddingDimension
+from ...core.builder import Builder, Value
+from ...properties.mesh import Mesh
+from ..axis import count
+from .places import groups_along, index_along, moves
+from .plan import Plan
+from .states import Axes, State, Step
+
+Reducer = Callable[..., Any]
+
+
+@define(eq=False)
+class Recorder:
+    """Records collectives on a mesh into a builder: numbers their channels and keeps what depends on the device.
+
+    `noted` is called with each collective that is recorded, and its step.
+    """
+
+    mesh: Mesh
+    builder: Builder
+    channels: list[int]
+    noted: Callable[[Value, Step], None] = lambda value, step: None
+    _tables: dict[tuple[int, ...], Value] = field(factory=dict)
+
+    def channel(self) -> int:
+        """A channel id that no collective has."""
+        self.channels[0] += 1
+        return self.channels[0]
+
+    def groups(self, axes: Axes) -> dict[str, Any]:
+        """The attributes of a collective over axes, by the numbers of devices."""
+        return {"replica_groups": groups_along(self.mesh, axes), "channel_id": self.channel()}
+
+    def global_groups(self, axes: Axes) -> dict[str, Any]:
+        return {**self.groups(axes), "use_global_device_ids": True}
+
+    def number(self, each: Sequence[int]) -> Value:
+        """An s32[] that is another number on each device."""
+        key = tuple(map(int, each))
+        if key not in self._tables:
+            self._tables[key] = self._number(key)
+        return self._tables[key]
+
+    def _number(self, numbers: tuple[int, ...]) -> Value:
+        if len(set(numbers)) == 1:
+            return constant(self.builder, np.int32(numbers[0]))
+        device = ops.convert(ops.partition_id(self.builder), new_element_type=_S32)
+        if numbers == tuple(range(len(numbers))):
+            return device
+        table = constant(self.builder, np.array(numbers, np.int32))
+        return ops.reshape(ops.dynamic_slice(table, [device], dynamic_slice_sizes=(1,)), new_sizes=())
+
+    def place(self, axes: Axes, factor: int = 1) -> Value:
+        """The place of the device along axes, times a factor."""
+        return self.number((index_along(self.mesh, axes) * factor).tolist())
+
+    def steps(self, value: Value, steps: Sequence[Step], start: State, reducer: Reducer | None = None) -> Value:
+        """The value after the steps; partial results are combined by the reducer, by sums where there is none."""
+        before = start
+        for step in steps:
+            value = _RECORDED[step.op](self, value, step, before, reducer or combiner(value))
+            if not step.is_local:
+                self.noted(value, step)
+            before = step.after
+        return value
+
+
+def combiner(value: Value) -> Reducer:
+    """How parts of a sum are added; truth values are joined by `or`."""
+    return ops.or_ if dtype_of(value).kind == "pred" else ops.add
+
+
+def dtype_of(value: Value) -> PrimitiveType:
+    return value.shape.dtype  # type: ignore[union-attr]
+
+
+def dims_of(value: Value) -> tuple[int, ...]:
+    return value.shape.dims  # type: ignore[union-attr]
+
+
+def constant(builder: Builder, literal: Any) -> Value:
+    return ops.constant(builder, literal=literal)
+
+
+def zero(value: Value) -> Value:
+    return constant(value.builder, np.zeros((), dtype_of(value).dtype))
+
+
+def _slice(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    (dim,) = step.dimensions
+    return own_part(to, value, dim, step.axes)
+
+
+def own_part(to: Recorder, value: Value, dim: int, axes: Axes) -> Value:
+    """The part of the device along axes of a dimension that is cut into equal parts."""
+    sizes = list(dims_of(value))
+    sizes[dim] //= count(axes)
+    nothing = constant(to.builder, np.int32(0))
+    starts = [to.place(axes, size) if number == dim else nothing for number, size in enumerate(sizes)]
+    return ops.dynamic_slice(value, starts, dynamic_slice_sizes=sizes)
+
+
+def _gather(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    (dim,), parts = step.dimensions, count(step.axes)
+    return ops.all_gather([value], all_gather_dimension=dim, shard_count=parts, **to.global_groups(step.axes))
+
+
+def _exchange(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    split, join = step.dimensions
+    return ops.all_to_all(
+        [value], split_dimension=split, concat_dimension=join, split_count=count(step.axes), **to.groups(step.axes)
+    )
+
+
+def _permute(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    pairs = moves(to.mesh, before.dims, step.after.dims)
+    return ops.collective_permute([value], source_target_pairs=pairs, channel_id=to.channel())
+
+
+def _reduce(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    return ops.all_reduce([value], to_apply=reducer, **to.global_groups(step.axes))
+
+
+def _scatter(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    (dim,), parts = step.dimensions, count(step.axes)
+    return ops.reduce_scatter(
+        [value], to_apply=reducer, scatter_dimension=dim, shard_count=parts, **to.global_groups(step.axes)
+    )
+
+
+def _to_unreduced(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    is_first = ops.compare(to.place(step.axes), constant(to.builder, np.int32(0)), direction="EQ")
+    dims = dims_of(value)
+    return ops.select(spread(is_first, dims), value, spread(zero(value), dims))
+
+
+def spread(value: Value, dims: Sequence[int]) -> Value:
+    """A scalar as an array of these extents."""
+    return ops.broadcast(value, sizes=tuple(dims), dimensions=()) if dims else value
+
+
+def _pad(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    (dim,) = step.dimensions
+    return resized(value, dim, step.after.extents[dim])
+
+
+def resized(value: Value, dim: int, extent: int) -> Value:
+    """The value with zeros at the end of a dimension, or without its end."""
+    dims = dims_of(value)
+    if extent == dims[dim]:
+        return value
+    if extent < dims[dim]:
+        limits = (*dims[:dim], extent, *dims[dim + 1 :])
+        return ops.slice(value, start_indices=(0,) * len(dims), limit_indices=limits, strides=(1,) * len(dims))
+    high = [extent - dims[dim] if number == dim else 0 for number in range(len(dims))]
+    return ops.pad(value, zero(value), padding=[PaddingDimension(0, each, 0) for each in high])
+
+
+_S32 = np.dtype(np.int32)
+_RECORDED: dict[str, Callable[[Recorder, Value, Step, State, Reducer], Value]] = {
+    "all_slice": _slice,
+    "all_gather": _gather,
+    "all_to_all": _exchange,
+    "collective_permute": _permute,
+    "all_reduce": _reduce,
+    "reduce_scatter": _scatter,
+    "to_unreduced": _to_unreduced,
+    "pad": _pad,
+}
+
+
+def reshard(value: Value, plan: Plan) -> Value:
+    """The part of an array that a device holds after a plan, recorded as HLO collectives by partition ids.
+
+    `value` is the part before, with GSPMD's padding at the end of dimensions that do not divide.
+    Raises: dimension_mismatch where the value has other extents than the plan starts from.
+
+    >>> import numpy as np, xbuild as xb
+    >>> from xbuild.sharding.planning import plan, reshard
+    >>> from xbuild.sharding.sharding import cut
+    >>> from xbuild.sharding.axis import whole
+    >>> mesh = xb.Mesh(x=2)
+    >>> there = plan(cut(mesh, [[whole(mesh, "x")]]), cut(mesh, [[]]), (4,))
+    >>> xb.computation(xb.f32[2])(lambda x: reshard(x, there)).root
+    all-gather.2 = f32[4] all-gather(parameter.1), channel_id=1, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true
+
+    Source: Shardy, reshard to collectives.
+    """  # noqa: E501
+    if dims_of(value) != plan.start.local_dims:
+        refuse(
+            "dimension_mismatch",
+            f"reshard: the value is {value.shape}, and the plan starts from extents {list(plan.start.local_dims)}",
+        )
+    channels = [getattr(each.attributes, "channel_id", None) or 0 for each in value.builder.recorded]
+    recorder = Recorder(plan.source.mesh, value.builder, [max(channels, default=0)])
+    return recorder.steps(value, plan.steps, plan.start)

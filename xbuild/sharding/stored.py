@@ -1,0 +1,169 @@
+"""Where a program keeps shardings: the annotation of each instruction, read as records and written from them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from shape_inference import Shape, TupleShape, refuse
+
+from ..core.graph import Instruction, Module
+from ..properties.mesh import Mesh, mesh_of
+from ..text.spelling.notes import Raw
+from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
+from .placement import Placement
+from .rebuilding import mapped as mapped
+from .sharding import Sharding
+from .shardy_collectives import as_constraints, on_mesh
+from .shardy_text import AnyMesh, shardy_meshes, shardy_shardings
+from .tiles import Tiles, common_mesh
+
+SHARDING = "sharding"
+SHARDY = "xla.sdy.sharding"
+
+
+def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnySharding | None:
+    """The sharding of a value as the program states it; a tuple for a value that is a tuple; None where none is stated.
+
+    Tiles are cut by the axes of `mesh`, or of a mesh that is inferred from them alone; `on_one_mesh` puts a program on
+    a mesh that all of its shardings share. Raises invalid_attribute for an annotation that is no sharding.
+
+    >>> import xbuild as xb
+    >>> text = "HloModule m\\nENTRY e {\\n  ROOT p = f32[8] parameter(0), sharding={devices=[2]<=[2]}\\n}"
+    >>> sharding_of(xb.parse_hlo(text).entry.root).dim(0)
+    DimSharding(axes=(Axis(name='axis_0', size=2, pre_size=1),), is_open=False, priority=0)
+    """
+    found = _parsed(instruction)
+    if found is None:
+        return None
+    if isinstance(found, tuple):
+        return tuple(placed(each.stated, mesh) for each in found)
+    whole = placed(found.stated, mesh)
+    if isinstance(instruction.shape, TupleShape) and isinstance(whole, Placement | Sharding):
+        return (whole,) * sum(1 for _ in _leaves(instruction.shape))
+    return whole
+
+
+def _parsed(instruction: Instruction) -> Parsed | tuple[Parsed, ...] | None:
+    text = instruction.annotations.get(SHARDING)
+    return None if text is None else _read(str(text))
+
+
+_read = functools.lru_cache(maxsize=1 << 12)(parsed)
+
+
+def _leaves(shape: Any) -> Iterator[Any]:
+    if not isinstance(shape, TupleShape):
+        yield shape
+        return
+    for part in shape.elements:
+        yield from _leaves(part)
+
+
+def mesh_of_shardings(module: Module) -> Mesh | None:
+    """The mesh of a program: that of its header, that which its shardings name, or one inferred from their tiles.
+
+    None where no sharding has one. Of meshes that differ in the order of their devices alone it is the first. Raises
+    invalid_attribute where two shardings name meshes of different axes.
+    """
+    noted = mesh_of(module)
+    if noted is not None:
+        return noted
+    stated = [each for instruction in _instructions(module) for each in _stated(instruction)]
+    stated += [each for sharding in _from_shardy(module).values() for each in _several(sharding)]
+    meshes = dict.fromkeys(each.mesh for each in stated if isinstance(each, Sharding) and each.mesh.num_devices > 1)
+    first = next(iter(meshes), None)
+    other = next((each for each in meshes if first is not None and each.sizes != first.sizes), None)
+    if other is not None:
+        refuse("invalid_attribute", f"the shardings of {module.name} are on two meshes, {first} and {other}")
+    if first is not None:
+        return first
+    tiles = [each for each in stated if isinstance(each, Tiles)]
+    return common_mesh(tiles) if tiles else next((each.mesh for each in stated if isinstance(each, Sharding)), None)
+
+
+def _stated(instruction: Instruction) -> Iterator[Any]:
+    found = _parsed(instruction)
+    yield from (each.stated for each in (found if isinstance(found, tuple) else (found,)) if each is not None)
+
+
+def _several(sharding: AnySharding) -> tuple[Sharding | Placement, ...]:
+    return sharding if isinstance(sharding, tuple) else (sharding,)
+
+
+def _from_shardy(module: Module) -> dict[Instruction, AnySharding]:
+    """What Shardy's attributes say of instructions that have no sharding of HLO."""
+    found: dict[Instruction, AnySharding] = {}
+    meshes: dict[str, AnyMesh] | None = None
+    for instruction in _instructions(module):
+        text = instruction.annotations.get("frontend_attributes", {}).get(SHARDY)
+        if text is not None and SHARDING not in instruction.annotations:
+            meshes = shardy_meshes(module) if meshes is None else meshes
+            several = shardy_shardings(str(text), meshes)
+            found[instruction] = several if isinstance(instruction.shape, TupleShape) else several[0]
+    return found
+
+
+def _instructions(module: Module) -> Iterator[Instruction]:
+    return (each for computation in module.computations for each in computation.instructions)
+
+
+def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
+    """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
+
+    Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
+    single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do not cut as a
+    sharding says.
+    """
+    mesh = mesh or mesh_of_shardings(module)
+    if mesh is None:
+        return module
+    shardings = _from_shardy(module)
+    for instruction, sharding in shardings.items():
+        shardings[instruction] = on_mesh(instruction, sharding, mesh)
+    for instruction in _instructions(module):
+        found = sharding_of(instruction, mesh)
+        if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
+            shardings[instruction] = found
+    return as_constraints(with_shardings(module, shardings), mesh)
+
+
+def annotated(module: Module, shardings: Mapping[str, AnySharding]) -> Module:
+    """The module with these shardings, by the names of instructions; other annotations are kept.
+
+    A name is looked up in the entry first, then in the other computations. Raises undefined_name for a name that no
+    instruction has; rank_mismatch where a sharding has more entries than the array has dimensions.
+    """
+    found = {_named(module, name): sharding for name, sharding in shardings.items()}
+    return with_shardings(module, found)
+
+
+def _named(module: Module, name: str) -> Instruction:
+    every = (each for computation in (module.entry, *module.computations) for each in computation.instructions)
+    found = next((each for each in every if each.name == name), None)
+    return found or refuse("undefined_name", f"module {module.name} has no instruction {name!r}")
+
+
+def with_shardings(module: Module, shardings: Mapping[Instruction, AnySharding]) -> Module:
+    """The module in which these instructions have these shardings."""
+
+    def revised(instruction: Instruction) -> Instruction:
+        if instruction not in shardings:
+            return instruction
+        text = Raw(_text(instruction, shardings[instruction]))
+        return evolve(instruction, annotations={**instruction.annotations, SHARDING: text})
+
+    return mapped(module, revised) if shardings else module
+
+
+def _text(instruction: Instruction, sharding: AnySharding) -> str:
+    shape = instruction.shape
+    if not isinstance(sharding, Sharding) or not isinstance(shape, Shape):
+        return hlo_text(sharding)
+    if len(sharding.dims) > len(shape.dims):
+        dims = f"{len(sharding.dims)} entries, and {instruction.name} has {len(shape.dims)} dimensions"
+        refuse("rank_mismatch", f"a sharding has {dims}")
+    return hlo_text(sharding, len(shape.dims))
