@@ -7,6 +7,7 @@ from . import edit as edit
 from . import examples as examples
 from . import reference as reference
 from . import run as run
+from . import shard as shard
 from . import show as show
 from . import step as step
 from . import trace as trace
