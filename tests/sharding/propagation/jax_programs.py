@@ -183,6 +183,8 @@ def _programs() -> Any:
     yield "embedding, vocabulary", embed, (s((64, 32), f), s((4, 8), i)), t, [["model", None], None]
     yield "embedding, features and data", embed, (s((64, 32), f), s((4, 8), i)), dt, [[None, "model"], ["data"]]
     yield "embedding by a product", embed_hot, (s((64, 32), f), s((4, 8), i)), dt, [["model", None], ["data"]]
+    yield "embedding gradient", jax.grad(lambda w, n: embed(w, n).sum()), (s((64, 32), f), s((4, 8), i)), dt, [
+        ["model", None], ["data"]]  # fmt: skip
     yield "cross entropy, vocabulary", cross_entropy, (x2, s((32, 64), f), s((16, 64), f)), dt, [
         ["data"], [None, "model"], None]  # fmt: skip
     yield "adam", adam, (wa,) * 4, dt, [["data", "model"], None, None, None]
@@ -228,7 +230,7 @@ def _main() -> None:
 
     found = []
     for name, function, arguments, mesh, specs in _programs():
-        found.append((name, jax.jit(function).lower(*arguments).as_text(), mesh, specs))
+        found.append((name, jax.jit(function, keep_unused=True).lower(*arguments).as_text(), mesh, specs))
     print(json.dumps(found))
 
 

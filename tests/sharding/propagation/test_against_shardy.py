@@ -35,10 +35,10 @@ def outcomes(programs: list[tuple[str, Module, xb.Mesh]]) -> dict[str, tuple[int
 
 def test_random_programs() -> None:
     pytest.importorskip("jaxlib")
-    programs = [(str(seed), prepared(module), mesh) for seed in range(100) for module, mesh in [program(seed)]]
+    programs = [(str(seed), prepared(module), mesh) for seed in range(60) for module, mesh in [program(seed)]]
     found = outcomes(programs)
     assert {name: other for name, (_, other) in found.items() if other} == {}
-    assert sum(same for same, _ in found.values()) > 1500
+    assert sum(same for same, _ in found.values()) > 900
 
 
 def test_programs_of_jax() -> None:

