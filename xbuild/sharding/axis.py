@@ -10,7 +10,7 @@ from attrs import frozen
 from ..properties.mesh import Mesh
 
 
-@frozen(order=True)
+@frozen(order=True, cache_hash=True)
 class Axis:
     """An axis of a mesh, or a part of it: the axis is reshaped to [pre_size, size, rest], and the middle is this part.
 

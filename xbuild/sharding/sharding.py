@@ -27,7 +27,7 @@ class DimSharding:
         return count(self.axes)
 
 
-@frozen
+@frozen(cache_hash=True)
 class Sharding:
     """How an array lies on the devices of a mesh.
 

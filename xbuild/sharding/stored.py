@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,7 +49,10 @@ def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnyShardi
 
 def _parsed(instruction: Instruction) -> Parsed | tuple[Parsed, ...] | None:
     text = instruction.annotations.get(SHARDING)
-    return None if text is None else parsed(str(text))
+    return None if text is None else _read(str(text))
+
+
+_read = functools.lru_cache(maxsize=1 << 12)(parsed)
 
 
 def _leaves(shape: Any) -> Iterator[Any]:

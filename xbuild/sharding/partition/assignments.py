@@ -20,11 +20,12 @@ Assignment: TypeAlias = tuple[Axes, ...]
 
 @frozen
 class Site:
-    """A rule, the factors that may be cut, and the mesh."""
+    """A rule, the factors that may be cut, the mesh, and whether factors are cut into equal parts alone."""
 
     mesh: Mesh
     rule: ShardingRule
     allowed: frozenset[int]
+    is_even: bool = False
 
     @property
     def none(self) -> Assignment:
@@ -54,6 +55,25 @@ class Site:
             if count(taken) < self.rule.factors[factor].size:
                 return
 
+    def moved(self, sharding: Sharding, dims: FactorMap) -> Assignment:
+        """The axes of dimensions that must be whole, moved to the factor of the array with the most room for them."""
+        found = list(self.read(sharding, dims))
+        for number, factors in enumerate(dims):
+            if not any(factor in self.allowed for factor in factors):
+                for axis in sharding.dim(number).axes:
+                    rooms = [(self._room(found, factor, axis), factor) for each in dims for factor in each]
+                    room, best = max(rooms, default=(0, 0))
+                    if room:
+                        found[best] = (*found[best], axis)
+        return tuple(found)
+
+    def _room(self, found: Sequence[Axes], factor: int, axis: Axis) -> int:
+        """The size of the parts of a factor where an axis can cut them into equal ones; 0 where it cannot."""
+        parts = count(found[factor])
+        size = self.rule.factors[factor].size
+        is_free = factor in self.allowed and size % (parts * axis.size) == 0
+        return size // parts if is_free and self.rule.factors[factor].kind == "pass_through" else 0
+
     def sharding(self, assignment: Assignment, dims: FactorMap) -> Sharding:
         """The sharding of an array by the axes of its factors."""
         return cut(self.mesh, [merged(axis for factor in each for axis in assignment[factor]) for each in dims])
@@ -70,10 +90,12 @@ class Site:
     def valid(self, assignment: Assignment) -> Assignment:
         """The assignment without what no sharding of an operand or result can say."""
         found = list(assignment)
+        if self.is_even:
+            found = [axes if self.rule.factors[n].size % count(axes) == 0 else () for n, axes in enumerate(found)]
         maps = [each for dims in (*self.rule.operands, *self.rule.results) for each in dims if len(each) > 1]
         is_changed = True
         while is_changed:
-            is_changed = any([self._cleared(found, factors) for factors in maps])
+            is_changed = sum(self._cleared(found, factors) for factors in maps) > 0
         return tuple(found)
 
     def _cleared(self, found: list[Axes], factors: Sequence[int]) -> bool:

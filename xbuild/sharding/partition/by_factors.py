@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,17 +20,16 @@ from .assignments import Assignment, Site
 from .choices import Request, partial_axes
 from .frame import Frame, Piece
 from .layouts import Tree, leaves_of, stated
-from .masks import combiner_of
-from .tables import Cut, joining, local_attributes, preparing
-
-EVEN = frozenset({"scatter"})
-"""Ops in which padding of one element would change another, so that factors are cut into equal parts alone."""
+from .masks import combiner_of, neutral
+from .tables import Cut, adapted, finishing, halos, joining, local_attributes, preparing, recording
 
 
 def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
     """The parts of the value of an instruction by its sharding rule."""
+    if instruction.opcode in adapted:
+        rule = adapted[instruction.opcode](instruction, rule)
     pieces = [frame.values[each] for each in instruction.operands]
-    site = Site(frame.mesh, rule, _allowed(instruction, rule))
+    site = Site(frame.mesh, rule, _allowed(instruction, rule), _is_even(instruction))
     wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
     assignment = _request(site, instruction, pieces, wanted).chosen()
     cut = _cut(instruction, site, assignment)
@@ -48,7 +48,51 @@ def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
         for number, factor in enumerate(rule.factors)
         if (factor.kind == "reduction" and can_join)
         or (factor.kind == "pass_through" and _passes(instruction, rule, number))
+        or (factor.kind == "permutation" and _slides(instruction, rule, number))
     )
+
+
+def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension.
+
+    Elements that stand apart (interior padding, dilation) and several operands are not fetched.
+    """
+    shapes = [each.shape for each in (*instruction.operands[:1], instruction)]
+    if instruction.opcode not in halos or len(rule.results) > 1 or any(each.size == 0 for each in shapes):  # type: ignore[union-attr]
+        return False
+    places = [dim for dim, factors in enumerate(rule.operands[0]) if number in factors]
+    is_shared = any(number in factors for dims in rule.operands[1:] for factors in dims)
+    if len(places) != 1 or is_shared or len(rule.operands[0][places[0]]) > 1:
+        return False
+    return _is_dense(instruction, places[0])
+
+
+def _is_dense(instruction: Instruction, dim: int) -> bool:
+    attributes = instruction.attributes
+    if instruction.opcode == "pad":
+        return bool(attributes.padding[dim].interior == 0)
+    if instruction.opcode == "reduce_window":
+        dtype = instruction.operands[0].shape.dtype  # type: ignore[union-attr]
+        combiner = combiner_of(attributes.to_apply)
+        is_filled = combiner is not None and neutral(combiner, dtype) is not None
+        return bool(attributes.window[dim].base_dilation == 1 and is_filled)
+    if instruction.opcode == "convolution":
+        dims = attributes.dimension_numbers.input_spatial_dimensions
+        return bool(dim in dims and attributes.window[dims.index(dim)].base_dilation == 1)
+    return True
+
+
+def _is_even(instruction: Instruction) -> bool:
+    """Whether padding of one element would change another, or groups have to stay whole."""
+    if instruction.opcode == "convolution":
+        attributes = instruction.attributes
+        return bool(attributes.feature_group_count > 1 or attributes.batch_group_count > 1)
+    return instruction.opcode == "scatter" or any(map(_loops, instruction.called))
+
+
+def _loops(computation: Computation) -> bool:
+    """Whether a computation has a loop, which need not end for the numbers of padding."""
+    return any(each.opcode == "while" for called in computation.reachable() for each in called.instructions)
 
 
 def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
@@ -61,8 +105,9 @@ def _passes(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
 
 
 PASSING: dict[str, Callable[[list[bool]], bool]] = {
-    "dynamic_update_slice": lambda operands: operands[1],
-    "scatter": lambda operands: operands[-1],
+    "dynamic_update_slice": lambda operands: operands[0],
+    "ragged_dot": lambda operands: operands[2] or not operands[0],
+    "scatter": lambda operands: operands[0],
 }
 """Ops of which more is asked: which operands have a factor, that its dimension may be cut."""
 
@@ -73,7 +118,23 @@ def _request(
     shapes = [each.shape if isinstance(each.shape, Shape) and each.maker is None else None for each in pieces]
     at_hand = tuple(() if shape is None else tuple(each.versions) for shape, each in zip(shapes, pieces, strict=True))
     results = tuple(each if isinstance(each, Shape) else None for each in leaves(instruction.shape))
-    return Request(site, tuple(shapes), at_hand, results, wanted)
+
+    def fetched(assignment: Assignment) -> int:
+        return _fetched(_cut(instruction, site, assignment))
+
+    extra = {"fetched": fetched} if instruction.opcode in halos else {}
+    return Request(site, tuple(shapes), at_hand, results, wanted, **extra)
+
+
+def _fetched(cut: Cut) -> int:
+    """The bytes of what a device fetches of its neighbours for an assignment."""
+    pairs = zip(cut.assignment, cut.site.rule.factors, strict=True)
+    if not any(axes and factor.kind == "permutation" for axes, factor in pairs):
+        return 0
+    shape, dims = cut.instruction.operands[0].shape, cut.operand_dims(0)
+    assert isinstance(shape, Shape)
+    width = max(1, shape.dtype.bits // 8) * math.prod(dims)
+    return sum(wanted.bytes(width // max(1, dims[dim])) for dim, wanted in halos[cut.instruction.opcode](cut).items())
 
 
 def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
@@ -111,10 +172,16 @@ def named(axes: Sequence[Axis]) -> str:
 def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
     """The op on the parts; its results, a tuple taken apart."""
     instruction = cut.instruction
+    if instruction.opcode in recording:
+        found = recording[instruction.opcode](frame, cut, operands)
+        if found is not None:
+            return [found]
     attributes = dict(instruction.attribute_values())
     if instruction.opcode in local_attributes:
         attributes |= local_attributes[instruction.opcode](cut)
     value = frame.record(instruction.opcode, operands, instruction.segments, attributes, instruction.name)
+    if instruction.opcode in finishing:
+        value = finishing[instruction.opcode](frame, cut, operands, value)
     if isinstance(instruction.shape, Shape):
         return [value]
     return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
@@ -141,7 +208,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
 
 
 def _joined_in(target: Sharding, joined: Any) -> Sharding:
-    """The sharding in which partial results are joined: parts of a sum are left apart where a sum is wanted in parts."""
+    """The sharding in which partial results are joined; where parts of a sum are wanted, sums are left in parts."""
     is_sum = joined is ops.add or (isinstance(joined, Computation) and combiner_of(joined) == "add")
     return target if is_sum else evolve(target, unreduced=())
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve, frozen
 
@@ -23,7 +24,7 @@ MOST_SEEDS = 3
 class Request:
     """What is known before a choice: operands in the shardings that they are at hand in, and what results are to have.
 
-    A wanted sharding is None where any will do.
+    A wanted sharding is None where any will do. `fetched` gives the bytes of what devices lack of their neighbours.
     """
 
     site: Site
@@ -31,9 +32,13 @@ class Request:
     at_hand: tuple[tuple[Sharding, ...], ...]
     results: tuple[Shape | None, ...]
     wanted: tuple[Sharding | None, ...]
+    fetched: Callable[[Assignment], int] | None = None
 
     def chosen(self) -> Assignment:
         """The assignment that costs the fewest bytes, then leaves each device the least to do."""
+        return _remembered(self) if self.fetched is None else self.best()
+
+    def best(self) -> Assignment:
         candidates = dict.fromkeys(self._candidates())
         return min(candidates, key=lambda each: (self.bytes(each), self._work(each)))
 
@@ -49,6 +54,9 @@ class Request:
         for each in seeds:
             yield site.merged([each])
             yield site.merged([self._without_reductions(each)])
+        for dims, some in zip(rule.operands, self.at_hand, strict=True):
+            for sharding in some:
+                yield site.merged([site.moved(sharding, dims)])
         yield site.none
 
     def _without_reductions(self, assignment: Assignment) -> Assignment:
@@ -62,6 +70,7 @@ class Request:
             if shape is not None:
                 needed = self.site.sharding(assignment, dims)
                 total += min(distance(each, needed, shape) for each in some)
+        total += self.fetched(assignment) if self.fetched is not None else 0
         unreduced = self.unreduced(assignment)
         for result, dims, wanted in zip(self.results, rule.results, self.wanted, strict=True):
             if result is not None:
@@ -76,6 +85,12 @@ class Request:
     def _work(self, assignment: Assignment) -> float:
         pairs = zip(assignment, self.site.rule.factors, strict=True)
         return math.prod(math.ceil(factor.size / count(axes)) for axes, factor in pairs)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _remembered(request: Request) -> Assignment:
+    """The choice for a request, found once."""
+    return request.best()
 
 
 def partial_axes(site: Site, assignment: Assignment) -> tuple:  # type: ignore[type-arg]

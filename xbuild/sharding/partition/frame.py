@@ -1,4 +1,4 @@
-"""A computation of the SPMD program while it is recorded: its values by parts, each in the shardings it was brought to."""
+"""A computation of a device's program while it is recorded: its arrays, each in the shardings it was brought to."""
 
 from __future__ import annotations
 
@@ -47,9 +47,13 @@ class Communication:
 
 @define(eq=False)
 class Shared:
-    """What all computations of a program share: the mesh, the channels taken, the collectives so far."""
+    """What all computations of a program share: the mesh, the channels taken, the collectives so far.
+
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    """
 
     mesh: Mesh
+    agreement: int = 0
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
 
@@ -137,7 +141,7 @@ class Frame:
             if piece.maker is not None and not target.unreduced:
                 piece.versions[target] = piece.maker(target)
                 return piece.versions[target]
-            source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))  # type: ignore[arg-type]
+            source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
             piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
         return piece.versions[target]
 

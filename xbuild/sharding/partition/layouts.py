@@ -1,4 +1,4 @@
-"""Shardings as the partitioner has them: closed, with an entry for each dimension, and the extents they give a device."""
+"""Shardings as the partitioner has them: closed, with an entry for each dimension; extents of parts."""
 
 from __future__ import annotations
 

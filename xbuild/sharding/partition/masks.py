@@ -56,7 +56,7 @@ def _extreme(dtype: PrimitiveType, is_least: bool) -> Any:
 
 def within(frame: Frame, sharding: Sharding, shape: Shape, dims: list[int]) -> Value:
     """pred of the part's extents: whether an element is one of the array, not padding, along these dimensions."""
-    local = [extent for extent in _local(sharding, shape)]
+    local = _local(sharding, shape)
     found: Value | None = None
     for dim in dims:
         axes = sharding.dim(dim).axes

@@ -14,8 +14,10 @@ from ...core.graph import Instruction, Module
 from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
+from ..propagation import propagate as propagated
 from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
+from .agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
 from .frame import Frame, PartBuilder, Shared
 from .layouts import Tree, leaves_of
 from .partitioned import Partitioned
@@ -52,10 +54,12 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     _check(module)
     module = on_one_mesh(module, mesh)
     if propagate:
-        from ..propagation import propagate as propagated
-
-        module = propagated(module).module
-    return _partitioned(module, mesh)
+        module = propagated(module, mesh=mesh).module
+    for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
+        found = _partitioned(module, mesh, agreement)
+        if agreement == EVERY_DECISION or not is_undecided(found.module):
+            break
+    return found
 
 
 def _check(module: Module) -> None:
@@ -75,8 +79,8 @@ def _check_instruction(instruction: Instruction) -> None:
         refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
 
 
-def _partitioned(module: Module, mesh: Mesh) -> Partitioned:
-    shared = Shared(mesh)
+def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
+    shared = Shared(mesh, agreement)
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
@@ -132,5 +136,6 @@ def _entered(frame: Frame, parameter: Instruction) -> Tree:
     frame.builder.part_of = parameter
     shape = local_shape(parameter.shape, shardings)
     value = ops.parameter(frame.builder, number=parameter.attributes.number, shape=shape, name=parameter.name)
-    frame.values[parameter] = pieces_of(frame, value, parameter.shape, shardings, parameter)
+    pieces = pieces_of(frame, value, parameter.shape, shardings, parameter)
+    frame.values[parameter] = agreeing(frame, pieces)
     return shardings

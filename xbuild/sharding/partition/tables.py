@@ -31,6 +31,18 @@ joining = RuleTable("joining")
 preparing = RuleTable("preparing")
 """opcode -> rule(frame, cut, operands): operands changed before the op, such as masked padding."""
 
+finishing = RuleTable("finishing")
+"""opcode -> rule(frame, cut, operands, value): the result of a device before partial results are joined."""
+
+recording = RuleTable("recording")
+"""opcode -> rule(frame, cut, operands): the result of a device by other ops; None where the op itself gives it."""
+
+adapted = RuleTable("adapted")
+"""opcode -> rule(instruction, rule): the rule by which an op is cut, where it is not the one that propagates."""
+
+halos = RuleTable("halo")
+"""opcode -> rule(cut): the windows that devices want of dimensions of the first operand whose elements move."""
+
 Joined: TypeAlias = "Callable[..., Any] | None"
 
 

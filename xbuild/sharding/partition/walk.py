@@ -89,7 +89,7 @@ def settled(frame: Frame, tree: Tree, instruction: Instruction) -> Tree:
 
 def taken_apart(frame: Frame, value: Value, instruction: Instruction) -> Tree:
     """The pieces of a value that every device holds whole; of a tuple the pieces of its elements."""
-    if isinstance(value.shape, TupleShape) and OPS[instruction.opcode].properties.half == "none":
+    if isinstance(value.shape, TupleShape) and OPS[instruction.opcode].properties.half in ("none", "done"):
         count = len(value.shape.elements)
         return tuple(taken_apart(frame, ops.get_tuple_element(value, index=n), instruction) for n in range(count))
     is_array = isinstance(value.shape, Shape) and OPS[instruction.opcode].properties.half != "start"
@@ -106,6 +106,7 @@ def whole_value(frame: Frame, tree: Tree, reason: str) -> Value:
     """The whole value on every device; a tuple is put together again."""
     if isinstance(tree, tuple):
         return ops.tuple_(tuple(whole_value(frame, each, reason) for each in tree), builder=frame.builder)
+    assert isinstance(tree, Piece)
     return frame.whole(tree, reason)
 
 
@@ -115,5 +116,10 @@ def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: str) -> Valu
         parts: Sequence[Value] = [put_together(frame, *pair, reason) for pair in zip(tree, shardings, strict=True)]
         return ops.tuple_(tuple(parts), builder=frame.builder)
     if shardings is None or not isinstance(tree.shape, Shape):
-        return next(iter(tree.versions.values()))
+        return only_value(tree)
     return frame.part(tree, shardings, reason)
+
+
+def only_value(piece: Piece) -> Value:
+    """The parts of a piece in the sharding that it was made in."""
+    return next(iter(piece.versions.values()))

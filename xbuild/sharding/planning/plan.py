@@ -68,8 +68,8 @@ def plan(
     """The cheapest steps that bring an array from one sharding to another.
 
     `shape` is that of the whole array; extents alone stand for f32. Costs are bytes that a device sends, then the
-    number of steps, unless `costs` are given. Where there are few parts of axes, they are searched for the best order of slices, permutes,
-    all-to-alls, gathers and reductions; with many, Shardy's order is taken.
+    number of steps, unless `costs` are given. Where axes have few parts, the best order of slices, permutes,
+    all-to-alls, gathers and reductions is searched; where they have many, Shardy's order is taken.
     Raises: invalid_attribute for shardings on two meshes; rank_mismatch for more dimensions than the array has.
 
     >>> import xbuild as xb
@@ -110,10 +110,19 @@ def planned(
 def _best(site: Site, start: State, costs: Costs) -> tuple[Step, ...]:
     simple = joined(site, start, greedy(site, start))
     price = _total(costs, simple)
-    if price[0] == 0 or all(step.op in ("all_gather", "pad") for step in simple):
-        return simple  # nothing is sent, or nothing that a device does not lack
-    found = cheapest(site, start, costs.of, price)
+    is_by_bytes = costs == Costs()
+    if price[0] == 0 or (is_by_bytes and _is_best(site, start, simple)):
+        return simple
+    found = cheapest(site, start, costs.of, price, is_by_bytes)
     return simple if found is None else joined(site, start, found)
+
+
+def _is_best(site: Site, start: State, steps: tuple[Step, ...]) -> bool:
+    """Whether nothing is sent but what devices lack, or one reduction of all that they have."""
+    sending = [step for step in steps if not step.is_local]
+    if start.unreduced:
+        return len(sending) == 1
+    return sum(step.bytes for step in sending) <= site.lacking(start) * site.width
 
 
 def _total(costs: Costs, steps: tuple[Step, ...]) -> Cost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -90,8 +91,10 @@ def _gather(site: Site, state: State) -> Step:
     raise AssertionError(f"no step leads from {state} to {site.target}")
 
 
-def cheapest(site: Site, start: State, cost: Callable[[Step], Cost], bound: Cost) -> list[Step] | None:
-    """The steps of least cost by Dijkstra's algorithm; None where none costs less than the bound, or states are many."""
+def cheapest(
+    site: Site, start: State, cost: Callable[[Step], Cost], bound: Cost, is_by_bytes: bool = False
+) -> list[Step] | None:
+    """The steps of least cost by Dijkstra's algorithm; None where none costs less than a bound, or states are many."""
     best: dict[State, Cost] = {start: (0.0, 0)}
     came: dict[State, tuple[State, Step]] = {}
     queue: list[tuple[Cost, int, State]] = [((0.0, 0), 0, start)]
@@ -103,7 +106,7 @@ def cheapest(site: Site, start: State, cost: Callable[[Step], Cost], bound: Cost
         if state == site.target:
             return _way(came, state)
         done.add(state)
-        for step in site.all(state):
+        for step in site.all(state, bound[0] - spent[0] if is_by_bytes else math.inf):
             price = cost(step)
             total = (spent[0] + price[0], spent[1] + price[1])
             if total < bound and total < best.get(step.after, bound):

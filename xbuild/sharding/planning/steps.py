@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from attrs import evolve, frozen
 
 from ...costs.algorithms import algorithms
 from ...properties.mesh import Mesh
 from ..axis import count
-from .places import moves
+from .places import Table, index_along, moves
 from .states import Axes, Op, State, Step
 
 
@@ -33,6 +34,17 @@ class Site:
             is_moved = any(source != target for source, target in moves(self.mesh, before.dims, after.dims))
             return whole if is_moved else 0
         return algorithms(op, count(axes), whole)[0].link_bytes
+
+    def lacking(self, start: State) -> float:
+        """How many elements of its part of the target a device does not have, on the average; 0 where paddings differ."""
+        shared = np.ones(self.mesh.num_devices)
+        for dim, extent in enumerate(start.extents):
+            if extent != self.target.extents[dim]:
+                return 0.0
+            ranges = [(_starts(self.mesh, state, dim), state.local_dims[dim]) for state in (start, self.target)]
+            (one, size), (other, wanted) = ranges
+            shared *= np.maximum(np.minimum(one + size, other + wanted) - np.maximum(one, other), 0)
+        return float(self.target.elements - shared.mean())
 
     # Each function below gives one kind of step.
 
@@ -145,10 +157,17 @@ class Site:
                 extents = (*state.extents[:dim], extent, *state.extents[dim + 1 :])
                 yield self.step("pad", (), (dim,), state, evolve(state, extents=extents))
 
-    def all(self, state: State) -> Iterator[Step]:
-        """All steps from a state."""
-        for kind in (self.pads, self.slices, self.reductions, self.permutes, self.exchanges, self.gathers):
+    def all(self, state: State, room: float) -> Iterator[Step]:
+        """All steps from a state; no permutations of parts that are larger than there is room for."""
+        for kind in (self.pads, self.slices, self.reductions, self.exchanges, self.gathers):
             yield from kind(state)
+        if state.elements * self.width <= room:
+            yield from self.permutes(state)
+
+
+def _starts(mesh: Mesh, state: State, dim: int) -> Table:
+    """Where the part of each device begins along a dimension."""
+    return index_along(mesh, state.dims[dim]) * state.local_dims[dim]
 
 
 def _replaced(state: State, dim: int, place: int, axes: Axes) -> State:

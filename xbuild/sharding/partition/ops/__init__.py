@@ -2,8 +2,10 @@
 
 from . import contraction as contraction
 from . import control_flow as control_flow
+from . import indexing as indexing
 from . import leaves as leaves
 from . import random as random
 from . import reduction as reduction
 from . import shaping as shaping
 from . import tuples as tuples
+from . import windows as windows

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from shape_inference import Shape
 
 from .... import ops
 from ....core.graph import Instruction
 from ..frame import Frame
 from ..masks import masked, neutral
-from ..tables import Cut, Operands, joining, preparing
+from ..tables import Cut, Operands, joining, local_attributes, preparing
 
 
 @joining
@@ -48,5 +50,22 @@ def zeroed(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     return found
 
 
+def grouped(cut: Cut) -> dict[str, Any]:
+    """The window on the part of the kernel, and the groups of features, or of the batch, that a device has."""
+    attributes, numbers = cut.instruction.attributes, cut.instruction.attributes.dimension_numbers
+    lhs, rhs, out = cut.operand_dims(0), cut.operand_dims(1), cut.result_dims()
+    sizes = (rhs[dim] for dim in numbers.kernel_spatial_dimensions)
+    found: dict[str, Any] = {
+        "window": tuple(evolve(each, size=size) for each, size in zip(attributes.window, sizes, strict=True))
+    }
+    if attributes.feature_group_count > 1 and rhs[numbers.kernel_input_feature_dimension]:
+        ratio = lhs[numbers.input_feature_dimension] // rhs[numbers.kernel_input_feature_dimension]
+        found["feature_group_count"] = max(ratio, 1)
+    if attributes.batch_group_count > 1 and out[numbers.output_batch_dimension]:
+        found["batch_group_count"] = max(lhs[numbers.input_batch_dimension] // out[numbers.output_batch_dimension], 1)
+    return found
+
+
+local_attributes.enter("convolution", grouped)
 preparing.enter("dot", zeroed)
 preparing.enter("convolution", zeroed)

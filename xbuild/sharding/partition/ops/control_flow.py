@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
+
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
-from ..frame import Frame, PartBuilder
-from ..layouts import Tree, mapped, whole_on
+from ..agreement import EVERY_DECISION, agreed
+from ..frame import Frame, PartBuilder, Piece
+from ..layouts import Tree, mapped
 from ..tables import special
 from ..trees import as_annotated, asked, local_shape, pieces_of
-from ..walk import put_together, settled, walked, whole_value
+from ..walk import put_together, settled, walked
 
 
 def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
-    """The computation of a device, for parameters in these shardings, with its result in those of `result`."""
+    """The computation of a device, for parameters in these shardings, with its result in those of `result`.
+
+    A `result` of None stands for a number that decides, which is to be one on all devices.
+    """
     builder = frame.builder.sub_builder(computation.name)
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
@@ -27,8 +33,15 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
             name=parameter.name,
         )
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
-    root = put_together(inner, walked(inner, computation), result, reason)
+    tree = walked(inner, computation)
+    root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)
     return builder.build(root)
+
+
+def decided(frame: Frame, piece: Piece, reason: str) -> Value:
+    """A number that decides a loop or branch; where the check asks for it, the first device decides for all."""
+    value = frame.whole(piece, reason)
+    return agreed(frame, value, piece, reason) if frame.shared.agreement >= EVERY_DECISION else value
 
 
 def _recorded(
@@ -42,13 +55,12 @@ def _recorded(
 def while_(frame: Frame, instruction: Instruction) -> Tree:
     """The state keeps its shardings in every trip; the condition is one value on all devices."""
     tree = frame.values[instruction.operands[0]]
-    shardings = as_annotated(frame.mesh, instruction, tree)
+    shardings = mapped(lambda each: evolve(each, unreduced=()), as_annotated(frame.mesh, instruction, tree))
     init = put_together(frame, tree, shardings, f"{instruction.name} carries it in the sharding of its state")
     attributes = instruction.attributes
-    one = whole_on(frame.mesh, 0)
     why = f"the next trip of {instruction.name} takes it in the sharding of its state"
     regions = {
-        "condition": region(frame, attributes.condition, [shardings], one, f"{instruction.name} is decided by it"),
+        "condition": region(frame, attributes.condition, [shardings], None, f"{instruction.name} is decided by it"),
         "body": region(frame, attributes.body, [shardings], shardings, why),
     }
     return _recorded(frame, instruction, [init], regions, shardings)
@@ -67,8 +79,8 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
         for each, shardings in zip(instruction.attributes.branch_computations, given, strict=True)
     )
     values = [put_together(frame, *each, "") for each in zip(trees, given, strict=True)]
-    decided = whole_value(frame, frame.values[index], f"{instruction.name} is decided by it")
-    return _recorded(frame, instruction, [decided, *values], {"branch_computations": branches}, results)
+    chosen = decided(frame, frame.values[index], f"{instruction.name} is decided by it")
+    return _recorded(frame, instruction, [chosen, *values], {"branch_computations": branches}, results)
 
 
 @special

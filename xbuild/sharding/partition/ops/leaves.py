@@ -12,10 +12,10 @@ from shape_inference.types import s32
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
-from ...rules.table import rule_of
 from ...planning.record import constant as constant_of
 from ...planning.record import dims_of, own_part, resized, spread
 from ...planning.states import padded
+from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
 from ..by_factors import by_factors
@@ -113,7 +113,7 @@ def broadcast(frame: Frame, instruction: Instruction) -> Tree:
     shape = instruction.shape
     assert isinstance(shape, Shape)
     if operand.shape.rank or not shape.rank:  # type: ignore[union-attr]
-        return by_factors(frame, instruction, rule_of(instruction))
+        return by_factors(frame, instruction, sharding_rule["broadcast"](instruction))
     number = frame.whole(frame.values[operand], "")
 
     def made(sharding: Sharding) -> Value:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ....core.graph import Instruction
 from ..frame import Frame
 from ..layouts import Tree
 from ..tables import special
 from ..walk import settled
 
-_several = tuple
+_several: type[Any] = tuple
 
 
 @special

@@ -1,0 +1,161 @@
+"""Partitioned programs: equal to the global ones, found ok by the check, and saying why they communicate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from xbuild.sharding.axis import whole
+from xbuild.sharding.partition import Partitioned, partition
+from xbuild.sharding.sharding import cut
+from xbuild.sharding.stored import annotated
+
+from .campaign import fault, program
+from .cases import difference
+
+MESH = xb.Mesh(x=2, y=2)
+X, Y = whole(MESH, "x"), whole(MESH, "y")
+
+
+def _partitioned(computation: xb.Computation, *dims: Any, propagate: bool = False) -> Partitioned:
+    names = [parameter.name for parameter in computation.parameters]
+    shardings = {name: cut(MESH, each) for name, each in zip(names, dims, strict=True)}
+    return partition(annotated(xb.Module("program", computation), shardings), propagate=propagate)
+
+
+def _numbers(*dims: int) -> Any:
+    return (np.arange(int(np.prod(dims))) % 7 - 3).reshape(dims).astype(np.float32)
+
+
+def _same(computation: xb.Computation, found: Partitioned, *arrays: Any) -> None:
+    assert xb.check(found.module).kind == "ok"
+    assert difference(xb.evaluate(computation, *arrays), found.run(*arrays, padding=99)) is None
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_programs_are_equal_to_the_global_ones(seed: int) -> None:
+    assert fault(program(seed)) is None
+
+
+def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
+    product = xb.computation(xb.f32[4, 6], xb.f32[6, 4])(xb.dot)
+    found = _partitioned(product, [[X], [Y]], [[Y], []])
+    (only,) = found.communications
+    assert only.opcode == "all_reduce"
+    assert only.axes == (Y,)
+    assert only.bytes == 2 * 4 * 4
+    assert only.reason == (
+        "dot.3 contracts parameter.1 along dimension 1 and parameter.2 along dimension 0, cut over `y`; each device "
+        "holds a part of the result; joined here because dot.3 is wanted cut along dimension 0 over `x`"
+    )
+    assert only.source is not None
+    assert "test_partition.py" in str(only.source)
+    _same(product, found, _numbers(4, 6), _numbers(6, 4))
+
+
+def test_an_initial_value_counts_once() -> None:
+    total = xb.computation(xb.f32[8], xb.f32[()])(lambda x, init: xb.ops.reduce((x,), (init,), to_apply=xb.ops.add, dimensions=(0,)))  # fmt: skip  # noqa: E501
+    found = _partitioned(total, [[X, Y]], [])
+    assert found.run(np.ones(8, np.float32), np.float32(100)) == 108
+
+
+def test_a_value_is_gathered_once_for_all_its_users() -> None:
+    twice = xb.computation(xb.f32[8])(lambda x: xb.sort(x) + xb.reverse(xb.sort(-x), [0]))
+    module = annotated(xb.Module("twice", twice), {"parameter.1": cut(MESH, [[X, Y]])})
+    found = partition(module, propagate=False)
+    assert sum(each.opcode == "all_gather" for each in found.communications) <= 2
+    _same(twice, found, _numbers(8))
+
+
+CONVOLVED = xb.computation(xb.f32[1, 1, 8], xb.f32[1, 1, 3])(lambda x, k: xb.conv(x, k, (1,), [(1, 1)]))
+SUMMED = xb.computation(xb.f32[9])(lambda x: xb.reduce_window(x, 0.0, xb.ops.add, (3,), (1,), [(1, 1)]))
+SLICED = xb.computation(xb.f32[8])(lambda x: x[1:7])
+PADDED = xb.computation(xb.f32[7], xb.f32[()])(lambda x, p: xb.ops.pad(x, p, padding=[xb.PaddingDimension(2, 1, 0)]))
+
+
+@pytest.mark.parametrize(
+    ("computation", "dims", "arrays", "wanted"),
+    [
+        (CONVOLVED, ([[], [], [X, Y]], []), (_numbers(1, 1, 8), _numbers(1, 1, 3)), [[], [], [X, Y]]),
+        (SUMMED, ([[X, Y]],), (_numbers(9),), [[X, Y]]),
+        (SLICED, ([[X, Y]],), (_numbers(8),), [[X, Y]]),
+        (PADDED, ([[X, Y]], []), (_numbers(7), np.float32(5)), [[X, Y]]),
+    ],
+    ids=["convolution", "reduce-window", "slice", "pad"],
+)
+def test_neighbours_give_what_a_device_lacks(computation: Any, dims: Any, arrays: Any, wanted: Any) -> None:
+    shardings = {p.name: cut(MESH, each) for p, each in zip(computation.parameters, dims, strict=True)}
+    shardings[computation.root.name] = cut(MESH, wanted)
+    found = partition(annotated(xb.Module("program", computation), shardings), propagate=False)
+    assert {each.opcode for each in found.communications} == {"collective_permute"}
+    _same(computation, found, *arrays)
+
+
+def test_rows_of_a_cut_table_are_looked_up_where_they_are() -> None:
+    def rows(table: xb.Value, places: xb.Value) -> xb.Value:
+        return xb.ops.gather(table, places, offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,),
+                             index_vector_dim=1, slice_sizes=(1, 4))  # fmt: skip
+
+    looked_up = xb.computation(xb.f32[1001, 4], xb.s32[3])(rows)
+    found = _partitioned(looked_up, [[X, Y], []], [])
+    assert [each.opcode for each in found.communications] == ["all_reduce"]
+    _same(looked_up, found, _numbers(1001, 4), np.array([1000, -5, 2000], np.int32))
+
+
+def test_updates_fall_into_the_part_that_they_name() -> None:
+    def updated(x: xb.Value, start: xb.Value) -> xb.Value:
+        return xb.ops.dynamic_update_slice(x, xb.constant(x.builder, np.ones(3, np.float32)), [start])
+
+    program = xb.computation(xb.f32[10], xb.s32[()])(updated)
+    found = _partitioned(program, [[X, Y]], [])
+    for start in (-3, 0, 2, 6, 9):
+        _same(program, found, _numbers(10), np.int32(start))
+    assert [each.opcode for each in found.communications] in ([], ["all_gather"])
+
+
+def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
+    def looped(count: xb.Value, x: xb.Value) -> xb.Value:
+        def body(state: Any) -> Any:
+            number, y = state
+            return number - 1, xb.dot(y, y)
+
+        return xb.while_((count, x), lambda state: state[0] > 0, body)[1]
+
+    program = xb.computation(xb.s32[()], xb.f32[4, 4])(looped)
+    found = _partitioned(program, [], [[X], [Y]])
+    _same(program, found, np.int32(2), np.eye(4, dtype=np.float32) * 2)
+    assert any("decides a loop or branch" in each.reason for each in found.communications)
+
+
+def test_results_are_nested_as_those_of_the_global_program() -> None:
+    program = xb.computation(xb.f32[5])(lambda x: (x, (x + 1.0, x * 2.0)))
+    found = _partitioned(program, [[X]], propagate=True)
+    _same(program, found, _numbers(5))
+    assert isinstance(found.out_shardings, tuple)
+
+
+def test_a_transfer_and_a_mesh_that_nothing_names_are_refused() -> None:
+    with pytest.raises(xb.XbuildError) as error:
+        partition(xb.Module("m", xb.computation(xb.f32[2])(lambda x: x + x)))
+    assert error.value.kind == "invalid_attribute"
+
+    def outfed(x: xb.Value) -> xb.Value:
+        xb.outfeed(x, xb.after_all(builder=x.builder))
+        return x + x
+
+    with pytest.raises(xb.XbuildError) as error:
+        partition(xb.Module("m", xb.computation(xb.f32[2])(outfed)), mesh=MESH)
+    assert error.value.kind == "invalid_operand"
+
+
+def test_arguments_of_other_extents_are_refused() -> None:
+    found = _partitioned(xb.computation(xb.f32[4])(xb.negate), [[X]])
+    with pytest.raises(xb.XbuildError) as error:
+        found.run(np.zeros(3, np.float32))
+    assert error.value.kind == "dimension_mismatch"
+    with pytest.raises(xb.XbuildError) as error:
+        found.run()
+    assert error.value.kind == "arity_mismatch"
