@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
@@ -83,12 +84,14 @@ RANDOM = frozenset({*NAMES, "power", "remainder", "atan2", "cholesky", "triangul
 
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "ragged_dot", "scaled_dot"})
 _STATISTICS = frozenset({"batch_norm_training", "batch_norm_inference", "batch_norm_grad"})
+_FUNCTION = {"sqrt": "rsqrt", "log_plus_one": "log", "exponential_minus_one": "exponential"}
+_REPEATING = ("broadcast", "reshape", "transpose", "convert", "negate", "copy", "exponential", "rsqrt", "sqrt")
 _FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
 
 
 @define(eq=False)
 class Degrees:
-    """The degrees of all values of one device, as they are observed; `most` is the largest, `random` counts variables.
+    """The degrees of all values of one device, as they are observed; `most` is the largest, `random` counts variables by function.
 
     What comes from another device counts as the largest so far.
     """
@@ -97,7 +100,7 @@ class Degrees:
     found: dict[tuple[int, ...], Degree] = field(factory=dict)
     exponents: dict[tuple[int, ...], int] = field(factory=dict)
     most: int = 1
-    random: int = 0
+    random: Counter[str] = field(factory=Counter)
 
     def observe(self, path: Path, trips: tuple[int, ...], value: Any) -> None:
         """Take the value of an instruction, after those of its operands."""
@@ -134,13 +137,13 @@ class Degrees:
         if opcode in _PRODUCTS:
             return multiplied(operands)
         if opcode == "divide":
-            count = 2 * _size(instruction.operands[1]) * self.devices
+            count = distinct(instruction.operands[1]) * self.devices
             return multiplied([operands[0], inverted(operands[1], count, key)])
         if opcode == "sqrt":
-            self.random += _size(instruction)
+            self._drawn(instruction)
             return multiplied([*operands, Degree(1)])
         if opcode in _STATISTICS:
-            self.random += _size(instruction.operands[1])
+            self.random["rsqrt"] += _size(instruction.operands[1])
             return repeated(multiplied([*operands, Degree(1)]), 3)
         if opcode in ("recv_done", "all_reduce_done", "all_gather_done", "collective_permute_done", "async_done"):
             return Degree(self.most)
@@ -149,13 +152,18 @@ class Degrees:
         return joined(operands)
 
     def _random(self, instruction: Instruction, operands: list[Degree], outer: tuple[int, ...]) -> Degree:
-        self.random += _size(instruction)
+        self._drawn(instruction)
         if instruction.opcode != "power":
             return Degree(1)
         exponent = self.exponents.get((*outer, id(instruction.operands[1])), 1)
         raised = repeated(operands[0], max(exponent, 1))
         inverse = inverted(raised, _size(instruction) * self.devices, object())
         return joined([raised, inverse, Degree(2 + operands[0].total)])
+
+    def _drawn(self, instruction: Instruction) -> None:
+        """Count the variables of a random function: one for each element of the operand that may be distinct."""
+        count = distinct(instruction.operands[0]) if len(instruction.operands) == 1 else _size(instruction)
+        self.random[_FUNCTION.get(instruction.opcode, instruction.opcode)] += count
 
     def _parameter(self, instruction: Instruction, path: Path, outer: tuple[int, ...]) -> Degree:
         if len(path) == 1:
@@ -181,6 +189,15 @@ class Degrees:
 
 def _size(instruction: Instruction) -> int:
     return max((prod(leaf.dims) for leaf in leaves(instruction.shape) if isinstance(leaf, Shape)), default=1)
+
+
+def distinct(instruction: Instruction) -> int:
+    """How many different elements an array has at most, by the broadcasts that it is made by."""
+    size = _size(instruction)
+    while instruction.opcode in _REPEATING:
+        instruction = instruction.operands[0]
+        size = min(size, _size(instruction))
+    return size
 
 
 def _multiplies(computation: Any) -> bool:

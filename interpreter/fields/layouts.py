@@ -10,8 +10,11 @@ from attrs import frozen
 
 from shape_inference import Dims, Shape, refuse
 from xbuild.core.attributes import Array
+from xbuild.properties.mesh import Mesh
 from xbuild.sharding.axis import Axis
 from xbuild.sharding.sharding import Sharding
+from xbuild.sharding.sharding import cut as made
+from xbuild.variance import P
 
 from . import residues
 
@@ -56,6 +59,14 @@ def layout_of(given: Any, shape: Shape, local: Shape, devices: int, name: str) -
     )
     _check(parts, local, name)
     return Layout(parts)
+
+
+def of_specs(mesh: Mesh, specs: Any) -> list[Sharding]:
+    """The shardings of the specs of a region of a mesh, in order."""
+    if not isinstance(specs, P):
+        return [each for spec in specs for each in of_specs(mesh, spec)]
+    dims = [[Axis(name, mesh.size(name)) for name in entry] for entry in specs.cuts]
+    return [made(mesh, dims, [Axis(name, mesh.size(name)) for name in sorted(specs.unreduced)])]
 
 
 def _by_shapes(shape: Shape, local: Shape, devices: int, name: str) -> Layout:

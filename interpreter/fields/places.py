@@ -51,11 +51,14 @@ def mixed(words: Array, salt: int = 0) -> Array:
     """Words scrambled by the seed of the draw and a salt (the finalizer of SplitMix64, twice)."""
     key = (_current.get().seed * 0x9E3779B97F4A7C15 + salt * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64
     found = np.asarray(words, np.uint64) ^ np.uint64(key)
-    for _ in range(2):
-        found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found = found ^ (found >> np.uint64(31))
-    return found
+    with np.errstate(over="ignore"):  # products of NumPy scalars warn where those of arrays wrap
+        return _scrambled(_scrambled(found))
+
+
+def _scrambled(words: Array) -> Array:
+    found = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
 
 
 def known(words: Word) -> Array:
