@@ -11,7 +11,7 @@ from xbuild.core.attributes import Array
 
 from . import residues
 from .complexes import joined, parts
-from .places import known, places
+from .places import places
 from .residues import Word, has_special
 from .tables import fields
 
@@ -145,6 +145,7 @@ def _unequal(lhs: Word, rhs: Word, direction: str) -> Array:
 
 @fields
 def sign(operand: Word) -> Word:
+    """1, -1 or 0 by the place in the order."""
     place = places(operand)
     whole = residues.of_integers(np.where(np.isnan(place), 0, np.sign(place)).astype(np.int64))
     return np.where(operand == residues.UNDEFINED, residues.UNDEFINED, whole)
@@ -184,9 +185,3 @@ def raised(base: Word, exponent: int) -> Word:
     found = residues.power(base, (abs(exponent), abs(exponent)))
     return quotient(residues.of_integers(np.ones(found.shape, np.int64)), found) if exponent < 0 else found
 
-
-def integer_exponents(exponent: Word) -> Array | None:
-    """The exponents as integers where each is a known one; else None."""
-    reals = known(exponent)
-    whole = np.isfinite(reals) & (reals == np.rint(np.where(np.isfinite(reals), reals, 0.5)))
-    return reals.astype(np.int64) if whole.all() else None

@@ -39,8 +39,8 @@ def converted(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any
             return compute["convert"](operand, new_element_type=target)
         operand = residues.of_integers(operand)
     elif source.kind == "complex":
-        if target.kind == "complex":
-            return operand
+        if target.kind in ("complex", "pred"):
+            return operand if target.kind == "complex" else np.bitwise_or(*parts(operand)) != 0
         operand = parts(operand)[0]
     if target.kind == "complex":
         return joined(operand, np.zeros_like(operand))
@@ -50,10 +50,15 @@ def converted(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any
 
 
 def _integers(words: Word, target: PrimitiveType) -> Array:
+    return _bounded(np.trunc(places(words)), target)
+
+
+def _bounded(reals: Array, target: PrimitiveType) -> Array:
     low, high = limits(target)
-    place = np.nan_to_num(np.trunc(places(words)), nan=0.0, posinf=2.0**64, neginf=-(2.0**64))
+    place = np.nan_to_num(reals, nan=0.0, posinf=2.0**64, neginf=-(2.0**64))
     below, above = place <= low, place >= high
-    whole = np.where(below | above, 0, place).astype(np.int64).astype(target.dtype)
+    wide = np.uint64 if target.kind == "unsigned" else np.int64
+    whole = np.where(below | above, 0, place).astype(wide).astype(target.dtype)
     return np.where(above, target.dtype.type(high), np.where(below, target.dtype.type(low), whole))
 
 
@@ -64,7 +69,12 @@ def convert(instruction: Instruction, operand: Any) -> Any:
 
 @by_type
 def stochastic_convert(instruction: Instruction, operand: Any, random: Any) -> Any:
-    return converted(operand, *_types(instruction))
+    """Floats as they are; integers rounded down from the place and a random part."""
+    source, target = _types(instruction)
+    if target.kind == "float" or source.kind != "float":
+        return converted(operand, source, target)
+    part = (bits_of(random_words("random", random), 12) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return _bounded(np.floor(places(operand) + part), target)
 
 
 @by_type
@@ -86,7 +96,7 @@ def bitcast_convert(instruction: Instruction, operand: Any) -> Any:
 def _recast(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any:
     if source is target:
         return operand
-    if source.bits != target.bits or "complex" in (source.kind, target.kind):
+    if source.bits != target.bits or source.bits < 8 or "complex" in (source.kind, target.kind):
         raise Undecidable("bits of floats in a type of another width")
     if source.kind != "float":
         return random_words(f"bits {target}", operand)

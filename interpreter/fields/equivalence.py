@@ -36,6 +36,8 @@ ERROR = -60
 """The logarithm of the probability with which different arithmetic may be called equal, at most."""
 LEAST, MOST = 3, 24
 """Of how many random inputs a verdict is made."""
+CHOOSING = 8
+"""Of how many at least where the order of numbers or integers take part, of which each draw shows one case."""
 
 
 def equivalent(
@@ -174,15 +176,16 @@ class Comparison:
     def verdict(self) -> Equivalence:
         """The verdict, after as many draws as the bound needs."""
         assumed = tuple(sorted(classes_of([*dict.fromkeys((*self.one.modules, *self.other.modules))]).items()))
-        wanted, done = LEAST, 0
         depends = any(name in ("order", "integers") for name, _ in assumed)  # else a difference shows at every draw
+        least = CHOOSING if depends else LEAST
+        wanted, done = least, 0
         try:
             while done < wanted:
                 found = self._draw(done, is_first=done == 0)
                 if found is not None and (depends or self._draw(MOST + done) is not None):
                     return self._different(done, assumed)
                 done += 1
-                wanted = max(LEAST, self._wanted())
+                wanted = max(least, self._wanted())
                 if wanted > MOST:
                     return Equivalence(kind="undecided", draws=done, degree=self._degree(), assumed=assumed,
                                        undecided=(f"arithmetic of degree {self._degree()}, for which the fields are too small",))  # fmt: skip

@@ -13,7 +13,6 @@ from shape_inference.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS
 
-from ..rules.region import Region
 from ..rules.tables import compute
 from ..runtime.single import DeviceIds, rule_of
 from .regions import FieldRegion, computing
@@ -87,9 +86,11 @@ _rule_of = lru_cache(maxsize=1 << 14)(rule_of)
 def _exactly(instruction: Instruction, operands: Sequence[Any], ids: DeviceIds) -> Any:
     """The value of integers, as in a run."""
     rule = _rule_of(instruction)
-    if rule is None and instruction.opcode in compute and not instruction.called:
-        arguments = OPS[instruction.opcode].unflatten(tuple(operands), instruction.segments)
-        return compute[instruction.opcode](*arguments, **instruction.attribute_values())
+    if rule is None and instruction.opcode in compute:
+        arguments = OPS[instruction.opcode].unflatten(tuple(map(_array, operands)), instruction.segments)
+        return compute[instruction.opcode](*arguments, **attributes_of(instruction))
+    if rule is None and instruction.opcode in _BY_TYPE:
+        return _BY_TYPE[instruction.opcode](instruction, *map(_array, operands))
     if rule is None:
         raise Undecidable(f"{instruction.opcode.replace('_', '-')} of integers")
     return rule(ids, tuple(_scalar(each, of.shape) for each, of in zip(operands, instruction.operands, strict=True)))
@@ -122,12 +123,13 @@ def literal_words(literal: Any, shape: AnyShape) -> Any:
     return of_reals(np.asarray(literal)) if shape.dtype.kind == "float" else np.asarray(literal)
 
 
-def region_of(computation: Computation) -> Region:
-    return FieldRegion(computation)
-
-
 def by_type(rule: Any) -> Any:
-    """Enter a rule that takes the instruction before its operands."""
-    _BY_TYPE[rule.__name__.strip("_")] = rule
-    fields.enter(rule.__name__.strip("_"), rule)
+    """Enter a rule that takes the instruction before its operands, by its name."""
+    enter_by_type(rule.__name__.strip("_"), rule)
     return rule
+
+
+def enter_by_type(opcode: str, rule: Any) -> None:
+    """Enter a rule that takes the instruction before its operands."""
+    _BY_TYPE[opcode] = rule
+    fields.enter(opcode, rule)

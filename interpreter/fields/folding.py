@@ -83,21 +83,22 @@ def _by_keys(keys: Sequence[Key], rows: Sequence[Any]) -> Array:
     """The stable permutation of each row by keys, the last of which is sorted by first."""
     order = np.broadcast_to(np.arange(rows[0].shape[-1]), rows[0].shape)
     for key in reversed(keys):
-        ranks = _ranks(applied(key.of, [rows[number] for number in key.operands]))
-        ranks = np.take_along_axis(-ranks if key.is_descending else ranks, order, -1)
+        ranks = _ranks(applied(key.of, [rows[number] for number in key.operands]), key.is_descending)
+        ranks = np.take_along_axis(ranks, order, -1)
         order = np.take_along_axis(order, np.argsort(ranks, axis=-1, kind="stable"), -1)
     return order
 
 
-def _ranks(values: Any) -> Array:
-    """Integers that are ordered as the values are; NaN is the last."""
+def _ranks(values: Any, is_descending: bool) -> Array:
+    """Integers that are ordered as the values are, or the other way; NaN is the last."""
     ordered = places(values) if values.dtype == np.uint64 else values
-    _, ranks = np.unique(ordered.reshape(-1), return_inverse=True)
-    return ranks.reshape(ordered.shape).astype(np.int64)
+    _, found = np.unique(ordered.reshape(-1), return_inverse=True)
+    ranks = found.reshape(ordered.shape).astype(np.int64)
+    ranks = -ranks if is_descending else ranks
+    return np.where(ordered != ordered, ordered.size, ranks)
 
 
 @fields
 def topk(operand: Word, *, k: int, largest: bool) -> tuple[Word, Array]:
-    ranks = _ranks(operand)
-    order = np.argsort(-ranks if largest else ranks, axis=-1, kind="stable")[..., :k]
+    order = np.argsort(_ranks(operand, largest), axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(operand, order, axis=-1), order.astype(np.int32)

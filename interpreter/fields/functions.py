@@ -13,11 +13,11 @@ from zlib import crc32
 import numpy as np
 
 from . import residues
-from .arithmetic import integer_exponents, minus, plus, quotient, raised, times
+from .arithmetic import raised
 from .complexes import joined, parts
-from .places import is_turned, known, mixed, upright
+from .places import is_turned, known, mixed, places, upright
 from .residues import UNDEFINED, Word
-from .tables import Undecidable, fields
+from .tables import fields
 
 _INF = float("inf")
 _ODD = ("sine", "tan", "tanh", "sinh", "asin", "asinh", "atanh", "erf", "cbrt")
@@ -98,8 +98,6 @@ for _name in NAMES:
 @fields
 def abs(operand: Word) -> Word:
     """Of a real number it or its negative, by its sign in the order."""
-    from .places import places
-
     if operand.dtype.kind == "c":
         return random_words("abs", operand)
     below = places(operand) < 0
@@ -143,6 +141,8 @@ def power(lhs: Word, rhs: Word) -> Word:
 
 
 def _power(lhs: Word, exponent: float, otherwise: Word) -> Word:
+    if exponent == 0:
+        return _one(lhs)
     if exponent == int(exponent):
         finite = raised(np.where(residues.is_special(lhs), np.uint64(0), lhs), int(exponent))
         return np.where(residues.is_special(lhs), otherwise, finite)
@@ -166,11 +166,3 @@ def atan2(lhs: Word, rhs: Word) -> Word:
 def bits_of(words: Word, salt: int) -> Any:
     """Random integers of 64 bits, one for each element."""
     return mixed(np.asarray(words), salt)
-
-
-def of_one_operand(name: str) -> None:
-    """Refuse an operand for which a function has no rule."""
-    raise Undecidable(f"{name} of this element type")
-
-
-__all__ = ["applied", "bits_of", "integer_exponents", "minus", "plus", "quotient", "random_words", "times"]

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 from ..rules.tables import compute
 from . import residues
 from .arithmetic import minus, plus
 from .complexes import joined, parts
+from .evaluation import enter_by_type, is_float
 from .residues import PRIMES, Word
 from .tables import Undecidable, fields
 
@@ -72,14 +74,17 @@ def _complex(product: Product, lhs: Word, rhs: Word) -> Word:
     return joined(real, plus(bilinear(product, a, d), bilinear(product, b, c)))
 
 
-def _as_words(operand: Any, *, is_word: bool) -> Word:
-    return operand if is_word else residues.of_integers(operand)
-
-
 def _rule(opcode: str) -> Callable[..., Word]:
-    def rule(lhs: Any, rhs: Any, *rest: Any, preferred_element_type: Any = None, **attributes: Any) -> Word:
-        product = partial(_by_value_rule, opcode, rest, attributes)
-        return bilinear(product, lhs, rhs)
+    def rule(instruction: Instruction, lhs: Any, rhs: Any, *rest: Any) -> Word:
+        if not is_float(instruction.shape):
+            raise Undecidable("products of floats as integers")
+        attributes = {**instruction.attribute_values()}
+        attributes.pop("preferred_element_type")
+        words = [
+            operand if is_float(of.shape) else residues.of_integers(operand)
+            for operand, of in zip((lhs, rhs), instruction.operands, strict=False)
+        ]
+        return bilinear(partial(_by_value_rule, opcode, rest, attributes), *words)
 
     return rule
 
@@ -90,13 +95,16 @@ def _by_value_rule(opcode: str, rest: Any, attributes: dict[str, Any], lhs: Arra
 
 
 for _opcode in ("dot", "convolution", "ragged_dot"):
-    fields.enter(_opcode, _rule(_opcode))
+    enter_by_type(_opcode, _rule(_opcode))
 
 
 @fields
-def scaled_dot(lhs: Word, rhs: Word, lhs_scale: Word, rhs_scale: Word, **attributes: Any) -> Word:
+def scaled_dot(
+    lhs: Word, rhs: Word, lhs_scale: Word, rhs_scale: Word, *, preferred_element_type: Any, **attributes: Any
+) -> Word:
     """The dot of both operands, each multiplied by its scales."""
-    return fields["dot"](_scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale), **attributes)
+    product = partial(_by_value_rule, "dot", (), attributes)
+    return bilinear(product, _scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale))
 
 
 def _scaled(operand: Word, scale: Word) -> Word:

@@ -14,6 +14,8 @@ import numpy as np
 
 from xbuild.core.attributes import Array
 
+from .tables import Undecidable
+
 Word: TypeAlias = Any
 """An array of words (uint64)."""
 
@@ -27,8 +29,8 @@ _TOP = np.uint64(62)
 LIMIT = np.uint64(1 << 62)
 INFINITE, NEGATIVE, UNDEFINED = (np.uint64(n << 62) for n in (1, 2, 3))
 _MARKS = {np.inf: INFINITE, -np.inf: NEGATIVE}
-LEAST = 1000
-"""A literal is read as the fraction of at most this denominator that rounds to it, where there is one."""
+DENOMINATORS = (10, 100, 1000)
+"""A literal is read as the fraction that rounds to it, of a denominator up to the first of these for which one does."""
 
 
 def packed(first: Array, second: Array) -> Word:
@@ -36,14 +38,21 @@ def packed(first: Array, second: Array) -> Word:
 
 
 def halves(words: Word) -> tuple[Array, Array]:
-    """The residues by the two primes."""
+    """The residues by the two primes; of complex numbers, which are two words, Undecidable."""
+    _check_real(words)
     return words & _MASK, (words >> _WIDTH) & _MASK
 
 
 def is_special(words: Word) -> Array:
     """Which elements are an infinity or NaN."""
+    _check_real(words)
     found: Array = words >= LIMIT
     return found
+
+
+def _check_real(words: Word) -> None:
+    if words.dtype.kind == "c":
+        raise Undecidable("functions and order of complex numbers")
 
 
 def has_special(*words: Word) -> bool:
@@ -123,7 +132,9 @@ def of_fraction(value: Fraction) -> int:
 def of_reals(values: Array) -> Word:
     """Floats of a literal as numbers of the fields, each by the fraction that it stands for."""
     exact = np.asarray(values)
-    distinct, places = np.unique(exact.astype(np.float64).reshape(-1), return_inverse=True)
+    with np.errstate(all="ignore"):  # NaN of some bits warns where it is converted
+        wide = exact.astype(np.float64)
+    distinct, places = np.unique(wide.reshape(-1), return_inverse=True)
     words = np.array([_word(float(each), exact.dtype) for each in distinct], np.uint64)
     return words[places].reshape(exact.shape) if distinct.size else np.zeros(exact.shape, np.uint64)
 
@@ -142,5 +153,5 @@ def simplest(value: float, dtype: np.dtype[Any]) -> Fraction:
     (Fraction(1, 10), Fraction(3, 4))
     """
     exact = Fraction(value)
-    near = exact.limit_denominator(LEAST)
-    return near if near == exact or float(np.asarray(float(near)).astype(dtype)) == value else exact
+    fractions = map(exact.limit_denominator, DENOMINATORS)
+    return next((each for each in fractions if float(np.asarray(float(each)).astype(dtype)) == value), exact)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from shape_inference import Dims, Shape
+from shape_inference.ops.linear_algebra import half
 from xbuild.core.attributes import Array
 
 from . import residues
@@ -21,7 +22,8 @@ from .tables import fields
 def digest(words: Any, axes: int) -> Array:
     """One random number for the last `axes` dimensions together, in which each place counts for itself."""
     array = np.asarray(words)
-    rows = array.reshape(*array.shape[: array.ndim - axes], -1)
+    outer = array.ndim - axes
+    rows = array.reshape(*array.shape[:outer], int(np.prod(array.shape[outer:], dtype=np.int64)))
     at = np.arange(rows.shape[-1], dtype=np.uint64)
     return mixed(np.bitwise_xor.reduce(mixed(random_words("digest", rows) ^ mixed(at, 5), 6), -1), 4)
 
@@ -57,7 +59,7 @@ def triangular_solve(a: Word, b: Word, **attributes: Any) -> Word:
 @fields
 def fft(operand: Word, *, fft_type: str, fft_length: Dims) -> Word:
     """A random function of each transformed array."""
-    last = fft_length[-1] // 2 + 1 if fft_type == "RFFT" else fft_length[-1]
+    last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
     found = _outputs(f"{fft_type} {fft_length}", digest(operand, len(fft_length)), (*fft_length[:-1], last))
     return found if fft_type == "IRFFT" else joined(found, random_words("i", found))
 

@@ -199,7 +199,7 @@ PAIRS = [
     Pair("layer_norm", layer_norm, TWO, (P(None, "j"), P("j"), P("j")), P(None, "j"), (f[3, 8], f[8], f[8])),
     Pair("attention", attention, LINE, (P("i"), P("i"), P("i")), P("i"), (f[8, 4], f[8, 4], f[8, 4])),
     Pair("on_two_axes", on_two_axes, GRID, (P("i", "j"), P("j")), P("i", "j"), (f[4, 6], f[6, 4])),
-    Pair("k_means", k_means, LINE, (P("i"), P()), P(), (f[16, 2], f[3, 2])),
+    Pair("k_means", k_means, LINE, (P("i"), P()), P(), (f[8, 2], f[3, 2])),
     Pair("momentum", momentum, LINE, (P("i"), P(), P(), P("i")), (P(), P()), (f[8, 4], f[4, 2], f[4, 2], f[8, 2])),
     Pair("statistics", statistics, LINE, (P("i"), P()), (P("i"), P()), (f[8, 3], f[3])),
     *_LOSS,
