@@ -40,7 +40,7 @@ ORDER = {
         "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
     ),
     "interpreter": (
-        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields", "tracing", "engines",
+        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules", "fields", "tracing", "engines",
     ),
 }  # fmt: skip
 FAMILIES = {

@@ -10,7 +10,7 @@ from xbuild.core.op import opcodes
 from xbuild.properties.sites import reached
 
 from .degrees import RANDOM
-from .evaluation import is_float, touches_floats
+from .rules.evaluation import is_float, touches_floats
 
 _ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
                     "round_nearest_even", "round_nearest_afz", "select_and_scatter"})  # fmt: skip

@@ -16,9 +16,9 @@ from xbuild.core.op import opcodes
 from xbuild.properties.effects import LOOPS, PLAIN_CALLS
 
 from ..rules.lines import Path
-from .evaluation import is_float, touches_floats
-from .functions import NAMES
-from .places import known
+from .rules.evaluation import is_float, touches_floats
+from .rules.functions import NAMES
+from .rules.places import known
 
 _MANY = 24
 """From so many denominators on they count as one."""
@@ -91,7 +91,9 @@ _FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
 
 @define(eq=False)
 class Degrees:
-    """The degrees of all values of one device, as they are observed; `most` is the largest, `random` counts variables by function.
+    """The degrees of all values of one device, as they are observed.
+
+    `most` is the largest; `random` counts the variables of each random function, which are elements of its results.
 
     What comes from another device counts as the largest so far.
     """
@@ -168,15 +170,17 @@ class Degrees:
     def _parameter(self, instruction: Instruction, path: Path, outer: tuple[int, ...]) -> Degree:
         if len(path) == 1:
             return Degree(1)
-        caller, number = path[-2], instruction.attributes.number
+        caller, number = path[-2], int(instruction.attributes.number)
         before = outer[:-1]
         given = [self.found.get((*before, id(each)), Degree(1)) for each in caller.instruction.operands]
         if caller.branch is not None:
-            return given[1 + caller.branch]
+            return given[int(caller.branch) + 1]
         if caller.instruction.opcode in PLAIN_CALLS and number < len(given):
             return given[number]
         if caller.instruction.opcode in LOOPS:
-            given += [each for each in (self._root(one, outer) for one in caller.instruction.called) if each is not None]
+            given += [
+                each for each in (self._root(one, outer) for one in caller.instruction.called) if each is not None
+            ]
         return joined(given)
 
     def _root(self, computation: Any, outer: tuple[int, ...]) -> Degree | None:
@@ -203,6 +207,6 @@ def distinct(instruction: Instruction) -> int:
 def _multiplies(computation: Any) -> bool:
     """Whether a computation of elements does more than add and choose."""
     return any(
-        i.opcode in ("multiply", "divide", "power") and touches_floats(i) or any(map(_multiplies, i.called))
+        (i.opcode in ("multiply", "divide", "power") and touches_floats(i)) or any(map(_multiplies, i.called))
         for i in computation.instructions
     )

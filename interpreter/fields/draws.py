@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from shape_inference import AnyShape, Shape, TokenShape, TupleShape, leaves
-from xbuild.core.graph import Instruction
 from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
 
 from ..kernels.values import read
-from . import residues
-from .complexes import joined
-from .evaluation import literal_words
+from .rules import residues
+from .rules.complexes import joined
+from .rules.evaluation import literal_words
 
 _WIDTHS = np.array([1, 2, 3, 4, 6])
 
@@ -22,20 +22,21 @@ _WIDTHS = np.array([1, 2, 3, 4, 6])
 def array(shape: Shape, random: np.random.Generator) -> Array:
     """Random elements: any number of the fields for floats, small integers with few negative ones, and truth values."""
     if shape.dtype.kind == "complex":
-        return joined(_words(shape, random), _words(shape, random))
+        return np.asarray(joined(_words(shape, random), _words(shape, random)))
     if shape.dtype.kind == "float":
         return _words(shape, random)
     if shape.dtype.kind == "pred":
-        return random.integers(0, 2, shape.dims).astype(np.bool_)
+        return np.asarray(random.integers(0, 2, shape.dims) == 1)
     sizes = np.minimum(random.choice(_WIDTHS, shape.dims), shape.dtype.bits - 1)
     whole = random.integers(0, 1 << 16, shape.dims) % (1 << sizes)
     is_negative = (shape.dtype.kind == "signed") & (random.integers(0, 8, shape.dims) == 0)
-    return np.asarray(np.where(is_negative, -whole, whole)).astype(shape.dtype.dtype)
+    found: Array = np.where(is_negative, -whole, whole).astype(shape.dtype.dtype)
+    return found
 
 
 def _words(shape: Shape, random: np.random.Generator) -> Array:
     first, second = (random.integers(0, prime, shape.dims, np.uint64) for prime in residues.PRIMES)
-    return residues.packed(np.asarray(first), np.asarray(second))
+    return np.asarray(residues.packed(np.asarray(first), np.asarray(second)))
 
 
 def number(shape: Shape, random: np.random.Generator) -> Array:
@@ -66,9 +67,7 @@ def nested(arrays: list[Any], shape: AnyShape) -> Any:
     return None if isinstance(shape, TokenShape) else arrays.pop(0)
 
 
-def given_arrays(
-    parameters: Sequence[Instruction], given: Mapping[int, Any], *, exact: bool
-) -> dict[int, Array]:
+def given_arrays(parameters: Sequence[Instruction], given: Mapping[int, Any], *, exact: bool) -> dict[int, Array]:
     """The arrays that parameters are to have, by the numbers of the arrays; as numbers, or as words."""
     found: dict[int, Array] = {}
     first = 0

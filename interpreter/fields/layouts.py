@@ -16,8 +16,6 @@ from xbuild.sharding.sharding import Sharding
 from xbuild.sharding.sharding import cut as made
 from xbuild.variance import P
 
-from . import residues
-
 Slices: TypeAlias = tuple[slice, ...]
 
 
@@ -52,8 +50,11 @@ def layout_of(given: Any, shape: Shape, local: Shape, devices: int, name: str) -
         return _by_sharding(given, shape, local, devices, name)
     rows = [tuple(part) for part in given]
     if len(rows) != devices or any(len(row) != shape.rank for row in rows):
-        refuse("invalid_attribute", f"{name}: {len(rows)} tuples of slices, and one is wanted for each of {devices} devices,"
-               f" with a slice for each of {shape.rank} dimensions")  # fmt: skip
+        refuse(
+            "invalid_attribute",
+            f"{name}: {len(rows)} tuples of slices, and one is wanted for each of {devices} devices, with a slice for "
+            f"each of {shape.rank} dimensions",
+        )
     parts = tuple(
         tuple(slice(*each.indices(extent)[:2]) for each, extent in zip(row, shape.dims, strict=True)) for row in rows
     )
@@ -90,8 +91,10 @@ def _by_shapes(shape: Shape, local: Shape, devices: int, name: str) -> Layout:
 
 def _by_sharding(sharding: Sharding, shape: Shape, local: Shape, devices: int, name: str) -> Layout:
     if sharding.mesh.num_devices != devices:
-        refuse("invalid_attribute", f"{name}: the mesh of its sharding has {sharding.mesh.num_devices} devices, and the "
-               f"program has {devices}")  # fmt: skip
+        refuse(
+            "invalid_attribute",
+            f"{name}: the mesh of its sharding has {sharding.mesh.num_devices} devices, and the program has {devices}",
+        )
     if sharding.halo_sizes:
         refuse("invalid_attribute", f"{name}: a sharding with halos lays elements on several devices, and has no parts")
     padded = sharding.padded(shape.rank)
@@ -168,11 +171,11 @@ def _as_terms(sums: tuple[int, ...], found: list[Array], local: Shape, fill: Any
         found[first] = rest
 
 
-def summed(layout: Layout, values: Sequence[Array]) -> list[Array]:
+def summed(layout: Layout, values: Sequence[Array], add: Any) -> list[Array]:
     """The values of each device, of terms their sum."""
     if layout.sums is None:
         return list(values)
     totals: dict[int, Array] = {}
     for group, value in zip(layout.sums, values, strict=True):
-        totals[group] = residues.add(totals[group], value) if group in totals else value
+        totals[group] = add(totals[group], value) if group in totals else value
     return [totals[group] for group in layout.sums]

@@ -16,8 +16,8 @@ from xbuild.core.graph import Instruction
 from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
 
 from ..rules.lines import Path
-from .functions import random_words
-from .places import mixed
+from .rules.functions import random_words
+from .rules.places import mixed
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The ids of the instructions of a call path, and the trips of its loops."""

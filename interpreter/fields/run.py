@@ -9,9 +9,9 @@ import numpy as np
 from attrs import field, frozen
 
 from shape_inference import Shape
-from xbuild.core.graph import Module, ModuleGroup
 from xbuild.checking.model.program import grid_of
 from xbuild.checking.model.verdict import Verdict
+from xbuild.core.graph import Module, ModuleGroup
 from xbuild.properties.sites import reached
 
 from ..rules.limits import Limits
@@ -19,12 +19,12 @@ from ..runtime.driver import drive
 from ..runtime.grid import Grid
 from ..runtime.replica import Device
 from ..runtime.run import checked, modules_of
-from . import conversions as _conversions  # noqa: F401  (importing fills the table)
-from . import folding as _folding  # noqa: F401
-from . import functions as _functions  # noqa: F401
-from . import products as _products  # noqa: F401
-from . import wholes as _wholes  # noqa: F401
 from .draws import flat, nested, shapes_of
+from .rules import conversions as _conversions  # noqa: F401  (importing fills the table)
+from .rules import folding as _folding  # noqa: F401
+from .rules import functions as _functions  # noqa: F401
+from .rules import products as _products  # noqa: F401
+from .rules import wholes as _wholes  # noqa: F401
 from .walk import FieldPlan, Observe
 
 

@@ -21,9 +21,9 @@ from ..custom_calls.table import BUILT_IN
 from ..kernels.values import zeros
 from ..rules.limits import trips
 from ..rules.lines import Path, Place
-from .evaluation import attributes_of, is_float, value
-from .tables import REFUSED, Undecidable, fields
-from .wholes import drawn
+from .rules.evaluation import attributes_of, is_float, value
+from .rules.tables import REFUSED, Undecidable, fields
+from .rules.wholes import drawn
 
 Trips: TypeAlias = tuple[int, ...]
 Observe: TypeAlias = Callable[[int, Path, Trips, Any], None]

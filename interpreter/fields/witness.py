@@ -13,7 +13,7 @@ from ..runtime.run import execute
 from . import draws
 
 if TYPE_CHECKING:
-    from .equivalence import Comparison
+    from .comparison import Comparison
     from .run import Subject
 
 _TRIES = 3
@@ -29,12 +29,12 @@ def apart(comparison: Comparison) -> float | None:
 
 
 def _distance(comparison: Comparison, number: int) -> float:
-    arrays, cut = comparison._inputs(number, draws.number, exact=True)
+    arrays, cut = comparison.inputs(number, draws.number, exact=True)
     left = _results(comparison.one, arrays, comparison)
     right = _results(comparison.other, cut, comparison)
     found = 0.0
     for output in range(len(right[0])):
-        expected, given = comparison._pair(output, left, right)
+        expected, given = comparison.pair(output, left, right, exact=True)
         found = max(found, *(_of_size(a, b) for a, b in zip(expected, given, strict=True)))
     return found
 

@@ -63,7 +63,9 @@ class Text:
     @property
     def folds(self) -> dict[str, str]:
         """The op of each computation of scalars that is one of two parameters."""
-        found = re.findall(r"^([\w.-]+) \{\n(?:.* parameter\(.*\n){2}  ROOT .* (\w+)\(.*\n\}", "\n".join(self.lines), re.M)
+        found = re.findall(
+            r"^([\w.-]+) \{\n(?:.* parameter\(.*\n){2}  ROOT .* (\w+)\(.*\n\}", "\n".join(self.lines), re.M
+        )
         return dict(found)
 
     def named(self, name: str) -> Line | None:
@@ -141,7 +143,9 @@ def wrong_group(line: Line, text: Text) -> Iterator[str]:
         yield line.spelled(rest=line.rest.replace(match[0], f"replica_groups={{{spelled}}}"))
 
 
-def _different(groups: list[list[int]], others: Iterator[list[list[int]]], *, is_sum: bool) -> Iterator[list[list[int]]]:
+def _different(
+    groups: list[list[int]], others: Iterator[list[list[int]]], *, is_sum: bool
+) -> Iterator[list[list[int]]]:
     """Those that are other groups; to sums the order of members is nothing, and that of groups is nothing to all."""
     member = frozenset if is_sum else tuple
     seen = {frozenset(map(member, groups))}
@@ -190,7 +194,7 @@ def shifted_slice(line: Line, text: Text) -> Iterator[str]:
     spans = [[int(n) for n in each.split(":")] for each in re.findall(r"\[([\d:]+)\]", match[1])]
     for dim, (span, extent) in enumerate(zip(spans, source.dims, strict=True)):
         for step in (-1, 1):
-            if 0 <= span[0] + step and span[1] + step <= extent:
+            if span[0] + step >= 0 and span[1] + step <= extent:
                 moved = [[span[0] + step, span[1] + step, *span[2:]] if n == dim else s for n, s in enumerate(spans)]
                 spelled = ", ".join(f"[{':'.join(map(str, each))}]" for each in moved)
                 yield line.spelled(rest=line.rest.replace(match[0], f"slice={{{spelled}}}"))

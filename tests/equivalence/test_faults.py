@@ -63,7 +63,9 @@ def test_a_wrong_neighbour_is_told_with_device_and_element() -> None:
     pairs = "{{0,1},{1,2},{2,3}}"
     first = text.index(f"source_target_pairs={pairs}")
     other = text[:first] + text[first:].replace(pairs, "{{0,1},{1,2}}", 1)
-    found = xb.equivalent(pair.whole, Changed(xb.parse_hlo(other), pair.cut.mesh, pair.cut.in_specs, pair.cut.out_specs))
+    found = xb.equivalent(
+        pair.whole, Changed(xb.parse_hlo(other), pair.cut.mesh, pair.cut.in_specs, pair.cut.out_specs)
+    )
     assert found.kind == "different"
     assert found.difference is not None
     assert (found.difference.device, found.difference.element) == (2, (2, 0))

@@ -10,11 +10,13 @@ fields = RuleTable("field")
 """Rules of floats, with the signature of the declaration: floats are words of residues, integers are themselves."""
 
 WALKED = STRUCTURE | opcodes(
-    lambda op: op.calls in ("once", "branch", "loop", "wrapped")
-    or op.depends_on in ("device", "outside", "target", "random_state")
-    or op.half != "none"
-    or op.needs != "nobody"
-    or (op.elements == "whole" and op.calls == "nothing")
+    lambda op: (
+        op.calls in ("once", "branch", "loop", "wrapped")
+        or op.depends_on in ("device", "outside", "target", "random_state")
+        or op.half != "none"
+        or op.needs != "nobody"
+        or (op.elements == "whole" and op.calls == "nothing")
+    )
 )
 """Ops that the walk carries out itself, with the devices of the run: structure, control flow, communication."""
 

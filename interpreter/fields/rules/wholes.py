@@ -98,9 +98,7 @@ def batch_norm_training(
     mean = _mean(operand, feature_index)
     centred = minus(operand, _along(mean, operand, feature_index))
     variance = _mean(times(centred, centred), feature_index)
-    found = batch_norm_inference(
-        operand, scale, offset, mean, variance, epsilon=epsilon, feature_index=feature_index
-    )
+    found = batch_norm_inference(operand, scale, offset, mean, variance, epsilon=epsilon, feature_index=feature_index)
     return found, mean, variance
 
 

@@ -13,9 +13,9 @@ from shape_inference.types import u64
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ..ops.conversion import relaid
-from ..ops.leaves import iota as counted
-from ..rules.tables import compute
+from ...ops.conversion import relaid
+from ...ops.leaves import iota as counted
+from ...rules.tables import compute
 from . import residues
 from .complexes import joined, parts
 from .evaluation import by_type

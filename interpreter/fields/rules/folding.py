@@ -11,10 +11,10 @@ import numpy as np
 from shape_inference import Dims
 from xbuild.core.attributes import Array
 
-from ..kernels.comparators import Key, keys_of
-from ..kernels.folds import _columns as columns
-from ..kernels.sorting import order_by_comparator, taken
-from ..rules.tables import compute
+from ...kernels.comparators import Key, keys_of
+from ...kernels.folds import _columns as columns
+from ...kernels.sorting import order_by_comparator, taken
+from ...rules.tables import compute
 from . import residues
 from .arithmetic import plus, times
 from .places import places

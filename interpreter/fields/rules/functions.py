@@ -47,7 +47,7 @@ def salt_of(name: str) -> int:
 
 def random_words(name: str, *operands: Any) -> Word:
     """A random number of the fields for each tuple of operands' elements: words, integers or complex numbers."""
-    found = np.uint64(0)
+    found: Any = np.uint64(0)
     for place, operand in enumerate(operands):
         for half in _bits(np.asarray(operand)):
             found = mixed(found ^ mixed(half, 7 * place + salt_of(name)), salt_of(name))

@@ -28,6 +28,7 @@ _WIDTH, _MASK = np.uint64(31), np.uint64(2**31 - 1)
 _TOP = np.uint64(62)
 LIMIT = np.uint64(1 << 62)
 INFINITE, NEGATIVE, UNDEFINED = (np.uint64(n << 62) for n in (1, 2, 3))
+_REALS = np.array([0.0, np.inf, -np.inf, np.nan])
 _MARKS = {np.inf: INFINITE, -np.inf: NEGATIVE}
 DENOMINATORS = (10, 100, 1000)
 """A literal is read as the fraction that rounds to it, of a denominator up to the first of these for which one does."""
@@ -61,7 +62,8 @@ def has_special(*words: Word) -> bool:
 
 def as_reals(words: Word) -> Array:
     """0 for each number of the field, and infinities and NaN as floats."""
-    return np.array([0.0, np.inf, -np.inf, np.nan])[(words >> _TOP).astype(np.int64)]
+    found: Array = _REALS[(words >> _TOP).astype(np.int64)]
+    return found
 
 
 def marked(words: Word, reals: Array) -> Word:

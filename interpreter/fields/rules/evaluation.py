@@ -13,8 +13,8 @@ from shape_inference.elided import ElidedArray
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import OPS
 
-from ..rules.tables import compute
-from ..runtime.single import DeviceIds, rule_of
+from ...rules.tables import compute
+from ...runtime.single import DeviceIds, rule_of
 from .regions import FieldRegion, computing
 from .residues import of_reals
 from .tables import MOVED, REFUSED, Undecidable, fields
@@ -49,7 +49,13 @@ _BY_TYPE: dict[str, Any] = {}
 
 
 def _array(operand: Any) -> Any:
-    return tuple(map(_array, operand)) if isinstance(operand, tuple) else operand if operand is None else np.asarray(operand)
+    return (
+        tuple(map(_array, operand))
+        if isinstance(operand, tuple)
+        else operand
+        if operand is None
+        else np.asarray(operand)
+    )
 
 
 def attributes_of(instruction: Instruction) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from xbuild.core.graph import Computation, Instruction
 from xbuild.core.hooks import Hook
 from xbuild.properties.effects import PLAIN_CALLS
 
-from ..rules.region import Region, has_floats, is_elementwise
+from ...rules.region import Region, has_floats, is_elementwise
 from .tables import Undecidable
 
 computing: Hook[..., Any] = Hook("computes an instruction over prime fields")

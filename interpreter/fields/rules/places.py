@@ -37,7 +37,7 @@ _NOTHING = Draw(0, np.zeros(0, np.uint64), np.zeros(0))
 _current: ContextVar[Draw] = ContextVar("xbuild_draw", default=_NOTHING)
 
 
-def drawing(seed: int, literals: Iterable[Array]) -> AbstractContextManager[None]:
+def drawing(seed: int, literals: Iterable[Array]) -> AbstractContextManager[Draw]:
     """Inside, random functions have this seed, and the numbers of these literals stand at their places."""
     flat = [np.asarray(each).reshape(-1) for each in literals]
     words = np.concatenate([residues.of_reals(each) for each in flat] or [_NOTHING.words])
@@ -58,14 +58,15 @@ def mixed(words: Array, salt: int = 0) -> Array:
 def _scrambled(words: Array) -> Array:
     found = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
+    scrambled: Array = found ^ (found >> np.uint64(31))
+    return scrambled
 
 
 def known(words: Word) -> Array:
     """The number that each word is known to be, and NaN for the others."""
     found = np.where(residues.is_special(words), residues.as_reals(words), np.nan)
     for shift in reversed(_SHIFTS):
-        whole = _whole(residues.multiply(words, residues.of_integers(np.int64(1 << shift))))
+        whole = _whole(residues.multiply(words, residues.of_integers(np.asarray(1 << shift))))
         found = np.where(np.isnan(whole) | residues.is_special(words), found, whole / (1 << shift))
     table = _current.get()
     if table.words.size:
@@ -84,9 +85,9 @@ def _whole(words: Word) -> Array:
 
 def is_turned(words: Word) -> Array:
     """Whether a word is the second of a pair x, -x, by a fixed choice."""
-    first, _ = residues.halves(words)
-    turned: Array = (first > PRIMES[0] // 2) & ~residues.is_special(words)
-    return turned
+    first, second = residues.halves(words)
+    turned: Array = np.where(first == 0, second > PRIMES[1] // 2, first > PRIMES[0] // 2)
+    return turned & ~residues.is_special(words)
 
 
 def upright(words: Word) -> Word:

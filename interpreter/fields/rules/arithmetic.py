@@ -166,7 +166,7 @@ def _rounded(rule: Of) -> Of:
 
 
 def _away_from_zero(reals: Array) -> Array:
-    return np.trunc(reals + np.copysign(0.5, reals))
+    return np.asarray(np.trunc(reals + np.copysign(0.5, reals)))
 
 
 fields.enter("floor", _rounded(np.floor))
@@ -184,4 +184,3 @@ def raised(base: Word, exponent: int) -> Word:
     """Powers with one integer, of numbers; those with a negative one are inverses."""
     found = residues.power(base, (abs(exponent), abs(exponent)))
     return quotient(residues.of_integers(np.ones(found.shape, np.int64)), found) if exponent < 0 else found
-

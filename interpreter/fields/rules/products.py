@@ -11,7 +11,7 @@ import numpy as np
 from xbuild.core.attributes import Array
 from xbuild.core.graph import Instruction
 
-from ..rules.tables import compute
+from ...rules.tables import compute
 from . import residues
 from .arithmetic import minus, plus
 from .complexes import joined, parts
@@ -48,7 +48,8 @@ def _modulo(product: Product, a: Array, b: Array, prime: np.uint64) -> Array:
     low = _whole(product(a0, b0), prime)
     middle = (_whole(product(a0, b1), prime) + _whole(product(a1, b0), prime)) % prime
     high = _whole(product(a1, b1), prime)
-    return (low + (middle << _DIGIT) % prime + (((high << _DIGIT) % prime) << _DIGIT) % prime) % prime
+    shifted = (middle << _DIGIT) % prime + (((high << _DIGIT) % prime) << _DIGIT) % prime
+    return np.asarray((low + shifted) % prime)
 
 
 def _digits(values: Array) -> tuple[Array, Array]:
