@@ -25,7 +25,7 @@ from .matching import Keeper, Matching, first_difference
 from .rules import residues
 from .rules.places import drawing
 from .rules.tables import Undecidable
-from .run import Subject, unobserved
+from .run import Subject
 from .verdict import Difference, Equivalence
 from .witness import apart
 
@@ -119,7 +119,7 @@ class Comparison:
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
         """The first output, device and place at which one draw differs; the first draw also bounds degrees."""
-        observers = [self._counted(each) if number == 0 else unobserved for each in self.degrees]
+        observers = [self._counted(each) if number == 0 else None for each in self.degrees]
         with self._drawing(number) as (arrays, cut):
             left = self.one.run(arrays, observers[0], self.limits)
             return self._compared(left, self.other.run(cut, observers[1], self.limits))

@@ -78,7 +78,7 @@ def _few(degree: Degree) -> Degree:
     return Degree(degree.numerator, {object(): (1, degree.below)})
 
 
-RANDOM = frozenset({*NAMES, "power", "remainder", "atan2", "cholesky", "triangular_solve", "fft", "rng",
+RANDOM = frozenset({*NAMES, "power", "bitcast_convert", "remainder", "atan2", "cholesky", "triangular_solve", "fft", "rng",
                     "exponential_minus_one", "log_plus_one"})  # fmt: skip
 """Ops whose values are those of a random function, a new variable for each."""
 

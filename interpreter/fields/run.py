@@ -58,7 +58,7 @@ class Subject:
             for computation in reached(module.entry):
                 yield from _literals(computation)
 
-    def run(self, arrays: Sequence[Sequence[Any]], observe: Observe, limits: Limits) -> list[list[Any]]:
+    def run(self, arrays: Sequence[Sequence[Any]], observe: Observe | None, limits: Limits) -> list[list[Any]]:
         """The arrays that each device gives, by the arrays that it is given.
 
         Raises Undecidable at an instruction that is not decided, and Stopped where a run would stop.
@@ -88,7 +88,3 @@ def _literals(computation: Any) -> Iterator[Any]:
             if isinstance(literal, np.ndarray | np.generic) and literal.size <= _MOST:
                 finite = np.asarray(literal).reshape(-1)
                 yield finite[np.isfinite(finite.astype(np.float64))]
-
-
-def unobserved(device: int, path: Any, trips: Any, value: Any) -> None:
-    """Look at nothing."""

@@ -38,7 +38,7 @@ class FieldPlan:
     """What stands for the plan of a device: the walk through its computation."""
 
     computation: Computation
-    observe: Observe
+    observe: Observe | None
     orders: Orders = ()
     communicates: bool = True
 
@@ -57,7 +57,7 @@ class Walk:
     """The walk of one device."""
 
     device: Any
-    observe: Observe
+    observe: Observe | None
     orders: Mapping[Computation, Sequence[Instruction]]
     draws: int = field(default=0, init=False)
 
@@ -73,7 +73,8 @@ class Walk:
                     local[instruction] = yield from rule(self, instruction, operands, here, trips)
                 else:
                     local[instruction] = self.computed(instruction, operands)
-            self.observe(self.device.number, here, trips, local[instruction])
+            if self.observe is not None:
+                self.observe(self.device.number, here, trips, local[instruction])
         return local[computation.root]
 
     def computed(self, instruction: Instruction, operands: tuple[Any, ...]) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 import xbuild as xb
 
@@ -35,7 +35,7 @@ class Line:
 
     def spelled(self, **changed: str) -> str:
         """The line with these parts changed."""
-        parts = {key: changed.get(key, getattr(self, key)) for key in self.__slots__ if not key.startswith("_")}
+        parts = asdict(self) | changed
         return "{indent}{root}{name} = {shape} {opcode}({operands}){rest}".format(**parts)
 
 

@@ -57,7 +57,7 @@ def distance(pair: Pair, module: xb.Module) -> float:
         arrays = [number(shape, random) for shape in pair.shapes]
         wanted = xb.evaluate(pair.whole.entry, *arrays)
         given = cut.joined(xb.execute(module, cut.arguments(*arrays)))
-        found = max(found, *map(_apart, _arrays(wanted), _arrays(given)))
+        found = max(found, *map(apart, _arrays(wanted), _arrays(given)))
     return found
 
 
@@ -65,7 +65,8 @@ def _arrays(value: Any) -> list[Any]:
     return [np.asarray(each) for each in value] if isinstance(value, tuple) else [np.asarray(value)]
 
 
-def _apart(wanted: Any, given: Any) -> float:
+def apart(wanted: Any, given: Any) -> float:
+    """How far two arrays are apart, by the size of the numbers."""
     if not np.array_equal(np.isfinite(wanted), np.isfinite(given)):
         return 1.0
     size = max(float(np.abs(wanted).max(initial=0.0)), 1e-30)

@@ -112,7 +112,7 @@ def convolved(x: Any, kernel: Any) -> Any:
     up, down = neighbours(x, "i", m.axis_size("i"))
     image = xb.reshape(xb.concatenate([up, x, down], 0), [1, x.shape.dims[0] + 2, x.shape.dims[1]])
     names = xb.ConvolutionDimensionNumbers(0, 2, (1,), 1, 0, (2,), 0, 2, (1,))
-    found = xb.convolution(image, kernel, window=(xb.WindowDimension(size=3),), dimension_numbers=names)
+    found: Any = xb.convolution(image, kernel, window=(xb.WindowDimension(size=3),), dimension_numbers=names)
     return xb.relu(xb.reshape(found, found.shape.dims[1:]))
 
 
@@ -148,8 +148,8 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 def on_two_axes(x: Any, w: Any) -> Any:
     """Rows along one axis, the contraction along another, the result cut by both."""
     part = dot(m.all_gather(x, "i", axis=0, tiled=True), w)
-    return m.psum_scatter(m.psum_scatter(part, "j", scatter_dimension=1, tiled=True) / m.axis_size("i"), "i", scatter_dimension=0,
-                          tiled=True)  # fmt: skip
+    columns = m.psum_scatter(part, "j", scatter_dimension=1, tiled=True) / m.axis_size("i")
+    return m.psum_scatter(columns, "i", scatter_dimension=0, tiled=True)
 
 
 def k_means(points: Any, centres: Any) -> Any:
@@ -203,5 +203,6 @@ PAIRS = [
     Pair("momentum", momentum, LINE, (P("i"), P(), P(), P("i")), (P(), P()), (f[8, 4], f[4, 2], f[4, 2], f[8, 2])),
     Pair("statistics", statistics, LINE, (P("i"), P()), (P("i"), P()), (f[8, 3], f[3])),
     *_LOSS,
-    *(evolve(each, name=f"{each.name}_gradient", gradient_of=by) for each, by in zip(_LOSS, ((1, 2), tuple(block.WEIGHTS)), strict=True)),
+    evolve(_LOSS[0], name="mean_square_gradient", gradient_of=(1, 2)),
+    evolve(_LOSS[1], name="sharded_block_gradient", gradient_of=tuple(block.WEIGHTS)),
 ]  # fmt: skip

@@ -20,6 +20,14 @@ def dot(a: Any, b: Any) -> Any:
     return xb.dot_general(a, b, [1], [0])
 
 
+def turned(x: Any) -> Any:
+    return xb.transpose(x, [1, 0])
+
+
+def largest(x: Any) -> Any:
+    return xb.reduce(x, -np.inf, xb.maximum, (0,))
+
+
 def total(x: Any, *dims: int) -> Any:
     return xb.reduce(x, 0.0, xb.add, dims or None)
 
@@ -49,8 +57,8 @@ EQUAL: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
     "associative": ([V, V, V], lambda x, y, z: (x + y) + z, lambda x, y, z: x + (z + y)),
     "distributive": ([V, V, V], lambda x, y, z: x * (y + z), lambda x, y, z: x * z + x * y),
     "parts of a sum": ([M], lambda x: total(x, 0), parts),
-    "transposed dot": ([M, f[6, 3]], dot, lambda x, y: xb.transpose(dot(xb.transpose(y, [1, 0]), xb.transpose(x, [1, 0])), [1, 0])),
-    "dot as a sum": ([M, f[6]], lambda x, y: xb.dot_general(x, y, [1], [0]), lambda x, y: total(x * spread(y, x, 1), 1)),
+    "transposed dot": ([M, f[6, 3]], dot, lambda x, y: turned(dot(turned(y), turned(x)))),
+    "dot as a sum": ([M, f[6]], dot, lambda x, y: total(x * spread(y, x, 1), 1)),
     "associative dot": ([M, f[6, 5], f[5, 2]], lambda x, y, z: dot(dot(x, y), z), lambda x, y, z: dot(x, dot(y, z))),
     "blocks of a dot": ([M, f[6, 3]], dot, lambda x, y: dot(x[:, :2], y[:2]) + dot(x[:, 2:], y[2:])),
     "quotient": ([V, V], lambda x, y: x / y, lambda x, y: x * (1.0 / y)),
@@ -58,8 +66,7 @@ EQUAL: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
     "maximum": ([V, V], xb.max, lambda x, y: xb.select(x > y, x, y)),
     "relu": ([V], xb.relu, lambda x: xb.select(x > 0.0, x, x * 0.0)),
     "minimum": ([V, V], xb.min, lambda x, y: -xb.max(-x, -y)),
-    "maximum of parts": ([M], lambda x: xb.reduce(x, -np.inf, xb.maximum, (0,)),
-                         lambda x: xb.max(xb.reduce(x[:1], -np.inf, xb.maximum, (0,)), xb.reduce(x[1:], -np.inf, xb.maximum, (0,)))),
+    "maximum of parts": ([M], largest, lambda x: xb.max(largest(x[:1]), largest(x[1:]))),
     "odd": ([V], lambda x: xb.tanh(-x), lambda x: -xb.tanh(x)),
     "even": ([V], lambda x: xb.cos(-x), xb.cos),
     "powers": ([V], lambda x: x * x * x, lambda x: xb.pow(x, 3.0)),
@@ -95,7 +102,7 @@ OPEN: dict[str, tuple[list[Any], Callable[..., Any], Callable[..., Any]]] = {
     "shift of softmax": ([M], lambda x: softmax(x, lambda a, b: a / b), xb.softmax),
     "square of a root": ([V], lambda x: xb.exp(x) * xb.rsqrt(xb.exp(x)) * xb.rsqrt(xb.exp(x)), lambda x: x * 0.0 + 1.0),
     "scaled maximum": ([V, V], lambda x, y: xb.max(x + x, y + y), lambda x, y: 2.0 * xb.max(x, y)),
-    "squares of sine and cosine": ([V], lambda x: xb.sin(x) * xb.sin(x) + xb.cos(x) * xb.cos(x), lambda x: x * 0.0 + 1.0),
+    "sine and cosine": ([V], lambda x: xb.sin(x) * xb.sin(x) + xb.cos(x) * xb.cos(x), lambda x: x * 0.0 + 1.0),
 }  # fmt: skip
 
 

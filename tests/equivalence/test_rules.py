@@ -18,15 +18,17 @@ from interpreter.fields.rules import residues
 from interpreter.fields.rules.evaluation import literal_words
 from interpreter.fields.rules.places import drawing, known, places
 from interpreter.fields.rules.tables import MOVED, REFUSED, Undecidable, fields, treatment
-from interpreter.fields.run import Subject, unobserved
+from interpreter.fields.run import Subject
 from tests.cases.case import Case
 from xbuild.checking.model.program import as_module
 from xbuild.core.op import OPS
 
 FAMILIES = [info.name for info in pkgutil.iter_modules(tests.cases.__path__) if info.name != "case"]
 EXACT = ("f32", "f64")
-ROUNDS = ("reduce-", "convert-", "stochastic", "bitcast", "map-bits", "TOTALORDER", "sort-total", "topk",
-          "computed-nan", "comfortable-floats", "nan-last", "indefinite", "cholesky-nan", "rsqrt-f32", "power-f32")  # fmt: skip
+ROUNDS = (
+    "reduce-", "convert-", "stochastic", "bitcast", "map-bits", "TOTALORDER", "sort-total", "topk", "computed-nan",
+    "comfortable-floats", "nan-last", "indefinite", "cholesky-nan", "rsqrt-f32", "power-f32",
+)  # fmt: skip
 """Cases whose numbers are rounded, whose bits are looked at, or that tell signs of zeros and NaN."""
 
 
@@ -50,7 +52,7 @@ def over_fields(computation: Any, arguments: Any) -> tuple[list[Any], list[Any]]
     given = [each for each, shape in zip(flat, shapes, strict=True) if shape.dtype.kind == "float"]
     finite = [each[np.isfinite(each.astype(np.float64))] for each in given]
     with np.errstate(all="ignore"), drawing(1, [*subject.literals(), *finite]):
-        (results,) = subject.run([words], unobserved, xb.Limits())
+        (results,) = subject.run([words], None, xb.Limits())
         return results, [known(each) if each.dtype == np.uint64 else each for each in results]
 
 
@@ -125,6 +127,6 @@ def test_products_are_exact(terms: int) -> None:
     shape = xb.f32[terms]
     computation = xb.computation(shape, shape)(lambda x, y: xb.dot_general(x, y, [0], [0]))
     subject = Subject(as_module(computation))
-    ((found,),) = subject.run([[residues.packed(left, left), residues.packed(right, right)]], unobserved, xb.Limits())
+    ((found,),) = subject.run([[residues.packed(left, left), residues.packed(right, right)]], None, xb.Limits())
     total = sum(a * b for a, b in zip(left.tolist(), right.tolist(), strict=True))
     assert [int(half) for half in residues.halves(found)] == [total % prime for prime in residues.PRIMES]
