@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from xbuild.checking.model.program import runnable
 from xbuild.core.graph import Module, ModuleGroup
+from xbuild.properties.effects import communicates
 
 from ..rules.limits import Limits
 from ..runtime.run import Refused
@@ -58,13 +61,21 @@ def equivalent(
     """
     inputs = own(other, "in") if inputs is None else inputs
     outputs = own(other, "out") if outputs is None else outputs
-    first = Subject(_program(one))
+    is_laid = inputs is not None or outputs is not None
+    first = Subject(_alone(_program(one)) if is_laid else _program(one))
     try:
         second = Subject(_program(other))
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
     layouts = laid(first, second, inputs, outputs)
     return Comparison(first, second, layouts, arguments or {}, seed, limits or Limits()).verdict()
+
+
+def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:
+    """A program of which layouts are given as that of one device: a global program may count partitions already."""
+    if isinstance(program, ModuleGroup) or program.num_devices == 1 or communicates(program.entry):
+        return program
+    return evolve(program, num_replicas=1, num_partitions=1)
 
 
 def _program(given: Any) -> Module | ModuleGroup:

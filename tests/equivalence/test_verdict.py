@@ -59,6 +59,11 @@ def test_the_shardings_of_a_partitioned_program_are_taken() -> None:
     assert xb.equivalent(double, turned).kind == "different"
 
 
+def test_a_global_program_may_count_partitions() -> None:
+    whole = xb.Module("whole", WHOLE, num_partitions=4)
+    assert xb.equivalent(whole, local(summed, f[2, 2]), inputs=[cut(LINE, [[I]])])
+
+
 def test_what_pads_an_uneven_part_is_random() -> None:
     sharding = [cut(LINE, [[I]])]
     assert xb.equivalent(UNEVEN, local(masked, f[3, 2]), inputs=sharding)

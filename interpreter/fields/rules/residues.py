@@ -19,7 +19,7 @@ from .tables import Undecidable
 Word: TypeAlias = Any
 """An array of words (uint64)."""
 
-PRIMES = (2**31 - 1, 2**31 - 19)
+PRIMES = (2**31 - 19, 2**31 - 61)
 BITS = 62
 """A nonzero polynomial of degree d vanishes at a random point of both fields with probability d^2 / 2^62 at most."""
 
