@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from attrs import define, field
 
-from shape_inference import Dims, TupleShape
+from shape_inference import Dims, Shape, TupleShape
 from xbuild.core.attributes import Array
 from xbuild.properties.agreement import agreeing
 
@@ -50,6 +50,7 @@ class Comparison:
     other: Subject
     laid: Laid
     arguments: Mapping[int, Any]
+    values: Mapping[str, tuple[str, Any]]
     seed: int
     limits: Limits
     degrees: tuple[Degrees, Degrees] = field(init=False)
@@ -57,7 +58,7 @@ class Comparison:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(self.one.devices), Degrees(self.other.devices)
+        self.degrees = Degrees(), Degrees()
         modules = dict.fromkeys((*self.one.modules, *self.other.modules))
         self.assumed = tuple(sorted(classes_of(modules).items()))
 
@@ -103,7 +104,7 @@ class Comparison:
         """The logarithm of the probability of one draw: a root or two arguments of a random function coincide."""
         variables: Counter[str] = Counter()
         for degrees in self.degrees:
-            variables.update({name: count * degrees.devices for name, count in degrees.random.items()})
+            variables.update(degrees.random)
         pairs = sum(count * count // 2 for count in variables.values())
         return log2(1 + pairs) + 2 * log2(2 * self._degree()) - residues.BITS
 
@@ -119,14 +120,10 @@ class Comparison:
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
         """The first output, device and place at which one draw differs; the first draw also bounds degrees."""
-        observers = [self._counted(each) if number == 0 else None for each in self.degrees]
+        observers = [each.observe if number == 0 else None for each in self.degrees]
         with self._drawing(number) as (arrays, cut):
             left = self.one.run(arrays, observers[0], self.limits)
             return self._compared(left, self.other.run(cut, observers[1], self.limits))
-
-    @staticmethod
-    def _counted(degrees: Degrees) -> Any:
-        return lambda device, path, trips, value: degrees.observe(path, trips, value) if device == 0 else None
 
     def inputs(self, number: int, draw: Any = draws.array, *, exact: bool = False) -> tuple[Arrays, Arrays]:
         """The arrays that the devices of both programs are given: words, or where `exact` numbers."""
@@ -166,8 +163,7 @@ class Comparison:
             return [row[number] for row in left], given
         layout = self.laid.outputs[number]
         expected = [left[0][number][part] for part in layout.parts]
-        held = [value[tuple(slice(0, n) for n in want.shape)] for value, want in zip(given, expected, strict=True)]
-        return expected, layouts.summed(layout, held, np.add if exact else residues.add)
+        return expected, layouts.held(layout, given, np.add if exact else residues.add)
 
     def _different(self) -> Equivalence:
         """The verdict on programs that differ over the fields; where functions are random ones, numbers decide."""
@@ -193,7 +189,27 @@ class Comparison:
             left = self.one.run(arrays, keepers[0].observe, self.limits)
             found = self._compared(left, self.other.run(cut, keepers[1].observe, self.limits))
             assert found is not None
+            if self.values:
+                return self._among_values(*keepers) or Difference(*found)
             matching = Matching(*keepers)
             kept = matching.first_unmatched()
             other = None if kept is None else matching.counterpart(kept)
         return Difference(*found, *(None if each is None else each.instruction for each in (kept, other)))
+
+    def _among_values(self, one: Keeper, other: Keeper) -> Difference | None:
+        """The first of the values that are to be the same in both programs, and are not."""
+        others = other.by_name()
+        for kept in one.by_name().values():
+            name, given = self.values.get(kept.instruction.name, ("", None))
+            if name not in others:
+                continue
+            there, left = others[name].values, kept.values[min(kept.values)]
+            whole, local = (each.instruction.shape for each in (kept, others[name]))
+            assert isinstance(whole, Shape)
+            assert isinstance(local, Shape)
+            layout = layouts.layout_of(given, whole, local, len(there), f"value %{name}")
+            expected = [left[part] for part in layout.parts]
+            found = first_difference(expected, layouts.held(layout, [there[n] for n in sorted(there)], residues.add))
+            if found is not None:
+                return Difference(None, *found, kept.instruction, others[name].instruction)
+        return None

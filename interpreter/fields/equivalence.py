@@ -26,6 +26,7 @@ def equivalent(
     inputs: Layouts = None,
     outputs: Layouts = None,
     arguments: Mapping[int, Any] | None = None,
+    values: Mapping[str, tuple[str, Any]] | None = None,
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Equivalence:
@@ -38,6 +39,9 @@ def equivalent(
     are whole on each device). Where `other` has `in_shardings` and `out_shardings`, or specs as the program of a
     shard_map, it is these.
     `arguments`: values for parameters of `one`, by number, where random ones would not do (counts of trips, indices).
+
+    `values`: for names of instructions of `one` the name of that of `other` which is to have the same value, and how it
+    lies there, as for an input; where the programs differ, the first of these that does is named.
 
     Both programs are evaluated on random inputs over two prime fields of 31 bits at once, without rounding: floats are
     residues, integers and truth values are themselves. Functions such as exp are random functions of their operands,
@@ -68,7 +72,8 @@ def equivalent(
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
     layouts = laid(first, second, inputs, outputs)
-    return Comparison(first, second, layouts, arguments or {}, seed, limits or Limits()).verdict()
+    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits or Limits())
+    return comparison.verdict()
 
 
 def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:

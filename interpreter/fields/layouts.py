@@ -171,11 +171,13 @@ def _as_terms(sums: tuple[int, ...], found: list[Array], local: Shape, fill: Any
         found[first] = rest
 
 
-def summed(layout: Layout, values: Sequence[Array], add: Any) -> list[Array]:
-    """The values of each device, of terms their sum."""
+def held(layout: Layout, values: Sequence[Array], add: Any) -> list[Array]:
+    """The part that each device holds, in its array; of terms their sum."""
+    sizes = [[max(each.stop - each.start, 0) for each in part] for part in layout.parts]
+    parts = [value[tuple(slice(0, n) for n in size)] for value, size in zip(values, sizes, strict=True)]
     if layout.sums is None:
-        return list(values)
+        return parts
     totals: dict[int, Array] = {}
-    for group, value in zip(layout.sums, values, strict=True):
+    for group, value in zip(layout.sums, parts, strict=True):
         totals[group] = add(totals[group], value) if group in totals else value
     return [totals[group] for group in layout.sums]

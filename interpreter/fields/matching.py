@@ -57,6 +57,13 @@ class Keeper:
             self.kept[key] = Kept(path, trips)
         self.kept[key].values[device] = array
 
+    def by_name(self) -> dict[str, Kept]:
+        """The first value of each name, in order."""
+        found: dict[str, Kept] = {}
+        for each in self.kept.values():
+            found.setdefault(each.instruction.name, each)
+        return found
+
 
 def key_of(kept: Kept, operand: Instruction) -> Key:
     """The key of an operand of a kept value."""

@@ -18,10 +18,11 @@ class Difference:
 
     `value` is the first value of the one whose operands the other has, and which itself the other has not; `other` the
     value there that is computed by the same op from these operands. None where there is none. `output` counts the
-    arrays of the result, and `element` is the place in the array of `device` of the other program.
+    arrays of the result, and is None where the values themselves were compared; `element` is the place in the array of
+    `device` of the other program.
     """
 
-    output: int
+    output: int | None
     device: int
     element: Dims
     value: Instruction | None = None
@@ -29,6 +30,9 @@ class Difference:
 
     def __str__(self) -> str:
         places = f"[{', '.join(map(str, self.element))}]"
+        if self.output is None and self.value is not None and self.other is not None:
+            where = f"differs on device {self.device} at {places}"
+            return f"{_named(self.value)}\n  {where} from {_named(self.other)}"
         told = [f"output {self.output} differs on device {self.device} at {places}"]
         if self.value is not None:
             told.append(f"first value that the other program lacks: {_named(self.value)}")

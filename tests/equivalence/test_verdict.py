@@ -180,6 +180,51 @@ def test_programs_of_several_devices_are_given_the_same() -> None:
         xb.equivalent(module, local(lambda x: x, f[2, 2], devices=2))
 
 
+def test_values_that_are_to_be_the_same_are_named() -> None:
+    whole = xb.computation(f[8, 2])(lambda x: xb.tanh(xb.mul(x, 2.0, name="twice"), name="bent"))
+    part = local(lambda x: xb.tanh(xb.mul(x, 3.0, name="thrice"), name="curved"), f[2, 2])
+    rows = [cut(LINE, [[I]])]
+    values = {"twice": ("thrice", rows[0]), "bent": ("curved", rows[0]), "other": ("none", None)}
+    found = xb.equivalent(whole, part, inputs=rows, outputs=rows, values=values)
+    assert found.difference is not None
+    assert found.difference.value is not None
+    assert found.difference.other is not None
+    assert (found.difference.value.name, found.difference.other.name) == ("twice", "thrice")
+    assert (found.difference.output, found.difference.device, found.difference.element) == (None, 0, (0, 0))
+    assert "differs on device 0 at [0, 0] from multiply %thrice" in str(found)
+
+
+DEGREES = {
+    "product": (lambda x, y: x * y * x, 3),
+    "sum": (lambda x, y: x + y * y, 2),
+    "dot": (lambda x, y: xb.dot_general(x, y, [0], [0]) * xb.dot_general(x, y, [0], [0]), 4),
+    "sum of quotients": (lambda x, y: xb.reduce(x / y, 0.0, xb.add), 16),
+    "square": (lambda x, y: xb.pow(x, 5.0), 5),
+    "function": (lambda x, y: xb.exp(x * x * x) * y, 3),
+    "product of all": (lambda x, y: xb.reduce(x, 1.0, xb.multiply), 8),
+}
+
+
+@pytest.mark.parametrize("name", DEGREES)
+def test_the_degree_is_bounded_from_above(name: str) -> None:
+    function, degree = DEGREES[name]
+    program = xb.computation(f[8], f[8])(function)
+    found = xb.equivalent(program, program)
+    assert degree <= found.degree <= 4 * degree + 8
+
+
+def test_degrees_of_devices_that_go_other_ways() -> None:
+    def cube(x: Any) -> Any:
+        return x * x * x
+
+    def program(x: Any) -> Any:
+        here = xb.partition_id(x.builder) == np.uint32(2)
+        return xb.conditional(here, x, cube, x, lambda y: y + y)
+
+    module = local(program, f[4])
+    assert xb.equivalent(module, module).degree == 3
+
+
 def test_what_is_no_program_is_refused() -> None:
     with pytest.raises(TypeError, match="is no program"):
         xb.equivalent(WHOLE, "x + y")
