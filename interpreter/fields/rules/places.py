@@ -22,6 +22,7 @@ from .residues import PRIMES, Word
 _SMALL = 1 << 30
 _SHIFTS = (0, 8, 24)
 """Numbers n / 2^k with |n| < 2^30, for these k, are recognized."""
+_SCALES = [(shift, residues.of_integers(np.asarray(1 << shift))) for shift in _SHIFTS]
 
 
 @frozen(eq=False)
@@ -65,9 +66,10 @@ def _scrambled(words: Array) -> Array:
 def known(words: Word) -> Array:
     """The number that each word is known to be, and NaN for the others."""
     found = np.where(residues.is_special(words), residues.as_reals(words), np.nan)
-    for shift in reversed(_SHIFTS):
-        whole = _whole(residues.multiply(words, residues.of_integers(np.asarray(1 << shift))))
-        found = np.where(np.isnan(whole) | residues.is_special(words), found, whole / (1 << shift))
+    special = residues.is_special(words)
+    for shift, scale in reversed(_SCALES):
+        whole = _whole(residues.multiply(words, scale) if shift else words)
+        found = np.where(np.isnan(whole) | special, found, whole / (1 << shift))
     table = _current.get()
     if table.words.size:
         at = np.minimum(np.searchsorted(table.words, words), table.words.size - 1)
