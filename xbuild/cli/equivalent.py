@@ -8,10 +8,10 @@ import click
 
 import xbuild
 
-from .candidates import targets
+from .support.candidates import targets
 from .group import REFUSED, load, main, module_of, reported
 from .run import SEED
-from .saying import say, say_json
+from .support.saying import say, say_json
 
 
 @main.command()

@@ -20,8 +20,8 @@ from ..properties.agreement import agreeing
 from ..properties.partitioning import not_partitioned
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
-from .paths import distinct, target_of
-from .saying import say
+from .support.paths import distinct, target_of
+from .support.saying import say
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
