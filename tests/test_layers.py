@@ -42,7 +42,7 @@ ORDER = {
         "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
-        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",
+        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules", "fields", "tracing", "engines",
     ),
 }  # fmt: skip
 FAMILIES = {

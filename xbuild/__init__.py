@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     __version__: str
     from .pages import write_page as write_page
     from .running import ArgumentError as ArgumentError
+    from .running import Equivalence as Equivalence
     from .running import Limits as Limits
     from .running import Recorder as Recorder
     from .running import Refused as Refused
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from .running import StrictFinding as StrictFinding
     from .running import StrictReport as StrictReport
     from .running import engines as engines
+    from .running import equivalent as equivalent
     from .running import evaluate as evaluate
     from .running import execute as execute
     from .running import plan_source as plan_source

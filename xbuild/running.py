@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from interpreter import plan_source as plan_source
     from interpreter import trace as trace
     from interpreter import tracing as tracing
+    from interpreter.fields import Equivalence as Equivalence
+    from interpreter.fields import equivalent as equivalent
 
 PUBLIC = {
     name: f"interpreter:{name}"
@@ -48,7 +50,10 @@ PUBLIC = {
         "ArgumentError", "Limits", "Recorder", "Refused", "Report", "Stopped", "StrictFailure", "StrictReport",
         "evaluate", "execute", "plan_source", "trace",
     )
-} | {"StrictFinding": "interpreter:Finding", "engines": "interpreter.engines:"}  # fmt: skip
+} | {
+    "StrictFinding": "interpreter:Finding", "engines": "interpreter.engines:",
+    "Equivalence": "interpreter.fields:Equivalence", "equivalent": "interpreter.fields:equivalent",
+}  # fmt: skip
 """The names that `xbuild` gives: the module that has it, and its name there; a module itself has none."""
 
 _INTERNAL = {"rule_tables": "interpreter.rules.tables:", "tracing": "interpreter.tracing:"}

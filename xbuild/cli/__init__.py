@@ -4,6 +4,7 @@ from . import check as check
 from . import completion as completion
 from . import cost as cost
 from . import edit as edit
+from . import equivalent as equivalent
 from . import examples as examples
 from . import play as play
 from . import reference as reference

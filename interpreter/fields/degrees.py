@@ -1,0 +1,244 @@
+"""Bounds on degrees: each value is a quotient of polynomials in the inputs and in the values of random functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+
+from shape_inference import Shape, leaves
+from xbuild.core.graph import Instruction
+from xbuild.core.op import opcodes
+from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS
+
+from ..rules.lines import Path
+from .rules.evaluation import is_float, touches_floats
+from .rules.functions import NAMES
+from .rules.places import known
+
+Key: TypeAlias = tuple[int, ...]
+"""A device, and the ids of the instructions of a call path."""
+
+_MANY = 64
+"""From so many denominators on they count as one."""
+
+
+@frozen
+class Degree:
+    """The degree of the numerators of an array, and of its denominators: how often each counts, and its degree."""
+
+    numerator: int = 0
+    denominators: Mapping[Any, tuple[int, int]] = field(factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.numerator + self.below
+
+    @property
+    def below(self) -> int:
+        return sum(count * weight for count, weight in self.denominators.values())
+
+
+def joined(degrees: Iterable[Degree]) -> Degree:
+    """The degree of sums, and of arrays that have elements of several: all over the denominators of any."""
+    each = list(degrees)
+    common: dict[Any, tuple[int, int]] = {}
+    for degree in each:
+        for key, (count, weight) in degree.denominators.items():
+            common[key] = max(common.get(key, (0, 0))[0], count), weight
+    below = sum(count * weight for count, weight in common.values())
+    return _few(Degree(max((d.numerator + below - d.below for d in each), default=0), common))
+
+
+def multiplied(degrees: Iterable[Degree]) -> Degree:
+    """The degree of products."""
+    each = list(degrees)
+    common: dict[Any, tuple[int, int]] = {}
+    for degree in each:
+        for key, (count, weight) in degree.denominators.items():
+            common[key] = common.get(key, (0, 0))[0] + count, weight
+    return _few(Degree(sum(degree.numerator for degree in each), common))
+
+
+def inverted(degree: Degree, size: int, key: Any) -> Degree:
+    """The degree of inverses of `size` elements, whose numerators become denominators."""
+    return Degree(degree.below, {key: (1, size * degree.numerator)} if degree.numerator else {})
+
+
+def repeated(degree: Degree, count: int) -> Degree:
+    """The degree of products of `count` factors."""
+    powers = {key: (times * count, weight) for key, (times, weight) in degree.denominators.items()}
+    return Degree(degree.numerator * count, powers)
+
+
+def _few(degree: Degree) -> Degree:
+    if len(degree.denominators) <= _MANY:
+        return degree
+    return Degree(degree.numerator, {object(): (1, degree.below)})
+
+
+MOST_EXPONENTS = 64
+"""The largest array whose numbers are kept as exponents."""
+
+RANDOM = frozenset({
+    *NAMES, "power", "remainder", "atan2", "exponential_minus_one", "log_plus_one", "cholesky", "triangular_solve",
+    "fft", "rng", "bitcast_convert", "stochastic_convert",
+})  # fmt: skip
+"""Ops whose values are those of a random function, a new variable for each."""
+
+_PRODUCTS = frozenset({"multiply", "dot", "convolution", "ragged_dot", "scaled_dot"})
+_STATISTICS = frozenset({"batch_norm_training", "batch_norm_inference", "batch_norm_grad"})
+_FUNCTION = {"sqrt": "rsqrt", "log_plus_one": "log", "exponential_minus_one": "exponential"}
+_REPEATING = ("broadcast", "reshape", "transpose", "convert", "negate", "copy", "exponential", "rsqrt", "sqrt")
+_FROM_ELSEWHERE = opcodes(lambda op: op.half == "done")
+_FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
+
+
+@define(eq=False)
+class Degrees:
+    """The degrees of all values of all devices, as they are observed.
+
+    `most` is the largest; `random` counts the variables of each random function, which are elements of its results.
+    What comes from another device by a channel, or from a start, counts as the largest so far.
+    """
+
+    found: dict[Key, Degree] = field(factory=dict)
+    exponents: dict[Key, tuple[float, float]] = field(factory=dict)
+    devices: set[int] = field(factory=set)
+    most: int = 1
+    random: Counter[str] = field(factory=Counter)
+
+    def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
+        """Take the value of an instruction, after those of its operands."""
+        instruction = path[-1].instruction
+        key = (device, *(id(place.instruction) for place in path))
+        self.devices.add(device)
+        if not is_float(instruction.shape):
+            self.found[key] = Degree()
+            return
+        degree = self._degree(instruction, path, key, trips)
+        self._note_exponent(key, value)
+        self.found[key] = degree
+        self.most = max(self.most, degree.total)
+
+    def _note_exponent(self, key: Key, value: Any) -> None:
+        """Keep the least and the largest of few known numbers, which may be exponents."""
+        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and 0 < value.size <= MOST_EXPONENTS:
+            reals = known(value)
+            if np.isfinite(reals).all():
+                self.exponents[key] = float(reals.min()), float(reals.max())
+
+    def _of(self, outer: Key, operands: Iterable[Instruction]) -> list[Degree]:
+        return [self.found.get((*outer, id(each)), Degree(self.most)) for each in operands]
+
+    def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Degree:
+        outer, opcode = key[:-1], instruction.opcode
+        if opcode == "parameter":
+            return self._parameter(instruction, path, outer)
+        operands = self._of(outer, instruction.operands)
+        if opcode in MEETS:
+            every = [found for d in self.devices for found in self._of((d, *outer[1:]), instruction.operands)]
+            return self._folded(instruction, every if self._is_shared(outer, instruction) else [Degree(self.most)])
+        if opcode in _FROM_ELSEWHERE:
+            return Degree(self.most)
+        if opcode in RANDOM or (opcode == "abs" and _is_complex(instruction.operands[0])):
+            return self._random(instruction, operands, outer)
+        if instruction.called and opcode not in _FOLDS:
+            return self._called(instruction, operands, key)
+        return self._plain(instruction, operands, (key, trips))
+
+    def _is_shared(self, outer: Key, instruction: Instruction) -> bool:
+        """Whether all devices that are known have the operands of a collective: they run one program."""
+        return all((d, *outer[1:], id(each)) in self.found for d in self.devices for each in instruction.operands)
+
+    def _plain(self, instruction: Instruction, operands: list[Degree], key: Any) -> Degree:
+        opcode = instruction.opcode
+        if opcode in _PRODUCTS:
+            return multiplied(operands)
+        if opcode == "divide":
+            count = distinct(instruction.operands[1]) * (1 + _is_complex(instruction))
+            return multiplied([operands[0], inverted(operands[1], count, key)])
+        if opcode == "sqrt":
+            self._drawn(instruction)
+            return multiplied([*operands, Degree(1)])
+        if opcode in _STATISTICS:
+            self.random["rsqrt"] += _size(instruction.operands[1])
+            return repeated(multiplied([*operands, Degree(1)]), 3)
+        return self._folded(instruction, operands)
+
+    def _folded(self, instruction: Instruction, operands: list[Degree]) -> Degree:
+        """The degree of a fold: by sums and choices the largest, else as if all elements were multiplied."""
+        inside = [each for called in instruction.called for each in called.instructions]
+        count = max(map(_size, instruction.operands), default=1) * max(len(self.devices), 1)
+        for each in inside:
+            if each.opcode in RANDOM or each.opcode == "sqrt":
+                self.random[_FUNCTION.get(each.opcode, each.opcode)] += count
+        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
+            return repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
+        return joined(operands)
+
+    def _random(self, instruction: Instruction, operands: list[Degree], outer: Key) -> Degree:
+        self._drawn(instruction)
+        if instruction.opcode != "power":
+            return Degree(1)
+        low, high = self.exponents.get((*outer, id(instruction.operands[1])), (0.0, 0.0))
+        terms = [repeated(operands[0], max(int(high), 0)), Degree(2 + operands[0].total)]
+        if low < 0:
+            terms.append(inverted(repeated(operands[0], int(-low) + 1), _size(instruction), object()))
+        return joined(terms)
+
+    def _drawn(self, instruction: Instruction) -> None:
+        """Count the variables of a random function: one for each element of the operand that may be distinct."""
+        count = distinct(instruction.operands[0]) if len(instruction.operands) == 1 else _size(instruction)
+        self.random[_FUNCTION.get(instruction.opcode, instruction.opcode)] += count
+
+    def _parameter(self, instruction: Instruction, path: Path, outer: Key) -> Degree:
+        if len(path) == 1:
+            return Degree(1)
+        caller, number = path[-2], int(instruction.attributes.number)
+        given = self._of(outer[:-1], caller.instruction.operands)
+        if caller.branch is not None:
+            return given[int(caller.branch) + 1]
+        if caller.instruction.opcode in PLAIN_CALLS and number < len(given):
+            return given[number]
+        if caller.instruction.opcode in LOOPS:
+            given += [each for one in caller.instruction.called if (each := self._root(one, outer)) is not None]
+        return joined(given)
+
+    def _root(self, computation: Any, outer: Key) -> Degree | None:
+        return self.found.get((*outer, id(computation.root)))
+
+    def _called(self, instruction: Instruction, operands: list[Degree], key: Key) -> Degree:
+        if instruction.opcode == "scan":  # its outputs are of every trip
+            return Degree(self.most)
+        roots = [found for each in instruction.called if (found := self._root(each, key)) is not None]
+        return joined([*roots, *(operands if instruction.opcode in LOOPS else ())])
+
+
+def _size(instruction: Instruction) -> int:
+    return max((prod(leaf.dims) for leaf in leaves(instruction.shape) if isinstance(leaf, Shape)), default=1)
+
+
+def distinct(instruction: Instruction) -> int:
+    """How many different elements an array has at most, by the broadcasts that it is made by."""
+    size = _size(instruction)
+    while instruction.opcode in _REPEATING:
+        instruction = instruction.operands[0]
+        size = min(size, _size(instruction))
+    return size
+
+
+def _is_complex(instruction: Instruction) -> bool:
+    return isinstance(instruction.shape, Shape) and instruction.shape.dtype.kind == "complex"
+
+
+def _multiplies(computation: Any) -> bool:
+    """Whether a computation of elements does more than add and choose."""
+    return any(
+        (i.opcode in ("multiply", "divide", "power") and touches_floats(i)) or any(map(_multiplies, i.called))
+        for i in computation.instructions
+    )

@@ -1,0 +1,86 @@
+"""How the inputs and outputs of one program lie on the devices of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from shape_inference import Shape, refuse
+
+from . import layouts
+from .layouts import Layout
+from .run import Subject
+
+Layouts: TypeAlias = Sequence[Any] | None
+
+
+def own(given: Any, way: str) -> Layouts:
+    """The layouts that an object with a module states: its in_shardings and out_shardings, or its specs on a mesh."""
+    shardings, specs = getattr(given, f"{way}_shardings", None), getattr(given, f"{way}_specs", None)
+    if shardings is not None:
+        return [*_leaves(shardings)]
+    return None if specs is None else layouts.of_specs(given.mesh, specs)
+
+
+def _leaves(given: Any) -> Iterator[Any]:
+    if isinstance(given, list | tuple):
+        for each in given:
+            yield from _leaves(each)
+    else:
+        yield given
+
+
+@frozen(eq=False)
+class Laid:
+    """How the inputs and outputs of one program lie on the devices of the other; None where they are given alike."""
+
+    inputs: tuple[Layout, ...] | None
+    outputs: tuple[Layout, ...] | None
+
+
+def laid(one: Subject, other: Subject, inputs: Layouts, outputs: Layouts) -> Laid:
+    """The layouts that are given, or follow from the shapes; invalid_attribute where they fit neither."""
+    if one.devices == other.devices and (one.devices > 1 or (inputs is None and outputs is None)):
+        for device in range(one.devices):
+            _check_alike(one, other, device)
+        return Laid(None, None)
+    if one.devices != 1:
+        refuse(
+            "invalid_attribute",
+            f"equivalent: the first program has {one.devices} devices and the second {other.devices}; the first is to "
+            "have one, or as many as the second and the same arrays",
+        )
+    return Laid(
+        _layouts(one.inputs(0), other.inputs(0), inputs, other.devices, "input"),
+        _layouts(one.outputs(0), other.outputs(0), outputs, other.devices, "output"),
+    )
+
+
+def _check_alike(one: Subject, other: Subject, device: int) -> None:
+    for name, left, right in (
+        ("inputs", one.inputs(device), other.inputs(device)),
+        ("outputs", one.outputs(device), other.outputs(device)),
+    ):
+        if [each.dims for each in left] != [each.dims for each in right]:
+            refuse(
+                "invalid_attribute",
+                f"equivalent: the {name} of device {device} are {_listed(left)} in one program and {_listed(right)} in "
+                "the other",
+            )
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    return f"({', '.join(map(str, shapes))})"
+
+
+def _layouts(whole: list[Shape], local: list[Shape], given: Layouts, devices: int, name: str) -> tuple[Layout, ...]:
+    layout = [None] * len(whole) if given is None else list(given)
+    if not len(whole) == len(local) == len(layout):
+        refuse(
+            "invalid_attribute",
+            f"equivalent: {len(whole)} {name}s in one program, {len(local)} in the other, and {len(layout)} layouts",
+        )
+    rows = enumerate(zip(layout, whole, local, strict=True))
+    return tuple(layouts.layout_of(each, a, b, devices, f"{name} {n}") for n, (each, a, b) in rows)

@@ -1,0 +1,162 @@
+"""Which values of two programs are the same: whole, or as tiles on the devices; and the first one that has no equal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import define, field, frozen
+
+from shape_inference import Dims
+from xbuild.core.attributes import Array
+from xbuild.core.graph import Instruction
+from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
+
+from ..rules.lines import Path
+from .rules.functions import random_words
+from .rules.places import mixed
+
+Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids of the instructions of a call path, and the trips of its loops."""
+
+MOST_BYTES = 1 << 29
+"""How many bytes of values are kept of a program; later values are left out."""
+
+
+@frozen(eq=False)
+class Kept:
+    """A value that devices have computed at one place of a program."""
+
+    path: Path
+    trips: tuple[int, ...]
+    values: dict[int, Array] = field(factory=dict)
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.path[-1].instruction
+
+
+@define(eq=False)
+class Keeper:
+    """The array values of a run, in the order in which the first device computes them."""
+
+    kept: dict[Key, Kept] = field(factory=dict)
+    bytes: int = 0
+
+    def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
+        """Keep a value that is an array."""
+        if not isinstance(value, np.ndarray | np.generic) or self.bytes > MOST_BYTES:
+            return
+        array = np.asarray(value)
+        self.bytes += array.nbytes
+        key = tuple(id(place.instruction) for place in path), trips
+        if key not in self.kept:
+            self.kept[key] = Kept(path, trips)
+        self.kept[key].values[device] = array
+
+    def by_name(self) -> dict[str, Kept]:
+        """The first value of each name, in order."""
+        found: dict[str, Kept] = {}
+        for each in self.kept.values():
+            found.setdefault(each.instruction.name, each)
+        return found
+
+
+def key_of(kept: Kept, operand: Instruction) -> Key:
+    """The key of an operand of a kept value."""
+    return (*(id(place.instruction) for place in kept.path[:-1]), id(operand)), kept.trips
+
+
+def digest(value: Array) -> int:
+    """A number for an array, in which each element counts at its place."""
+    return int(_digests(value, value.shape).reshape(-1)[0]) if value.size else 0
+
+
+def _digests(value: Array, tile: Dims) -> Array:
+    """The digest of each tile of an array."""
+    words = random_words("element", value)
+    grid = [n // t for n, t in zip(value.shape, tile, strict=True)]
+    split = words.reshape([each for pair in zip(grid, tile, strict=True) for each in pair])
+    rank = len(tile)
+    rows = split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(prod(grid), prod(tile))
+    at = mixed(np.arange(rows.shape[1], dtype=np.uint64), 13)
+    return np.asarray(np.bitwise_xor.reduce(mixed(rows ^ at, 14), 1) ^ np.uint64(hash(tile) % 2**64))
+
+
+@define(eq=False)
+class Matching:
+    """Values of one program found in another: the keys there of each value, whole or in tiles that cover it."""
+
+    one: Keeper
+    other: Keeper
+    found: dict[Key, list[Key]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        by_digest, tiles = self._index()
+        for key, kept in self.one.kept.items():
+            self.found[key] = [*self._places(kept, by_digest, tiles)]
+
+    def _index(self) -> tuple[dict[int, list[Key]], dict[int, set[Dims]]]:
+        """The values of the other program by the digest on their first device, and the shapes of each rank."""
+        by_digest: dict[int, list[Key]] = defaultdict(list)
+        tiles: dict[int, set[Dims]] = defaultdict(set)
+        for key, kept in self.other.kept.items():
+            first = kept.values[min(kept.values)]
+            by_digest[digest(first)].append(key)
+            tiles[first.ndim].add(first.shape)
+        return by_digest, tiles
+
+    def _places(self, kept: Kept, by_digest: Mapping[int, list[Key]], tiles: Mapping[int, set[Dims]]) -> Iterator[Key]:
+        value = kept.values[min(kept.values)]
+        if not value.size:
+            return
+        for tile in tiles.get(value.ndim, ()):
+            if any(not t or n % t for n, t in zip(value.shape, tile, strict=True)):
+                continue
+            digests = _digests(value, tile)
+            wanted = set(digests.tolist())
+            for each in dict.fromkeys(digests.tolist()):
+                for key in by_digest.get(each, ()):
+                    if self._holds(self.other.kept[key], wanted):
+                        yield key
+
+    @staticmethod
+    def _holds(kept: Kept, wanted: set[int]) -> bool:
+        """Whether all devices have tiles of the value, and all tiles are on devices."""
+        return {digest(value) for value in kept.values.values()} == wanted
+
+    def first_unmatched(self) -> Kept | None:
+        """The first value whose operands are all found in the other program, and which is not."""
+        for key, kept in self.one.kept.items():
+            if self.found[key] or kept.instruction.opcode in _PASSING or not kept.instruction.operands:
+                continue
+            if all(self.found.get(key_of(kept, each)) for each in kept.instruction.operands):
+                return kept
+        return None
+
+    def counterpart(self, kept: Kept) -> Kept | None:
+        """The value of the other program that is computed by the same op from what its operands were found as."""
+        operands = [set(self.found.get(key_of(kept, each), ())) for each in kept.instruction.operands]
+        alike = [each for each in self.other.kept.values() if each.instruction.opcode == kept.instruction.opcode]
+        for each in alike:
+            keys = [key_of(each, operand) for operand in each.instruction.operands]
+            if len(keys) == len(operands) and all(key in found for key, found in zip(keys, operands, strict=True)):
+                return each
+        return None
+
+
+_PASSING = STRUCTURE | PLAIN_CALLS | frozenset({"while", "conditional", "copy", "opt_barrier"})
+"""Ops whose value is that of an instruction elsewhere, which is told instead."""
+
+
+def first_difference(expected: Sequence[Array], given: Sequence[Array]) -> tuple[int, Dims] | None:
+    """The first device, and the place there, at which two lists of arrays differ."""
+    for device, (left, right) in enumerate(zip(expected, given, strict=True)):
+        differs = np.asarray(left != right)
+        if differs.any():
+            place = np.unravel_index(int(np.argmax(differs)), differs.shape)
+            return device, tuple(map(int, place))
+    return None

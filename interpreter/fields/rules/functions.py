@@ -1,0 +1,168 @@
+"""What is not arithmetic: random functions of residues, which agree with the true ones where these laws hold.
+
+Each has its values at numbers where the true function is rational (exp 0 = 1), is odd or even where that is, and
+cbrt, sqrt, log1p and the like are tied to those from which they follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from . import residues
+from .arithmetic import raised
+from .complexes import joined, parts
+from .places import is_turned, known, mixed, places, upright
+from .residues import UNDEFINED, Word
+from .tables import fields
+
+_INF = float("inf")
+_ODD = ("sine", "tan", "tanh", "sinh", "asin", "asinh", "atanh", "erf", "cbrt")
+_EVEN = ("cosine", "cosh", "abs")
+_POINTS: Mapping[str, Mapping[float, float]] = {
+    "exponential": {0: 1, -_INF: 0, _INF: _INF},
+    "log": {1: 0, 0: -_INF, _INF: _INF},
+    "rsqrt": {1: 1, 4: 0.5, 0: _INF, _INF: 0},
+    "cbrt": {0: 0, 1: 1, 8: 2, _INF: _INF},
+    "logistic": {0: 0.5, -_INF: 0, _INF: 1},
+    "tanh": {0: 0, _INF: 1},
+    "erf": {0: 0, _INF: 1},
+    "sine": {0: 0}, "tan": {0: 0}, "sinh": {0: 0, _INF: _INF}, "asin": {0: 0}, "asinh": {0: 0, _INF: _INF},
+    "atanh": {0: 0, 1: _INF}, "cosine": {0: 1}, "cosh": {0: 1, _INF: _INF}, "acos": {1: 0}, "acosh": {1: 0},
+}  # fmt: skip
+"""Where the value of a function is known; of odd and even functions for numbers from 0 on."""
+
+NAMES = (
+    "exponential", "log", "rsqrt", "logistic", "acos", "acosh", *(name for name in (*_ODD, *_EVEN) if name != "abs"),
+)  # fmt: skip
+"""The functions of one operand that are random ones."""
+
+
+def salt_of(name: str) -> int:
+    return crc32(name.encode()) + 2
+
+
+def random_words(name: str, *operands: Any) -> Word:
+    """A random number of the fields for each tuple of operands' elements: words, integers or complex numbers."""
+    found: Any = np.uint64(0)
+    for place, operand in enumerate(operands):
+        for half in _bits(np.asarray(operand)):
+            found = mixed(found ^ mixed(half, 7 * place + salt_of(name)), salt_of(name))
+    bits = np.asarray(found, np.uint64)
+    return residues.reduced(bits & np.uint64(2**32 - 1), mixed(bits, 3) & np.uint64(2**32 - 1))
+
+
+def _bits(operand: Any) -> tuple[Word, ...]:
+    if operand.dtype.kind == "c":
+        return parts(operand)
+    if operand.dtype == np.uint64:
+        return (operand,)
+    return (operand.astype(np.int64).view(np.uint64),)
+
+
+def applied(name: str, operand: Word) -> Word:
+    """A random function of one operand, with the true values where they are known."""
+    if operand.dtype.kind == "c":
+        first = random_words(name, operand)
+        return joined(first, random_words(f"{name} i", operand))
+    given = upright(operand) if name in _ODD or name in _EVEN else operand
+    given = np.where(given == residues.NEGATIVE, residues.INFINITE, given) if given is not operand else given
+    found = np.where(residues.is_special(given), UNDEFINED, random_words(name, given))
+    numbers = known(given)
+    for point, value in _POINTS.get(name, {}).items():
+        found = np.where(numbers == point, residues.of_reals(np.array(value, np.float64)), found)
+    if name not in _ODD:
+        return found
+    turned = is_turned(operand) | (operand == residues.NEGATIVE)
+    return np.where(turned, _opposite(found), found)
+
+
+def _opposite(words: Word) -> Word:
+    return residues.marked(residues.negate(words), -residues.as_reals(words))
+
+
+def _function(name: str) -> Callable[..., Word]:
+    def rule(operand: Word, **attributes: Any) -> Word:
+        return applied(name, operand)
+
+    return rule
+
+
+for _name in NAMES:
+    fields.enter(_name, _function(_name))
+
+
+@fields
+def abs(operand: Word) -> Word:
+    """Of a real number it or its negative, by its sign in the order."""
+    if operand.dtype.kind == "c":
+        return random_words("abs", operand)
+    below = places(operand) < 0
+    return np.where(below, _opposite(operand), operand)
+
+
+def _one(words: Word) -> Word:
+    ones = residues.of_integers(np.ones(np.shape(words), np.int64))
+    return joined(ones, np.zeros_like(ones)) if words.dtype.kind == "c" else ones
+
+
+@fields
+def exponential_minus_one(operand: Word, **attributes: Any) -> Word:
+    return fields["subtract"](applied("exponential", operand), _one(operand))
+
+
+@fields
+def log_plus_one(operand: Word, **attributes: Any) -> Word:
+    return applied("log", fields["add"](operand, _one(operand)))
+
+
+@fields
+def sqrt(operand: Word, **attributes: Any) -> Word:
+    """x * rsqrt(x), and 0 of 0."""
+    found = fields["multiply"](operand, applied("rsqrt", operand))
+    if operand.dtype.kind == "c":
+        return found
+    return np.where((operand == 0) | (operand == residues.INFINITE), operand, found)
+
+
+@fields
+def power(lhs: Word, rhs: Word) -> Word:
+    """Powers with known integers by multiplication, those with 1/2 and -1/2 by roots, others a random function."""
+    if lhs.dtype.kind == "c":
+        return joined(random_words("power", lhs, rhs), random_words("power i", lhs, rhs))
+    numbers = known(rhs)
+    found = random_words("power", lhs, rhs)
+    for each in np.unique(numbers[np.isfinite(numbers)]):
+        found = np.where(numbers == each, _power(lhs, float(each), found), found)
+    return found
+
+
+def _power(lhs: Word, exponent: float, otherwise: Word) -> Word:
+    if exponent == 0:
+        return _one(lhs)
+    if exponent == int(exponent):
+        finite = raised(np.where(residues.is_special(lhs), np.uint64(0), lhs), int(exponent))
+        return np.where(residues.is_special(lhs), otherwise, finite)
+    if exponent in (0.5, -0.5):
+        return sqrt(lhs) if exponent > 0 else applied("rsqrt", lhs)
+    return otherwise
+
+
+@fields
+def remainder(lhs: Word, rhs: Word) -> Word:
+    return random_words("remainder", lhs, rhs)
+
+
+@fields
+def atan2(lhs: Word, rhs: Word) -> Word:
+    """Odd in the first operand, and 0 of 0 for a positive second one."""
+    found = random_words("atan2", upright(lhs), rhs)
+    return np.where(is_turned(lhs), residues.negate(found), found)
+
+
+def bits_of(words: Word, salt: int) -> Any:
+    """Random integers of 64 bits, one for each element."""
+    return mixed(np.asarray(words), salt)

@@ -1,0 +1,159 @@
+"""Numbers of two prime fields in one 64-bit word: a float of a program is its residues by two primes of 31 bits.
+
+Bits 0 to 30 are the residue by the first prime, bits 31 to 61 that by the second; the two bits above mark what is no
+number of a field: an infinity, minus infinity, or NaN. Ops that move elements move these words.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xbuild.core.attributes import Array
+
+from .tables import Undecidable
+
+Word: TypeAlias = Any
+"""An array of words (uint64)."""
+
+PRIMES = (2**31 - 19, 2**31 - 61)
+BITS = 62
+"""A nonzero polynomial of degree d vanishes at a random point of both fields with probability d^2 / 2^62 at most."""
+
+_FIRST, _SECOND = map(np.uint64, PRIMES)
+_WIDTH, _MASK = np.uint64(31), np.uint64(2**31 - 1)
+_TOP = np.uint64(62)
+LIMIT = np.uint64(1 << 62)
+INFINITE, NEGATIVE, UNDEFINED = (np.uint64(n << 62) for n in (1, 2, 3))
+_REALS = np.array([0.0, np.inf, -np.inf, np.nan])
+_MARKS = {np.inf: INFINITE, -np.inf: NEGATIVE}
+DENOMINATORS = (10, 100, 1000)
+"""A literal is read as the fraction that rounds to it, of a denominator up to the first of these for which one does."""
+
+
+def packed(first: Array, second: Array) -> Word:
+    return first | (second << _WIDTH)
+
+
+def halves(words: Word) -> tuple[Array, Array]:
+    """The residues by the two primes; of complex numbers, which are two words, Undecidable."""
+    _check_real(words)
+    return words & _MASK, (words >> _WIDTH) & _MASK
+
+
+def is_special(words: Word) -> Array:
+    """Which elements are an infinity or NaN."""
+    _check_real(words)
+    found: Array = words >= LIMIT
+    return found
+
+
+def _check_real(words: Word) -> None:
+    if words.dtype.kind == "c":
+        raise Undecidable("functions and order of complex numbers")
+
+
+def has_special(*words: Word) -> bool:
+    return any(bool(np.any(each >= LIMIT)) for each in words)
+
+
+def as_reals(words: Word) -> Array:
+    """0 for each number of the field, and infinities and NaN as floats."""
+    found: Array = _REALS[(words >> _TOP).astype(np.int64)]
+    return found
+
+
+def marked(words: Word, reals: Array) -> Word:
+    """The words, with infinities and NaN where `reals` has them."""
+    found = np.where(reals == np.inf, INFINITE, words)
+    found = np.where(reals == -np.inf, NEGATIVE, found)
+    return np.where(np.isnan(reals), UNDEFINED, found)
+
+
+def reduced(first: Array, second: Array) -> Word:
+    """Unsigned integers of each prime brought into their fields."""
+    return packed(first % _FIRST, second % _SECOND)
+
+
+def add(a: Word, b: Word) -> Word:
+    (a0, a1), (b0, b1) = halves(a), halves(b)
+    return reduced(a0 + b0, a1 + b1)
+
+
+def negate(a: Word) -> Word:
+    a0, a1 = halves(a)
+    return reduced(_FIRST - a0, _SECOND - a1)
+
+
+def multiply(a: Word, b: Word) -> Word:
+    (a0, a1), (b0, b1) = halves(a), halves(b)
+    return reduced(a0 * b0, a1 * b1)
+
+
+def power(a: Word, exponent: tuple[int, int]) -> Word:
+    """Powers with an exponent of at least 0 for each prime."""
+    found = []
+    for base, prime, left in zip(halves(a), (_FIRST, _SECOND), exponent, strict=True):
+        result = np.ones_like(base)
+        while left:
+            result = result * base % prime if left & 1 else result
+            base, left = base * base % prime, left >> 1
+        found.append(result)
+    return packed(*found)
+
+
+def inverse(a: Word) -> Word:
+    """The number whose product with each is 1; of 0 it is 0."""
+    return power(a, (PRIMES[0] - 2, PRIMES[1] - 2))
+
+
+def total(a: Word, axes: tuple[int, ...]) -> Word:
+    """Sums over axes; up to 2^33 residues have a sum of 64 bits."""
+    first, second = halves(a)
+    return reduced(first.sum(axes, dtype=np.uint64), second.sum(axes, dtype=np.uint64))
+
+
+def of_integers(values: Array) -> Word:
+    """Integers and truth values, of any width, as numbers of the fields."""
+    native = np.asarray(values)
+    wide = native.astype(np.uint64 if native.dtype == np.uint64 else np.int64)
+    if wide.dtype == np.uint64:
+        return reduced(wide, wide)
+    return packed(*(np.mod(wide, prime).astype(np.uint64) for prime in PRIMES))
+
+
+def of_fraction(value: Fraction) -> int:
+    """The word of a fraction whose denominator neither prime divides."""
+    first, second = (value.numerator * pow(value.denominator, -1, p) % p for p in PRIMES)
+    return first | second << 31
+
+
+def of_reals(values: Array) -> Word:
+    """Floats of a literal as numbers of the fields, each by the fraction that it stands for."""
+    exact = np.asarray(values)
+    with np.errstate(all="ignore"):  # NaN of some bits warns where it is converted
+        wide = exact.astype(np.float64)
+    distinct, places = np.unique(wide.reshape(-1), return_inverse=True)
+    words = np.array([_word(float(each), exact.dtype) for each in distinct], np.uint64)
+    return words[places].reshape(exact.shape) if distinct.size else np.zeros(exact.shape, np.uint64)
+
+
+@lru_cache(maxsize=1 << 16)
+def _word(value: float, dtype: np.dtype[Any]) -> int:
+    if not np.isfinite(value):
+        return int(_MARKS.get(value, UNDEFINED))
+    return of_fraction(simplest(value, dtype))
+
+
+def simplest(value: float, dtype: np.dtype[Any]) -> Fraction:
+    """The fraction of a small denominator that rounds to a float of a type; else the float exactly.
+
+    >>> simplest(float(np.float32(0.1)), np.dtype(np.float32)), simplest(0.75, np.dtype(np.float32))
+    (Fraction(1, 10), Fraction(3, 4))
+    """
+    exact = Fraction(value)
+    fractions = map(exact.limit_denominator, DENOMINATORS)
+    return next((each for each in fractions if float(np.asarray(float(each)).astype(dtype)) == value), exact)

@@ -1,0 +1,1 @@
+"""Tests of `xb.equivalent`: laws, rules, planted faults."""

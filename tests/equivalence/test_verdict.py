@@ -1,0 +1,252 @@
+"""The verdict: layouts of inputs and outputs, what is not decided, errors, plain data, the command."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import xbuild as xb
+from shape_inference import XbuildError
+from xbuild.cli import main
+from xbuild.sharding.axis import Axis
+from xbuild.sharding.sharding import Sharding, cut
+
+f = xb.f32
+LINE = xb.Mesh(i=4)
+I = Axis("i", 4)  # noqa: E741
+
+
+def local(function: Any, *shapes: Any, devices: int = 4) -> xb.Module:
+    return xb.Module("local", xb.computation(*shapes)(function), num_partitions=devices)
+
+
+def summed(x: Any) -> Any:
+    return xb.all_reduce(
+        xb.reduce(x, 0.0, xb.add, (0,)), xb.add, [[0, 1, 2, 3]], channel_id=1, use_global_device_ids=True
+    )
+
+
+def masked(x: Any) -> Any:
+    """The sum of the rows of a device, of which the last device holds one that counts."""
+    rows = xb.iota(x.builder, xb.s32[3, 2], 0) + xb.convert(xb.partition_id(x.builder), xb.s32) * np.int32(3)
+    return summed(xb.select(rows < np.int32(10), x, 0.0))
+
+
+WHOLE = xb.computation(f[8, 2])(lambda x: xb.reduce(x, 0.0, xb.add, (0,)))
+UNEVEN = xb.computation(f[10, 2])(lambda x: xb.reduce(x, 0.0, xb.add, (0,)))
+SMALLER = cut(xb.Mesh(i=2), [[Axis("i", 2)]])
+ROWS = [(slice(2 * n, 2 * n + 2), slice(None)) for n in range(4)]
+
+
+@pytest.mark.parametrize("inputs", [None, [cut(LINE, [[I]])], [ROWS]], ids=["by shapes", "sharding", "slices"])
+def test_layouts_of_inputs(inputs: Any) -> None:
+    assert xb.equivalent(WHOLE, local(summed, f[2, 2]), inputs=inputs)
+    assert xb.equivalent(WHOLE, local(lambda x: summed(x) * 2.0, f[2, 2]), inputs=inputs).kind == "different"
+
+
+def test_the_shardings_of_a_partitioned_program_are_taken() -> None:
+    rows = cut(LINE, [[I]])
+    double = xb.computation(f[8, 2])(lambda x: x + x)
+    part = SimpleNamespace(module=local(lambda x: x * 2.0, f[2, 2]), in_shardings=[rows], out_shardings=(rows,))
+    assert xb.equivalent(double, part)
+    other = cut(xb.Mesh({"i": 4}, device_ids=[1, 0, 2, 3]), [[I]])
+    turned = SimpleNamespace(module=part.module, in_shardings=[rows], out_shardings=[other])
+    assert xb.equivalent(double, turned).kind == "different"
+
+
+def test_a_global_program_may_count_partitions() -> None:
+    whole = xb.Module("whole", WHOLE, num_partitions=4)
+    assert xb.equivalent(whole, local(summed, f[2, 2]), inputs=[cut(LINE, [[I]])])
+
+
+def test_what_pads_an_uneven_part_is_random() -> None:
+    sharding = [cut(LINE, [[I]])]
+    assert xb.equivalent(UNEVEN, local(masked, f[3, 2]), inputs=sharding)
+    assert xb.equivalent(UNEVEN, local(summed, f[3, 2]), inputs=sharding).kind == "different"
+
+
+def test_parts_by_offsets() -> None:
+    sharding = [Sharding(LINE, cut(LINE, [[I]]).dims, offsets=(0, 3, 6, 9, 10))]
+    assert xb.equivalent(UNEVEN, local(masked, f[3, 2]), inputs=sharding)
+
+
+def test_terms_of_a_sum_are_summed() -> None:
+    rows, terms = [cut(LINE, [[I]])], [cut(LINE, [[]], [I])]
+    part = local(lambda x: xb.reduce(x, 0.0, xb.add, (0,)), f[2, 2])
+    assert xb.equivalent(WHOLE, part, inputs=rows, outputs=terms)
+    assert xb.equivalent(WHOLE, part, inputs=rows, outputs=[None]).kind == "different"
+    same = xb.computation(f[2])(lambda x: x * 3.0)
+    assert xb.equivalent(same, local(lambda x: x * 3.0, f[2]), inputs=terms, outputs=terms)
+    assert xb.equivalent(same, local(lambda x: x * x, f[2]), inputs=terms, outputs=terms).kind == "different"
+
+
+def test_parts_of_axes_cut_in_their_order() -> None:
+    mesh = xb.Mesh(i=4)
+    outer, inner = Axis("i", 2), Axis("i", 2, pre_size=2)
+    double, part = xb.computation(f[4, 4])(lambda x: x + x), local(lambda x: x * 2.0, f[2, 2])
+    ways = [cut(mesh, [[outer], [inner]]), cut(mesh, [[inner], [outer]])]
+    assert xb.equivalent(double, part, inputs=[ways[0]], outputs=[ways[0]])
+    assert xb.equivalent(double, part, inputs=[ways[0]], outputs=[ways[1]]).kind == "different"
+
+
+def test_given_arguments_are_kept() -> None:
+    pair = [xb.computation(xb.s32[2])(each) for each in (lambda n: n + 0, lambda n: n * n)]
+    assert xb.equivalent(*pair).kind == "different"
+    assert xb.equivalent(*pair, arguments={0: [0, 1]})
+
+
+DYNAMIC = """HloModule dynamic
+ENTRY main {
+  x = f32[4] parameter(0)
+  n = s32[] parameter(1)
+  ROOT s = f32[<=4] set-dimension-size(x, n), dimensions={0}
+}
+"""
+
+
+BITS = """HloModule bits
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT y = u16[4,2] bitcast-convert(x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (DYNAMIC, "dimensions whose extent is known in a run alone"),
+        (BITS, "bits of floats in a type of another width"),
+    ],
+)
+def test_what_is_not_decided_is_named(text: str, reason: str) -> None:
+    module = xb.parse_hlo(text)
+    found = xb.equivalent(module, module)
+    assert (found.kind, found.undecided) == ("undecided", (reason,))
+    assert reason in str(found)
+
+
+def test_a_degree_that_is_too_high_is_named() -> None:
+    def powers(x: Any) -> Any:
+        for _ in range(40):
+            x = x * x
+        return x
+
+    program = xb.computation(f[2])(powers)
+    found = xb.equivalent(program, program)
+    assert found.kind == "undecided"
+    assert f"degree {2**40}" in found.undecided[0]
+
+
+def always(state: Any) -> Any:
+    return xb.constant(state.builder, np.bool_(True))
+
+
+def test_a_run_that_does_not_end_is_named() -> None:
+    program = xb.computation(f[2])(lambda x: xb.while_(x, always, lambda y: y, builder=x.builder))
+    found = xb.equivalent(program, program, limits=xb.Limits(trips=10))
+    assert (found.kind, found.undecided) == ("undecided", ("a run stopped: limit_trips",))
+
+
+@pytest.mark.parametrize(
+    ("other", "options", "told"),
+    [
+        (local(summed, f[4, 2]), {}, "leaves open"),
+        (local(summed, f[2, 2]), {"inputs": [None, None]}, "1 inputs in one program, 1 in the other, and 2 layouts"),
+        (local(summed, f[2, 2]), {"inputs": [ROWS[:2]]}, "2 tuples of slices"),
+        (local(summed, f[2, 2]), {"inputs": [SMALLER]}, "the mesh of its sharding has 2 devices"),
+        (local(summed, f[2, 2]), {"inputs": [cut(LINE, [[], []])]}, "device 0 is to hold [8, 2] elements"),
+        (local(summed, f[2, 2]), {"inputs": [Sharding(LINE, cut(LINE, [[I]]).dims, halo_sizes=(1, 1))]}, "halos"),
+        (xb.computation(f[4])(lambda x: x), {}, "(f32[8,2]) in one program and (f32[4]) in the other"),
+    ],
+)  # fmt: skip
+def test_layouts_that_do_not_fit_are_refused(other: Any, options: Any, told: str) -> None:
+    with pytest.raises(XbuildError) as caught:
+        xb.equivalent(WHOLE, other, **options)
+    assert caught.value.kind == "invalid_attribute"
+    assert told in str(caught.value)
+
+
+def test_programs_of_several_devices_are_given_the_same() -> None:
+    module = local(summed, f[2, 2])
+    assert xb.equivalent(module, module)
+    assert xb.equivalent(module, local(lambda x: summed(x) + summed(x), f[2, 2])).kind == "different"
+    with pytest.raises(XbuildError, match="the first program has 4 devices and the second 2"):
+        xb.equivalent(module, local(lambda x: x, f[2, 2], devices=2))
+
+
+def test_values_that_are_to_be_the_same_are_named() -> None:
+    whole = xb.computation(f[8, 2])(lambda x: xb.tanh(xb.mul(x, 2.0, name="twice"), name="bent"))
+    part = local(lambda x: xb.tanh(xb.mul(x, 3.0, name="thrice"), name="curved"), f[2, 2])
+    rows = [cut(LINE, [[I]])]
+    values = {"twice": ("thrice", rows[0]), "bent": ("curved", rows[0]), "other": ("none", None)}
+    found = xb.equivalent(whole, part, inputs=rows, outputs=rows, values=values)
+    assert found.difference is not None
+    assert found.difference.value is not None
+    assert found.difference.other is not None
+    assert (found.difference.value.name, found.difference.other.name) == ("twice", "thrice")
+    assert (found.difference.output, found.difference.device, found.difference.element) == (None, 0, (0, 0))
+    assert "differs on device 0 at [0, 0] from multiply %thrice" in str(found)
+
+
+DEGREES = {
+    "product": (lambda x, y: x * y * x, 3),
+    "sum": (lambda x, y: x + y * y, 2),
+    "dot": (lambda x, y: xb.dot_general(x, y, [0], [0]) * xb.dot_general(x, y, [0], [0]), 4),
+    "sum of quotients": (lambda x, y: xb.reduce(x / y, 0.0, xb.add), 16),
+    "square": (lambda x, y: xb.pow(x, 5.0), 5),
+    "function": (lambda x, y: xb.exp(x * x * x) * y, 3),
+    "product of all": (lambda x, y: xb.reduce(x, 1.0, xb.multiply), 8),
+}
+
+
+@pytest.mark.parametrize("name", DEGREES)
+def test_the_degree_is_bounded_from_above(name: str) -> None:
+    function, degree = DEGREES[name]
+    program = xb.computation(f[8], f[8])(function)
+    found = xb.equivalent(program, program)
+    assert degree <= found.degree <= 4 * degree + 8
+
+
+def test_degrees_of_devices_that_go_other_ways() -> None:
+    def cube(x: Any) -> Any:
+        return x * x * x
+
+    def program(x: Any) -> Any:
+        here = xb.partition_id(x.builder) == np.uint32(2)
+        return xb.conditional(here, x, cube, x, lambda y: y + y)
+
+    module = local(program, f[4])
+    assert xb.equivalent(module, module).degree == 3
+
+
+def test_what_is_no_program_is_refused() -> None:
+    with pytest.raises(TypeError, match="is no program"):
+        xb.equivalent(WHOLE, "x + y")
+
+
+def test_plain_data() -> None:
+    found = xb.equivalent(WHOLE, local(lambda x: summed(x) * 2.0, f[2, 2])).to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert (found["kind"], found["difference"]["output"], found["difference"]["device"]) == ("different", 0, 0)
+
+
+def test_the_command(tmp_path: Any) -> None:
+    for name, function in (("a", lambda x: x * 2.0), ("b", lambda x: x + x), ("c", lambda x: x * x)):
+        (tmp_path / f"{name}.hlo").write_text(xb.Module(name, xb.computation(f[4])(function)).to_hlo())
+    (tmp_path / "d.hlo").write_text(DYNAMIC)
+    paths = [str(tmp_path / f"{name}.hlo") for name in "abcd"]
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(main, ["equivalent", *words])
+
+    assert run(paths[0], paths[1]).exit_code == 0
+    assert "equal: the same values" in run(paths[0], paths[1]).stdout
+    assert (run(paths[0], paths[2]).exit_code, run(paths[3], paths[3]).exit_code) == (1, 0)
+    assert run(paths[3], paths[3], "--strict").exit_code == 1
+    assert json.loads(run(paths[0], paths[2], "--json").stdout)["kind"] == "different"
