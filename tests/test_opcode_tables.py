@@ -79,7 +79,6 @@ PARTIAL = {
     "xbuild/stablehlo/writing/ops/collectives.py:_opcode": "there is no rule, as tests/stablehlo finds",
     "xbuild/stablehlo/writing/ops/conversion.py:_opcode": "there is no rule, as tests/stablehlo finds",
     "xbuild/stablehlo/writing/ops/linear_algebra.py:_opcode": "there is no rule, as tests/stablehlo finds",
-    "xbuild/costs/operations.py:TRANSCENDENTAL": "values of the op count as FLOPs, where it has any",
     "xbuild/costs/traffic.py:_WITHOUT_MEMORY": "operands are read whole, and the result is written",
     "xbuild/costs/traffic.py:_SLICES": "operands are read whole, where no rule says otherwise",
     "xbuild/costs/traffic.py:(_opcode, _rule)": "the result is written whole",

@@ -110,21 +110,29 @@ def cholesky(instruction: Instruction) -> tuple[int, ...]:
 
 @read_rules
 def fusion(instruction: Instruction) -> tuple[int, ...]:
-    """What crosses the border: of an operand that the fusion only slices, the slices."""
+    """What crosses the border: of an operand that is sliced inside each slice, and the whole once for all others."""
     body: Computation = instruction.attributes.calls
-    return tuple(_taken(body, parameter) for parameter in body.parameters)
-
-
-def _taken(body: Computation, parameter: Instruction) -> int:
-    whole, taken = operand_bytes(parameter.shape), 0
+    taken = dict.fromkeys(body.parameters, 0)
+    shared: set[Instruction] = set()
     for user in body.instructions:
-        if parameter in user.operands:
-            taken += whole if user.operands.index(parameter) else bytes_read(user)[0] if _is_partial(user) else whole
-    return min(taken, whole)
+        for parameter in taken.keys() & set(user.operands):
+            part = _part(parameter, user)
+            taken[parameter] += part or 0
+            if part is None:
+                shared.add(parameter)
+    return tuple(read + (operand_bytes(each.shape) if each in shared else 0) for each, read in taken.items())
 
 
-def _is_partial(user: Instruction) -> bool:
-    return user.opcode in _SLICES or user.opcode in ("dynamic_update_slice", "scatter")
+def _part(parameter: Instruction, user: Instruction) -> int | None:
+    """The bytes of an operand of a fusion that a user inside reads by itself; None where it shares what others read."""
+    opcode, is_first = user.opcode, user.operands[0] is parameter
+    if opcode == "slice" or (opcode == "dynamic_slice" and is_first):
+        return leaf_bytes(user.shape)
+    if opcode == "fusion":
+        return sum(read for each, read in zip(user.operands, bytes_read(user), strict=True) if each is parameter)
+    if opcode in ("broadcast", "reshape"):
+        return operand_bytes(parameter.shape)
+    return 0 if opcode == "dynamic_update_slice" and is_first else None
 
 
 def _result_of_fusion(instruction: Instruction) -> int:

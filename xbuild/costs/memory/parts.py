@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -10,6 +11,8 @@ from shape_inference import AnyShape, Dims, Shape, TupleShape
 
 HOST = "S(5)"
 """How a layout says that an array lies in the memory of the host."""
+
+_PACKED = re.compile(r"E\((\d+)\)")
 
 Parts: TypeAlias = tuple[tuple[Dims, AnyShape], ...]
 
@@ -34,9 +37,15 @@ def place_of(shape: AnyShape, path: Dims) -> int | None:
     return places[0] if places else None
 
 
+def stored_bytes(shape: Shape) -> int:
+    """The bytes of the elements as the layout stores them: `E(4)` says that an element takes 4 bits, not a byte."""
+    packed = _PACKED.search(shape.layout.suffix) if shape.layout is not None and shape.layout.suffix else None
+    return shape.bytes if packed is None else -(-shape.size * int(packed[1]) // 8)
+
+
 def bytes_of(shape: AnyShape) -> int:
     """The bytes that an array takes on the device: none of tokens, and none of what lies in the memory of the host."""
-    return shape.bytes if isinstance(shape, Shape) and not is_on_host(shape) else 0
+    return stored_bytes(shape) if isinstance(shape, Shape) and not is_on_host(shape) else 0
 
 
 def is_on_host(shape: AnyShape) -> bool:
