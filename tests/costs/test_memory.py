@@ -71,6 +71,12 @@ CASES: dict[str, tuple[str, str, int, int]] = {
         " n = T negate(p)\n d = T collective-permute-done(s)\n ROOT e = T add(d, n)", "", 4, 2,
     ),
     "memory of the host is not the device's": ("a = f32[1024]{0:S(5)} copy(p)\n ROOT b = T copy(a)", "", 2, 0),
+    "a note of a sharding takes nothing": (
+        'a = T negate(p)\n b = T custom-call(a), custom_call_target="Sharding"\n ROOT c = T exponential(b)', "", 2, 0,
+    ),
+    "what is moved to the host is not the device's": (
+        'a = T custom-call(p), custom_call_target="MoveToHost"\n ROOT b = T reverse(a), dimensions={0}', "", 2, 0,
+    ),
     "an op on a donated operand, as a compiler notes": (
         'a = T reverse(p), dimensions={0}\n ROOT b = T custom-call(a), custom_call_target="f", '
         "output_to_operand_aliasing={{}: (0, {})}", "", 2, 0,

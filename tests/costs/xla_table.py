@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -94,26 +93,53 @@ def programs(paths: Iterable[str]) -> Iterator[xb.Module]:
             print(f"{path.name} is not read: {str(error).splitlines()[0]}", file=sys.stderr)
 
 
-def main() -> None:
-    found = kinds(programs(sys.argv[1:]))
+@attrs.frozen
+class Compared:
+    """Instructions that are alike: how many they are, and what both count; None where the analysis of XLA dies."""
+
+    module: xb.Module
+    count: int
+    ours: Figures
+    theirs: Figures | None
+
+    @property
+    def opcode(self) -> str:
+        return self.module.entry.root.opcode
+
+    def is_same(self, figure: str) -> bool:
+        place = NAMES.index(figure)
+        return self.theirs is not None and same(self.ours[place], self.theirs[place])
+
+
+def compared(paths: Iterable[str]) -> list[Compared]:
+    """The instructions of the programs in files, each kind once."""
+    found = kinds(programs(paths))
     modules = [alone(instruction) for instruction, _ in found.values()]
     expected = analysed([str(module) for module in modules])
-    total, equal, different = 0, Counter[str](), Counter[str]()
-    examples: dict[tuple[str, str], str] = {}
-    for (instruction, count), module, theirs in zip(found.values(), modules, expected, strict=True):
-        if theirs is None:
-            different["not analysed", instruction.opcode] += count
-            examples["not analysed", instruction.opcode] = str(module)
-            continue
-        total += count
-        for name, a, b in zip(NAMES, figures(module), theirs, strict=True):
-            equal[name] += count * same(a, b)
-            if not same(a, b):
-                different[name, instruction.opcode] += count
-                examples.setdefault((name, instruction.opcode), f"{a} here, {b} in XLA\n{module}")
-    for key, count in different.most_common():
-        print(f"--- {count} x {' of '.join(key)}: {examples[key]}\n")
-    print(f"{total} instructions, {len(modules)} kinds: " + ", ".join(f"{equal[n] / total:.3%} {n}" for n in NAMES))
+    return [
+        Compared(module, count, figures(module), theirs)
+        for (_, count), module, theirs in zip(found.values(), modules, expected, strict=True)
+    ]
+
+
+def share(rows: Iterable[Compared], figure: str) -> float:
+    """The part of the instructions of which a figure is the same."""
+    rows = list(rows)
+    return sum(row.count for row in rows if row.is_same(figure)) / sum(row.count for row in rows)
+
+
+def main() -> None:
+    rows = compared(sys.argv[1:])
+    different: dict[tuple[str, str], list[Compared]] = {}
+    for row in rows:
+        for name in NAMES:
+            if not row.is_same(name):
+                different.setdefault((name, row.opcode), []).append(row)
+    for (name, opcode), these in different.items():
+        print(f"--- {sum(row.count for row in these)} x {name} of {opcode}, as in")
+        print(f"{these[0].ours} here, {these[0].theirs} in XLA\n{these[0].module}\n")
+    shares = ", ".join(f"{share(rows, name):.3%} {name}" for name in NAMES)
+    print(f"{sum(row.count for row in rows)} instructions, {len(rows)} kinds: {shares}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from shape_inference import AnyShape, Shape
 
 from ..core.graph import Computation, Instruction
 from ..core.op import opcodes
+from ..properties.placement import is_annotation
 from .work import POINTER, leaf_bytes, operand_bytes, read_rules, written_rules
 
 _WITHOUT_MEMORY = opcodes(lambda op: op.is_identity) - {"copy", "opt_barrier"} | {
@@ -45,9 +46,9 @@ def bytes_written(instruction: Instruction) -> int:
 
 
 def _is_renamed(instruction: Instruction) -> bool:
-    """Whether an instruction is a transpose that leaves every element where the layouts have it."""
+    """Whether an instruction leaves every element where it is: by the layouts a transpose, or a note of a sharding."""
     if instruction.opcode != "transpose":
-        return False
+        return is_annotation(instruction)
     permutation, (operand,) = instruction.attributes.permutation, instruction.operands
     order = [permutation[dim] for dim in _minor_to_major(instruction.shape)]
     wide = [dim for dim in order if operand.shape.dims[dim] != 1]  # type: ignore[union-attr]

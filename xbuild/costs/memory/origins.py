@@ -9,6 +9,7 @@ from shape_inference import Shape
 from shape_inference.rules import RuleTable
 
 from ...core.graph import Instruction
+from ...properties.placement import is_annotation
 from .fusions import ELEMENTWISE, overwritable
 from .parts import is_alike, order_of, part_ends, parts_of, place_of
 
@@ -92,6 +93,9 @@ def fusion(instruction: Instruction, operands: Operands) -> Sequence[Origin]:
 
 @origin_rules
 def custom_call(instruction: Instruction, operands: Operands) -> Sequence[Origin]:
+    """The operand of a note of a sharding; else what a compiler has noted."""
+    if is_annotation(instruction):
+        return operands[0]
     return _noted(instruction, operands, [NEW] * len(parts_of(instruction.shape)))
 
 

@@ -12,6 +12,7 @@ from shape_inference import AnyShape, Dims, refuse
 from ...core.graph import Computation, Instruction
 from ...core.op import OPS, opcodes
 from ...properties.order import ordered
+from ...properties.placement import is_annotation, is_move_to_host
 from .origins import NEW, Operands, Origin, origins
 from .parts import bytes_of, parts_of
 
@@ -79,7 +80,7 @@ class Values:
         self.makers.append(maker)
         self.paths.append(path)
         self.shapes.append(shape)
-        self.sizes.append(0 if maker.opcode == "constant" else bytes_of(shape))
+        self.sizes.append(0 if _is_apart(maker) else bytes_of(shape))
         self.born.append(position)
         self.last.append(position)
         self.sharing.append(sharing)
@@ -87,10 +88,15 @@ class Values:
 
     def read(self, instruction: Instruction, position: int) -> None:
         """Note that an instruction reads its operands, unless it only names them."""
-        if instruction.opcode not in _RENAMES:
+        if instruction.opcode not in _RENAMES and not is_annotation(instruction):
             for operand in instruction.operands:
                 for value in self.of[operand]:
                     self.last[value] = position
+
+
+def _is_apart(maker: Instruction) -> bool:
+    """Whether a value takes no memory of the run on the device: it is a literal, or is moved to the host."""
+    return maker.opcode == "constant" or is_move_to_host(maker)
 
 
 def values_of(computation: Computation, callees: Callees) -> Values:
