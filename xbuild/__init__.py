@@ -56,6 +56,8 @@ from .checking import schedule as schedule
 from .costs import CollectiveCost as CollectiveCost
 from .costs import Cost as Cost
 from .costs import CostRow as CostRow
+from .costs import LiveArray as LiveArray
+from .costs import Memory as Memory
 from .costs import cost as cost
 from .text.spelling.faults import HloParseError as HloParseError
 from .text.spelling.faults import TextFault as TextFault

@@ -13,6 +13,7 @@ from shape_inference import XbuildError
 from xbuild.cli import main
 from xbuild.costs.report import FIGURES
 from xbuild.costs.table import short
+from xbuild.files.targets import load
 
 LOOP = """HloModule loop, num_partitions=8
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -109,12 +110,15 @@ def test_what_is_no_program_or_mesh_is_refused() -> None:
 def test_the_command_prints_the_page_and_json(tmp_path: Path) -> None:
     target = tmp_path / "loop.hlo"
     target.write_text(LOOP)
-    cost, run = xb.cost(xb.parse_hlo(LOOP)), CliRunner().invoke
+    cost, run = xb.cost(load(str(target))), CliRunner().invoke
     assert run(main, ["cost", str(target)]).stdout == f"{cost}\n"
     assert "layer/dot" in run(main, ["cost", str(target), "--by", "scope"]).stdout
     found = json.loads(run(main, ["cost", str(target), "--json"]).stdout)
     assert found == cost.to_dict()
     assert found["flops"] == cost.flops
+    few = json.loads(run(main, ["cost", str(target), "--json", "--top", "2", "--by", "op"]).stdout)
+    assert [each["name"] for each in few["rows"]] == ["d", "r"]
+    assert [each["name"] for each in few["by"]] == ["dot", "all-reduce"]
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (999.6, "1 k"), (24.7e15, "24.7 P")])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 _PROGRAM = """
 import json, sys
@@ -18,14 +19,21 @@ for text in json.load(sys.stdin):
 """
 
 
-def analysed(texts: Sequence[str]) -> list[tuple[int, int, int] | None]:
+Figures: TypeAlias = tuple[int, int, int]
+"""FLOPs, transcendentals, bytes."""
+
+
+def analysed(texts: Sequence[str]) -> list[Figures | None]:
     """FLOPs, transcendentals and bytes of each text; None of one at which the analysis of XLA aborts the process."""
-    found: list[tuple[int, int, int] | None] = []
+    found: list[Figures | None] = []
     while len(found) < len(texts):
         rest = json.dumps(texts[len(found) :])
         done = subprocess.run([sys.executable, "-c", _PROGRAM], input=rest, capture_output=True, text=True)
-        found += [tuple(map(int, json.loads(line))) for line in done.stdout.splitlines()]
+        for line in done.stdout.splitlines():
+            flops, transcendentals, moved = map(int, json.loads(line))
+            found.append((flops, transcendentals, moved))
         if done.returncode > 0:
             raise RuntimeError(done.stderr)
-        found += [None] * (done.returncode < 0)
+        if done.returncode < 0:
+            found.append(None)
     return found

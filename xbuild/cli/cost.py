@@ -14,15 +14,15 @@ from .support.saying import say, say_json
 @takes_target
 @click.option("--json", "as_json", is_flag=True, help="All rows and sums as JSON, on stdout.")
 @click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sums by scope, by op, or by collective axis.")
-@click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="How many rows of a table.")
-def cost(target: str, as_json: bool, by: str | None, top: int) -> None:
-    """Say what a program costs each device: FLOPs, bytes, collectives.
+@click.option("--top", type=click.IntRange(min=1), help="How many rows of a table: 8, and with --json all.")
+def cost(target: str, as_json: bool, by: str | None, top: int | None) -> None:
+    """Say what a program costs each device: FLOPs, bytes, memory, collectives.
 
     Nothing is run. A loop counts as often as it runs; where that is not known it counts as one trip, and a question
     mark says so.
     """
     found = xbuild.cost(load(target))
     if as_json:
-        say_json(found.to_dict())
+        say_json(found.to_dict(by, top))  # type: ignore[arg-type]
     else:
-        say(found.table(by, top))  # type: ignore[arg-type]
+        say(found.table(by, top or 8))  # type: ignore[arg-type]

@@ -33,6 +33,14 @@ Order: TypeAlias = Literal["fixed", "swapped", "any"]
 """In which order an op of two operands of one type may take these: as they stand; the two swapped (it is commutative);
 or many in any order and grouping (it is associative, too, but for rounding)."""
 
+Work: TypeAlias = Literal["none", "each", "transcendental", "rule"]
+"""What operations an instruction does: none; one for each element of the result; a transcendental function of each; or
+as many as the rule of the op in xbuild/costs says."""
+
+_WORK: dict[Elements, Work] = {
+    "same_place": "each", "moved": "none", "made": "none", "mixed": "rule", "whole": "none",
+}  # fmt: skip
+
 
 @frozen
 class Properties:
@@ -43,7 +51,8 @@ class Properties:
     a partner gets); `chosen_by` the operands whose values choose these elements; `is_view` says that the result can
     share memory with an operand; `is_identity` that the value is that of the first operand; `done` is the op that
     completes a start; `mixes_precisions` says that floating point operands of
-    two types are taken; `states_shape` that HLO text must state the result's shape, which XLA infers for other ops.
+    two types are taken; `states_shape` that HLO text must state the result's shape, which XLA infers for other ops;
+    `work` what operations the op does, which follows from `elements` where it is not stated.
     """
 
     elements: Elements
@@ -60,3 +69,8 @@ class Properties:
     denormals: Denormals = field(default="kept", kw_only=True)
     mixes_precisions: bool = field(default=False, kw_only=True)
     states_shape: bool = field(default=False, kw_only=True)
+    work: Work = field(kw_only=True)
+
+    @work.default
+    def _work(self) -> Work:
+        return "none" if self.is_identity else _WORK[self.elements]

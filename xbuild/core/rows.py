@@ -9,28 +9,28 @@ from shape_inference.rules import MissingRule
 
 from .builder import Value
 from .op import op
-from .properties import Denormals, Order, Properties
+from .properties import Denormals, Order, Properties, Work
 
 
 def unary(
-    opcode: str, source: str, sentence: str, example: str, *, denormals: Denormals = "flushed"
+    opcode: str, source: str, sentence: str, example: str, *, denormals: Denormals = "flushed", work: Work = "each"
 ) -> Callable[[Value], Value]:
     """Declare an elementwise op of one operand."""
 
     def declaration(operand: Value) -> Value: ...  # type: ignore[empty-body]
 
-    properties = Properties("same_place", denormals=denormals)
+    properties = Properties("same_place", denormals=denormals, work=work)
     return _declared(declaration, properties, (opcode, source, sentence, example), UNARY)
 
 
 def binary(
-    opcode: str, source: str, sentence: str, example: str, *, order: Order = "fixed"
+    opcode: str, source: str, sentence: str, example: str, *, order: Order = "fixed", work: Work = "each"
 ) -> Callable[[Value, Value], Value]:
     """Declare an elementwise op of two operands of one shape."""
 
     def declaration(lhs: Value, rhs: Value) -> Value: ...  # type: ignore[empty-body]
 
-    properties = Properties("same_place", order=order, denormals="flushed", mixes_precisions=True)
+    properties = Properties("same_place", order=order, denormals="flushed", mixes_precisions=True, work=work)
     return _declared(declaration, properties, (opcode, source, sentence, example), BINARY)
 
 

@@ -64,7 +64,7 @@ class Analysis:
         """The computations that an instruction runs as a whole, how often each, and whether that is known."""
         how = OPS[instruction.opcode].properties.calls
         if how == "branch":
-            yield max(instruction.called, key=lambda each: (self.work_of(each).flops, len(each.instructions))), 1, True
+            yield max(instruction.called, key=self._expense), 1, True
         elif how == "loop":
             trips = trips_of_loop(instruction)
             for called in instruction.called:
@@ -72,6 +72,10 @@ class Analysis:
                 yield called, (trips if trips is not None else 1) + (extra and trips is not None), trips is not None
         elif how in ("once", "wrapped") and instruction.opcode != "fusion":
             yield from ((called, 1, True) for called in instruction.called)
+
+    def _expense(self, branch: Computation) -> tuple[int, int, int]:
+        work = self.work_of(branch)
+        return work.flops, work.transcendentals, len(branch.instructions)
 
     def rows(self) -> Iterator[InstructionCost]:
         """The cost of every instruction that is executed, callers before what they call."""

@@ -7,34 +7,22 @@ import math
 from shape_inference import Shape, TupleShape
 
 from ..core.graph import Instruction
-from ..core.op import OPS, opcodes
+from ..core.op import OPS
 from .positions import meeting_positions
 from .work import NO_WORK, Work, WorkOf, elements, work_rules
 
-TRANSCENDENTAL = frozenset(
-    {
-        "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",
-        "exponential_minus_one", "log", "log_plus_one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan",
-        "tanh",
-    }
-)  # fmt: skip
-"""Elementwise ops whose values count as transcendentals."""
-
-_ELEMENTWISE = opcodes(lambda op: op.elements == "same_place" and not op.is_identity and op.calls == "nothing")
 _COMPLEX_PRODUCT = 4
 
 
 def work_of_instruction(instruction: Instruction, work_of: WorkOf) -> Work:
     """The Work of one execution of an instruction, with that of the computations that it calls for elements."""
     opcode = instruction.opcode
-    if opcode in work_rules:
+    work = OPS[opcode].properties.work
+    if work == "rule":
         return work_rules[opcode](instruction, work_of)  # type: ignore[no-any-return]
-    if opcode in TRANSCENDENTAL:
+    if work == "transcendental":
         return Work(transcendentals=elements(instruction))
-    if opcode in _ELEMENTWISE or opcode == "bitcast_convert":
-        return Work(elements(instruction))
-    assert opcode in OPS, opcode
-    return NO_WORK
+    return Work(elements(instruction)) if work == "each" else NO_WORK
 
 
 def _products(instruction: Instruction) -> int:
@@ -118,8 +106,8 @@ def sort(instruction: Instruction, work_of: WorkOf) -> Work:
 
 @work_rules
 def fft(instruction: Instruction, work_of: WorkOf) -> Work:
-    """A complex product and sum for each element and level of each transformed dimension."""
-    levels = sum(_levels(length) for length in instruction.attributes.fft_length)
+    """A complex product and sum for each element and whole level of each transformed dimension."""
+    levels = sum(length.bit_length() - 1 for length in instruction.attributes.fft_length if length)
     return Work(2 * _COMPLEX_PRODUCT * levels * elements(instruction.operands[0]))
 
 

@@ -50,7 +50,7 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     rows = tuple(
         _row(each, number, devices, grid, axes) for number, (rows, devices) in enumerate(counted) for each in rows
     )
-    return Cost(_name(program), grid.num_devices, axes.mesh, rows)
+    return Cost(_name(program), grid.num_devices, axes.mesh, rows, tuple(_programs(program)))
 
 
 def _name(program: Module | ModuleGroup) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from shape_inference import refuse
 
-from ..core.graph import Instruction
+from ..core.graph import Instruction, Module
 from ..properties.mesh import Mesh
 from .collectives import CollectiveCost
+from .memory import Memory, memory_of
 from .work import Work
 
 By: TypeAlias = Literal["scope", "op", "axis"]
@@ -120,6 +122,27 @@ class Cost:
     num_devices: int
     mesh: Mesh | None
     rows: tuple[CostRow, ...] = field(repr=False)
+    programs: tuple[Module, ...] = field(repr=False, default=())
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The memory on one device, in the order of the instructions: its peak, what is alive there, and the curve.
+
+        With several programs that of the program with the highest peak.
+        Raises cycle, foreign_value where a computation cannot be put in order.
+
+        >>> import xbuild as xb
+        >>> twice = xb.computation(xb.f32[256])(lambda x: xb.exp(x) * 2.0)
+        >>> memory = xb.cost(twice).memory
+        >>> memory.peak, memory.arguments, memory.outputs, memory.curve.bytes.tolist()
+        (3072, 1024, 1024, [1024, 2048, 2048, 3072, 3072])
+        """
+        return max((memory_of(program) for program in self.programs), key=lambda each: each.peak)
+
+    @property
+    def peak_memory(self) -> int:
+        """Bytes that a device has to hold at most: `memory.peak`."""
+        return self.memory.peak
 
     def _program(self) -> list[CostRow]:
         """The rows of the program with the most FLOPs."""
@@ -191,8 +214,10 @@ class Cost:
         )
         return sorted(sums, key=lambda each: (-each.link_bytes if what == "axis" else -each.flops, -each.bytes))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All as plain data, for JSON."""
+    def to_dict(self, by: By | None = None, top: int | None = None) -> dict[str, Any]:
+        """All as plain data, for JSON: all rows, or the `top` with most FLOPs; with `by` also the sums by that."""
+        rows = self.rows if top is None else sorted(self.rows, key=lambda row: (-row.flops, -row.bytes))[:top]
+        sums = {"by": [asdict(each) for each in self.by(by)[:top]]} if by is not None else {}
         return {
             "name": self.name,
             "num_devices": self.num_devices,
@@ -200,7 +225,10 @@ class Cost:
             "is_known": self.is_known,
             **_figures(self),
             "total_flops": self.total_flops,
-            "rows": [row.to_dict() for row in self.rows],
+            "peak_memory": self.peak_memory,
+            "memory": self.memory.to_dict(),
+            **sums,
+            "rows": [row.to_dict() for row in rows],
         }
 
     def __str__(self) -> str:

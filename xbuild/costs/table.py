@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shape_inference import Shape
+from shape_inference import AnyShape, Shape
 from shape_inference.escaping import in_line
 
+from .memory import Memory
 from .report import By, Cost, CostRow, rows_of
 
 _UNITS = ("", "k", "M", "G", "T", "P", "E")
@@ -34,6 +35,7 @@ def page(cost: Cost, by: By | None, top: int) -> Iterator[str]:
     yield from _largest(cost, top)
     if cost.collectives:
         yield from _collectives(cost, top)
+    yield from _alive(cost.memory, top)
 
 
 def _totals(cost: Cost) -> Iterator[str]:
@@ -42,11 +44,39 @@ def _totals(cost: Cost) -> Iterator[str]:
     yield f"{in_line(cost.name)}: {devices}{mesh if cost.num_devices > 1 else ''}"
     yield f"  each device  {short(cost.flops, 'FLOP')}, {short(cost.transcendentals)} transcendentals"
     yield f"  memory       {short(cost.bytes, 'B')} read and written{_intensity(cost)}"
+    memory = cost.memory
+    order = "a compiler's order" if memory.is_scheduled else "the recorded order"
+    yield f"  at most      {short(memory.peak, 'B')} alive at once, in {order}: {_kinds(memory)}"
     if cost.collectives:
         steps = f"{short(cost.steps)} steps"
         yield f"  links        {short(cost.link_bytes, 'B')} of {_count(len(cost.collectives), 'collective')}, {steps}"
     if not cost.is_known:
         yield "  a loop whose trips are unknown is counted as one trip"
+
+
+def _kinds(memory: Memory) -> str:
+    """`1.02 kB arguments, 1.02 kB outputs, 1.02 kB temporaries`"""
+    parts = {name: getattr(memory, name) for name in ("arguments", "outputs", "temporaries")}
+    aliased = f" ({short(memory.aliased, 'B')} in arguments)" if memory.aliased else ""
+    return ", ".join(
+        f"{short(size, 'B')} {name}{aliased if name == 'outputs' else ''}" for name, size in parts.items() if size
+    )
+
+
+def _alive(memory: Memory, top: int) -> Iterator[str]:
+    """The largest arrays that are alive where the program takes the most."""
+    place = memory.curve.instructions[memory.peak_position] if memory.alive else None
+    if place is not None:
+        yield ""
+        yield f"alive at {place.name} ({min(top, len(memory.alive))} of {len(memory.alive)})"
+        yield from columns(
+            ("instruction", "part", "bytes", "kind", "shape", "source"),
+            (
+                (each.instruction.name, ",".join(map(str, each.index)), short(each.bytes, "B"), each.kind,
+                 shown(each.shape), str(each.source or ""))
+                for each in memory.alive[:top]
+            ),
+        )  # fmt: skip
 
 
 def _intensity(cost: Cost) -> str:
@@ -73,7 +103,11 @@ def _count(number: int, word: str) -> str:
 
 def _shape(row: CostRow) -> str:
     """The shape of the result without its layout."""
-    shape = row.instruction.shape
+    return shown(row.instruction.shape)
+
+
+def shown(shape: AnyShape) -> str:
+    """A shape without its layout."""
     return f"{shape.dtype}[{','.join(map(str, shape.dims))}]" if isinstance(shape, Shape) else "(...)"
 
 

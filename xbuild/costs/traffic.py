@@ -8,6 +8,7 @@ from shape_inference import AnyShape, Shape
 
 from ..core.graph import Computation, Instruction
 from ..core.op import opcodes
+from ..properties.placement import is_annotation
 from .work import POINTER, leaf_bytes, operand_bytes, read_rules, written_rules
 
 _WITHOUT_MEMORY = opcodes(lambda op: op.is_identity) - {"copy", "opt_barrier"} | {
@@ -45,9 +46,9 @@ def bytes_written(instruction: Instruction) -> int:
 
 
 def _is_renamed(instruction: Instruction) -> bool:
-    """Whether an instruction is a transpose that leaves every element where the layouts have it."""
+    """Whether an instruction leaves every element where it is: by the layouts a transpose, or a note of a sharding."""
     if instruction.opcode != "transpose":
-        return False
+        return is_annotation(instruction)
     permutation, (operand,) = instruction.attributes.permutation, instruction.operands
     order = [permutation[dim] for dim in _minor_to_major(instruction.shape)]
     wide = [dim for dim in order if operand.shape.dims[dim] != 1]  # type: ignore[union-attr]
@@ -110,21 +111,29 @@ def cholesky(instruction: Instruction) -> tuple[int, ...]:
 
 @read_rules
 def fusion(instruction: Instruction) -> tuple[int, ...]:
-    """What crosses the border: of an operand that the fusion only slices, the slices."""
+    """What crosses the border: of an operand that is sliced inside each slice, and the whole once for all others."""
     body: Computation = instruction.attributes.calls
-    return tuple(_taken(body, parameter) for parameter in body.parameters)
-
-
-def _taken(body: Computation, parameter: Instruction) -> int:
-    whole, taken = operand_bytes(parameter.shape), 0
+    taken = dict.fromkeys(body.parameters, 0)
+    shared: set[Instruction] = set()
     for user in body.instructions:
-        if parameter in user.operands:
-            taken += whole if user.operands.index(parameter) else bytes_read(user)[0] if _is_partial(user) else whole
-    return min(taken, whole)
+        for parameter in taken.keys() & set(user.operands):
+            part = _part(parameter, user)
+            taken[parameter] += part or 0
+            if part is None:
+                shared.add(parameter)
+    return tuple(read + (operand_bytes(each.shape) if each in shared else 0) for each, read in taken.items())
 
 
-def _is_partial(user: Instruction) -> bool:
-    return user.opcode in _SLICES or user.opcode in ("dynamic_update_slice", "scatter")
+def _part(parameter: Instruction, user: Instruction) -> int | None:
+    """The bytes of an operand of a fusion that a user inside reads by itself; None where it shares what others read."""
+    opcode, is_first = user.opcode, user.operands[0] is parameter
+    if opcode == "slice" or (opcode == "dynamic_slice" and is_first):
+        return leaf_bytes(user.shape)
+    if opcode == "fusion":
+        return sum(read for each, read in zip(user.operands, bytes_read(user), strict=True) if each is parameter)
+    if opcode in ("broadcast", "reshape"):
+        return operand_bytes(parameter.shape)
+    return 0 if opcode == "dynamic_update_slice" and is_first else None
 
 
 def _result_of_fusion(instruction: Instruction) -> int:

@@ -11,6 +11,7 @@ from shape_inference import AnyShape, Shape, TupleShape
 from shape_inference.rules import RuleTable
 
 from ..core.graph import Computation, Instruction
+from .memory.parts import stored_bytes
 
 POINTER = 8
 """Bytes of an element of a tuple's table of pointers, which is what reading a tuple as a whole takes."""
@@ -61,7 +62,7 @@ def leaf_bytes(shape: AnyShape) -> int:
         return sum(map(leaf_bytes, shape.elements))
     if not isinstance(shape, Shape):
         return 0
-    return shape.bytes + (EXTENT * shape.rank if shape.is_dynamic else 0)
+    return stored_bytes(shape) + (EXTENT * shape.rank if shape.is_dynamic else 0)
 
 
 def operand_bytes(shape: AnyShape) -> int:

@@ -13,7 +13,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op(Properties("whole", needs="group", half="start", done="all_reduce_done", calls="reducer", states_shape=True))
+@op(
+    Properties(
+        "whole", needs="group", half="start", done="all_reduce_done", calls="reducer", states_shape=True, work="rule"
+    )
+)
 def all_reduce_start(
     operands: Values,
     *,

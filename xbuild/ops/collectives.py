@@ -67,7 +67,7 @@ def all_gather(
     ...
 
 
-@op(Properties("mixed", needs="group", calls="reducer", states_shape=True))
+@op(Properties("mixed", needs="group", calls="reducer", states_shape=True, work="none"))
 def reduce_scatter(
     operands: Values,
     *,

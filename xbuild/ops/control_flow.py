@@ -72,7 +72,7 @@ def conditional(branch_index: Value, branch_operands: Values, *, branch_computat
     ...
 
 
-@op(Properties("same_place", calls="elements"))
+@op(Properties("same_place", calls="elements", work="rule"))
 def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     """The result of a scalar computation on the elements of all operands at each place.
 
@@ -93,7 +93,7 @@ def map(operands: Values, *, to_apply: Region, dimensions: Dims) -> Value:
     ...
 
 
-@op(Properties("whole", calls="once", states_shape=True))
+@op(Properties("whole", calls="once", states_shape=True, work="rule"))
 def fusion(
     operands: Values,
     *,

@@ -33,7 +33,7 @@ def convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """
 
 
-@op(Properties("mixed", states_shape=True))
+@op(Properties("mixed", states_shape=True, work="each"))
 def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value:
     """The bits of each element read as another type, the lowest bits first where widths differ.
 
@@ -53,7 +53,7 @@ def bitcast_convert(operand: Value, *, new_element_type: PrimitiveType) -> Value
     """
 
 
-@op(Properties("mixed", states_shape=True))
+@op(Properties("mixed", states_shape=True, work="none"))
 def bitcast(operand: Value, *, shape: Shape) -> Value:
     """The bytes of the operand, in the order of its layout, read as another shape in the order of that one's layout.
 

@@ -28,43 +28,54 @@ abs = unary("abs", _FUNCTIONS,
     "xb.s8[2]: [-3, -128] -> array([   3, -128], dtype=int8)", denormals="kept")  # fmt: skip
 acos = unary("acos", _HEADER,
     "The inverse cosine, in 0..π; NaN outside of -1..1.",
-    "xb.f32[2]: [1.0, 2.0] -> array([ 0., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [1.0, 2.0] -> array([ 0., nan], dtype=float32)",
+    work="transcendental")  # fmt: skip
 acosh = unary("acosh", _HEADER,
     "The inverse hyperbolic cosine; NaN below 1.",
-    "xb.f32[2]: [1.0, 0.0] -> array([ 0., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [1.0, 0.0] -> array([ 0., nan], dtype=float32)",
+    work="transcendental")  # fmt: skip
 asin = unary("asin", _HEADER,
     "The inverse sine, in -π/2..π/2; NaN outside of -1..1.",
-    "xb.f32[2]: [0.0, 1.0] -> array([0.       , 1.5707964], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [0.0, 1.0] -> array([0.       , 1.5707964], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 asinh = unary("asinh", _HEADER,
     "The inverse hyperbolic sine.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., inf], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., inf], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 atanh = unary("atanh", _HEADER,
     "The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.",
-    "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [0.0, 1.0] -> array([ 0., inf], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 cbrt = unary("cbrt", "StableHLO, cbrt",
     "The real cube root, of negative numbers too.",
-    "xb.f32[2]: [1.0, -1.0] -> array([ 1., -1.], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [1.0, -1.0] -> array([ 1., -1.], dtype=float32)",
+    work="transcendental")  # fmt: skip
 ceil = unary("ceil", _FUNCTIONS,
     "The least integer that is not below; -0.5 gives -0.",
     "xb.f32[2]: [1.2, -0.5] -> array([ 2., -0.], dtype=float32)")  # fmt: skip
 cosh = unary("cosh", _HEADER,
     "The hyperbolic cosine.",
-    "xb.f32[2]: [0.0, float('-inf')] -> array([ 1., inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, float('-inf')] -> array([ 1., inf], dtype=float32)",
+    work="transcendental")  # fmt: skip
 cosine = unary("cosine", _FUNCTIONS,
     "The cosine of radians; NaN of an infinity.",
-    "xb.f32[2]: [0.0, float('inf')] -> array([ 1., nan], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, float('inf')] -> array([ 1., nan], dtype=float32)",
+    work="transcendental")  # fmt: skip
 count_leading_zeros = unary("count_leading_zeros", "StableHLO, count_leading_zeros",
     "The zero bits above the highest one; the width for 0, none for a negative number.",
     "xb.s8[3]: [0, 1, -1] -> array([8, 7, 0], dtype=int8)")  # fmt: skip
 erf = unary("erf", _HEADER,
     "The error function, 2/√π times the integral of exp(-t²) from 0.",
-    "xb.f64[3]: [0.0, 1.0, 9.0] -> array([0.        , 0.84270079, 1.        ])")  # fmt: skip
+    "xb.f64[3]: [0.0, 1.0, 9.0] -> array([0.        , 0.84270079, 1.        ])",
+    work="transcendental")  # fmt: skip
 exponential = unary("exponential", _FUNCTIONS,
     "e to the power of the operand.",
-    "xb.f32[2]: [0.0, float('-inf')] -> array([1., 0.], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [0.0, float('-inf')] -> array([1., 0.], dtype=float32)",
+    work="transcendental")  # fmt: skip
 exponential_minus_one = unary("exponential_minus_one", "StableHLO, exponential_minus_one",
     "exp(x) - 1, without the loss of digits near 0.",
-    "xb.f32[2]: [0.0, 1e-20] -> array([0.e+00, 1.e-20], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [0.0, 1e-20] -> array([0.e+00, 1.e-20], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 floor = unary("floor", _FUNCTIONS,
     "The greatest integer that is not above; -0 stays -0.",
     "xb.f32[2]: [1.8, -0.5] -> array([ 1., -1.], dtype=float32)")  # fmt: skip
@@ -76,13 +87,16 @@ is_finite = unary("is_finite", _FUNCTIONS,
     "xb.f32[3]: [1.0, float('inf'), float('nan')] -> array([ True, False, False])", denormals="kept")  # fmt: skip
 log = unary("log", _FUNCTIONS,
     "The natural logarithm; -inf of either zero, NaN of a negative number.",
-    "xb.f32[3]: [1.0, 0.0, -1.0] -> array([  0., -inf,  nan], dtype=float32)")  # fmt: skip
+    "xb.f32[3]: [1.0, 0.0, -1.0] -> array([  0., -inf,  nan], dtype=float32)",
+    work="transcendental")  # fmt: skip
 log_plus_one = unary("log_plus_one", "StableHLO, log_plus_one",
     "log(1 + x), without the loss of digits near 0; -inf at -1.",
-    "xb.f32[2]: [1e-20, -1.0] -> array([1.e-20,   -inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [1e-20, -1.0] -> array([1.e-20,   -inf], dtype=float32)",
+    work="transcendental")  # fmt: skip
 logistic = unary("logistic", "StableHLO, logistic",
     "1 / (1 + exp(-x)), without overflow.",
-    "xb.f32[3]: [-200.0, 0.0, 200.0] -> array([0. , 0.5, 1. ], dtype=float32)")  # fmt: skip
+    "xb.f32[3]: [-200.0, 0.0, 200.0] -> array([0. , 0.5, 1. ], dtype=float32)",
+    work="transcendental")  # fmt: skip
 negate = unary("negate", _FUNCTIONS,
     "-x; integers wrap, so the smallest stays, and of u8 1 comes 255.",
     "xb.s8[2]: [5, -128] -> array([  -5, -128], dtype=int8)", denormals="kept")  # fmt: skip
@@ -103,25 +117,31 @@ round_nearest_even = unary("round_nearest_even", "StableHLO, round_nearest_even"
     "xb.f32[4]: [0.5, 1.5, 2.5, -0.5] -> array([ 0.,  2.,  2., -0.], dtype=float32)")  # fmt: skip
 rsqrt = unary("rsqrt", "StableHLO, rsqrt",
     "1 / sqrt(x); -inf of -0, NaN of a negative number.",
-    "xb.f32[2]: [4.0, -0.0] -> array([ 0.5, -inf], dtype=float32)")  # fmt: skip
+    "xb.f32[2]: [4.0, -0.0] -> array([ 0.5, -inf], dtype=float32)",
+    work="transcendental")  # fmt: skip
 sign = unary("sign", _FUNCTIONS,
     "-1, 0 or 1; a zero keeps its sign, a NaN stays; of a complex number z/|z|, 0 of 0.",
     "xb.f32[3]: [-2.0, -0.0, 5.0] -> array([-1., -0.,  1.], dtype=float32)")  # fmt: skip
 sine = unary("sine", "StableHLO, sine",
     "The sine of radians; NaN of an infinity.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 sinh = unary("sinh", _HEADER,
     "The hyperbolic sine.",
-    "xb.f32[2]: [-0.0, float('-inf')] -> array([ -0., -inf], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('-inf')] -> array([ -0., -inf], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 sqrt = unary("sqrt", "StableHLO, sqrt",
     "The square root; -0 of -0, NaN of a negative number; of a complex one the root with real part >= 0.",
-    "xb.c64[1]: [-4] -> array([0.+2.j], dtype=complex64)")  # fmt: skip
+    "xb.c64[1]: [-4] -> array([0.+2.j], dtype=complex64)",
+    work="transcendental")  # fmt: skip
 tan = unary("tan", "StableHLO, tan",
     "The tangent of radians; NaN of an infinity.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0., nan], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 tanh = unary("tanh", _FUNCTIONS,
     "The hyperbolic tangent.",
-    "xb.f32[2]: [-0.0, float('inf')] -> array([-0.,  1.], dtype=float32)", denormals="returned")  # fmt: skip
+    "xb.f32[2]: [-0.0, float('inf')] -> array([-0.,  1.], dtype=float32)", denormals="returned",
+    work="transcendental")  # fmt: skip
 
 add = binary("add", _ARITHMETIC,
     "lhs + rhs; integers wrap, pred gives or.",
@@ -131,7 +151,8 @@ and_ = binary("and_", _ARITHMETIC,
     "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([8, 5], dtype=int32)", order="any")  # fmt: skip
 atan2 = binary("atan2", "StableHLO, atan2",
     "The angle of the point (rhs, lhs), in -π..π, with C's results for zeros and infinities.",
-    "xb.f32[2], xb.f32[2]: [0.0, 1.0], [-1.0, 0.0] -> array([3.1415927, 1.5707964], dtype=float32)")  # fmt: skip
+    "xb.f32[2], xb.f32[2]: [0.0, 1.0], [-1.0, 0.0] -> array([3.1415927, 1.5707964], dtype=float32)",
+    work="transcendental")  # fmt: skip
 divide = binary("divide", _ARITHMETIC,
     "lhs / rhs; integers towards zero, by zero all bits set (-1, or the greatest unsigned).",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 3, -3, -1], dtype=int32)")  # fmt: skip
@@ -154,7 +175,8 @@ or_ = binary("or_", _ARITHMETIC,
     "xb.s32[2], xb.s32[2]: [12, -1], [10, 5] -> array([14, -1], dtype=int32)", order="any")  # fmt: skip
 power = binary("power", "StableHLO, power",
     "lhs to the power of rhs; integers wrap; a negative exponent gives 0, but of 1 and -1 the inverse.",
-    "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)")  # fmt: skip
+    "xb.s32[3], xb.s32[3]: [3, 2, -1], [4, -1, -3] -> array([81,  0, -1], dtype=int32)",
+    work="transcendental")  # fmt: skip
 remainder = binary("remainder", _ARITHMETIC,
     "What division towards zero leaves, with the sign of lhs; by zero lhs of integers, NaN of floats.",
     "xb.s32[3], xb.s32[3]: [7, -7, 7], [2, 2, 0] -> array([ 1, -1,  7], dtype=int32)")  # fmt: skip

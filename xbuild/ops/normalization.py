@@ -9,7 +9,7 @@ from ..core.properties import Properties
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
 
 
-@op(Properties("mixed", denormals="flushed"))
+@op(Properties("mixed", denormals="flushed", work="none"))
 def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon: float, feature_index: int) -> Value:
     """Normalize each feature by its own mean and variance over all other dimensions, then scale and shift it.
 
@@ -33,7 +33,7 @@ def batch_norm_training(operand: Value, scale: Value, offset: Value, *, epsilon:
     ...
 
 
-@op(Properties("mixed", denormals="flushed"))
+@op(Properties("mixed", denormals="flushed", work="none"))
 def batch_norm_inference(
     operand: Value, scale: Value, offset: Value, mean: Value, variance: Value, *, epsilon: float, feature_index: int
 ) -> Value:
@@ -57,7 +57,7 @@ def batch_norm_inference(
     ...
 
 
-@op(Properties("mixed", denormals="flushed"))
+@op(Properties("mixed", denormals="flushed", work="none"))
 def batch_norm_grad(
     operand: Value,
     scale: Value,

@@ -33,7 +33,7 @@ def sort(operands: Values, *, to_apply: Region, dimension: int, is_stable: bool 
     ...
 
 
-@op(Properties("mixed"))
+@op(Properties("mixed", work="none"))
 def topk(operand: Value, *, k: int, largest: bool = True) -> Value:
     """The `k` largest (or smallest) elements of each row (the last dimension) in order, and their places.
 

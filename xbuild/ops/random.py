@@ -13,7 +13,7 @@ from ..core.properties import Properties
 __all__ = ["rng", "rng_bit_generator", "rng_get_and_update_state"]
 
 
-@op(Properties("made", depends_on="random_state", states_shape=True))
+@op(Properties("made", depends_on="random_state", states_shape=True, work="rule"))
 def rng(a: Value, b: Value, *, shape: Shape, distribution: Literal["rng_uniform", "rng_normal"]) -> Value:
     """Random numbers: uniform in [a, b), or normal with mean a and standard deviation b.
 
