@@ -33,7 +33,7 @@ ORDER = {
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "costs", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
+        "checking", "costs", "timelines", "timelines.formats", "editing", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "stepping", "explaining.shapes", "explaining",
