@@ -31,9 +31,9 @@ from .durations import Durations
 from .machines import Machine
 from .matching import LinkTimes, Matching
 from .presets import machine as named_machine
+from .record import ClassTimes, Timeline
 from .simulation import Simulation, StuckError
 from .tape import Tape, TapeWriter
-from .record import ClassTimes, Timeline
 
 
 def timeline(
@@ -64,9 +64,12 @@ def timeline(
     found_machine = named_machine(machine) if isinstance(machine, str) else machine
     if not isinstance(found_machine, Machine):
         raise TypeError(f"timeline: machine is {machine!r}, and a Machine is wanted: 'v5e', or xb.Machine(flops=...)")
-    costs, program = cost(program, mesh=mesh), runnable(program)
+    return _timed(runnable(program), cost(program, mesh=mesh), found_machine, send_buffers)
+
+
+def _timed(program: Module | ModuleGroup, costs: Cost, machine: Machine, send_buffers: float) -> Timeline:
     with no_collection(), room_for_calls({each.module.entry for each in program_of(program).classes}):
-        return _Timing(program, costs, found_machine, send_buffers).timeline()
+        return _Timing(program, costs, machine, send_buffers).timeline()
 
 
 def _refuse_fault(faults: Sequence[Finding]) -> None:
@@ -138,10 +141,22 @@ class _Timing:
         found = tuple(
             ClassTimes.of(run.spans, label, classes.members(label), run.clock[label]) for label in sorted(tapes)
         )
-        return Timeline(self.costs, self.machine, found, run.spans, dict(run.last), times.seen(), self._rooflines())
+        return Timeline(
+            self.costs, self.machine, found, context, tapes, run.spans, dict(run.last), times.seen(), self._rooflines(),
+            self._again,
+        )  # fmt: skip
+
+    def _again(self, machine: Machine) -> Timeline:
+        return _timed(self.program, self.costs, machine, self.send_buffers)
 
     def _tape(
-        self, context: Context, classes: DeviceClasses, decisions: Decisions, times: LinkTimes, device: int, unrolls: bool
+        self,
+        context: Context,
+        classes: DeviceClasses,
+        decisions: Decisions,
+        times: LinkTimes,
+        device: int,
+        unrolls: bool,
     ) -> Tape:
         of_class = context.program.class_of[device]
         durations = self._durations_of(of_class.module.entry)
@@ -179,8 +194,9 @@ def _units(computation: Computation, path: Path) -> Iterator[tuple[Instruction, 
     """The conditionals that communicate, and the loops that do and whose trips no constant tells."""
     for instruction in notable(computation):
         for step in steps(instruction) if any(map(communicates, instruction.called)) else ():
-            if instruction.opcode == "conditional" or (instruction.opcode in LOOPS and trips_of_loop(instruction) is None):
+            if instruction.opcode == "conditional" or (
+                instruction.opcode in LOOPS and trips_of_loop(instruction) is None
+            ):
                 yield instruction, path
             if communicates(step.computation) and step.is_followed:
                 yield from _units(step.computation, (*path, step))
-

@@ -37,7 +37,7 @@ def collective_time(
         return CollectiveTime(0.0, "none", axes)
     if link.wraps:
         return _on_torus(collective, link, axes, [sizes[axis] for axis in axes] or [collective.group_size])
-    times = ((_seconds(way, link), way.name) for way in collective.algorithms)
+    times = ((_seconds(way, collective.payload, link), way.name) for way in collective.algorithms)
     return CollectiveTime(*min(times, key=lambda each: each[0]), axes)
 
 
@@ -63,8 +63,10 @@ def _members(group: Sequence[int], node: int) -> int:
     return int(np.unique(np.asarray(group) // node, return_counts=True)[1].max())
 
 
-def _seconds(way: Algorithm, link: Link) -> float:
-    return link.launch + way.steps * link.alpha + way.link_bytes / link.bandwidth
+def _seconds(way: Algorithm, payload: int, link: Link) -> float:
+    """A step of a tree passes the whole array on, and begins when the one before has ended."""
+    sent = way.steps * payload if way.name == "tree" else way.link_bytes
+    return link.launch + way.steps * link.alpha + sent / link.bandwidth
 
 
 def _on_torus(collective: CollectiveCost, link: Link, axes: tuple[str, ...], sizes: Sequence[int]) -> CollectiveTime:
@@ -85,4 +87,4 @@ def _on_torus(collective: CollectiveCost, link: Link, axes: tuple[str, ...], siz
         seconds = link.launch + steps * link.alpha + collective.payload / (axis_links * link.bandwidth)
         return CollectiveTime(seconds, "ring", axes)
     way = collective.algorithms[0]
-    return CollectiveTime(_seconds(way, link), way.name, axes)
+    return CollectiveTime(_seconds(way, collective.payload, link), way.name, axes)

@@ -47,9 +47,9 @@ def device_classes(context: Context, decisions: Sequence[Hashable]) -> DeviceCla
     place = {device: number for number, device in enumerate(devices)}
     module = {each: number for number, each in enumerate(context.program.classes)}
     label = _numbered([(module[context.program.class_of[d]], way) for d, way in zip(devices, decisions, strict=True)])
-    meetings = [*_meetings(context, place)]
     if len(set(label.tolist())) == len(devices):
         return DeviceClasses(devices, label)
+    meetings = [*_meetings(context, place)]
     while True:
         parts = [label, *(_seen(meeting, label) for meeting in meetings)]
         finer = np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].reshape(-1)

@@ -17,7 +17,9 @@ def _check_positive(owner: Any, attribute: Any, value: Any) -> None:
     """An attrs validator: a number above zero, which may be infinite."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
         name = f"{type(owner).__name__}: {attribute.name}"
-        refuse("invalid_attribute", f"{name} is {value!r}, and a number above 0 is wanted", "give it in seconds or bytes")
+        refuse(
+            "invalid_attribute", f"{name} is {value!r}, and a number above 0 is wanted", "give it in seconds or bytes"
+        )
 
 
 def _check_seconds(owner: Any, attribute: Any, value: Any) -> None:
@@ -60,7 +62,9 @@ def _peaks(given: float | Mapping[str, float]) -> Mapping[str, float]:
     found = dict(given) if isinstance(given, Mapping) else {"f32": given}
     for name, peak in found.items():
         if name not in PRIMITIVES:
-            refuse("invalid_attribute", f"Machine: flops names {name!r}, which is no element type", "flops={'bf16': 1e14}")
+            refuse(
+                "invalid_attribute", f"Machine: flops names {name!r}, which is no element type", "flops={'bf16': 1e14}"
+            )
         if isinstance(peak, bool) or not isinstance(peak, int | float) or not peak > 0:
             refuse("invalid_attribute", f"Machine: flops of {name} are {peak!r}, and a number above 0 is wanted",
                    "flops={'bf16': 1e14}")  # fmt: skip

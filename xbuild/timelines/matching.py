@@ -19,7 +19,6 @@ from .durations import Durations
 from .machines import Machine
 from .tape import Action, Entry
 
-
 _ACTIONS: Mapping[str, Action] = {"recv": "post", "send_done": "sent", "recv_done": "receive"}
 
 
@@ -97,7 +96,8 @@ class Matching:
         identity = self.context.identity.of(program.class_of[self.device].module, begun)
         time = self.times.of(collective)
         seconds = max(time.seconds, self.durations.roofline(collective).seconds)
-        return Entry("arrive", instruction, seconds, (identity, met), met, time.axes or ("links",))
+        links = time.axes or ("links",)
+        return Entry("arrive", instruction, seconds, (identity, met), met, links, inner=collective)
 
     def _half(self, instruction: Instruction, kind: str) -> Iterator[Entry]:
         """The entry of a send, a recv, or the done of one, on a channel with a device at the other end."""
@@ -105,11 +105,19 @@ class Matching:
         peer = self.context.transfers.peer_at(instruction, role, self.device)
         if peer is None:
             return
-        key = self._channel(instruction, role, peer)
+        key, half = self._channel(instruction, role, peer), self._start(instruction, role)
         if kind == "send":
-            yield Entry("send", instruction, self.times.of(instruction).seconds, key, links=(key[1:],))
+            yield Entry("send", instruction, self.times.of(instruction).seconds, key, links=(key[1:],), inner=half)
         else:
-            yield Entry(_ACTIONS[kind], instruction, key=key)
+            yield Entry(_ACTIONS[kind], instruction, key=key, inner=half)
+
+    def _start(self, instruction: Instruction, role: str) -> Instruction:
+        """The send or recv that an instruction is or completes; where loops carry it, one of its channel."""
+        half = instruction if instruction.opcode in TRANSFERS else start_of(instruction)
+        if half is not None:
+            return half
+        halves = self.context.transfers.channels[instruction.attributes.channel_id].halves[role]
+        return next(each.instruction for each in halves if self.device in each.on)
 
     def _channel(self, instruction: Instruction, role: str, peer: int) -> tuple[Hashable, ...]:
         ends = (self.device, peer) if role == "send" else (peer, self.device)
@@ -121,11 +129,10 @@ class Matching:
             return
         key = self._channel(half, half.opcode, peer)
         if half.opcode == "recv":
-            yield Entry("receive" if is_done else "post", instruction, key=key)
+            yield Entry("receive" if is_done else "post", instruction, key=key, inner=half)
         elif is_done:
-            yield Entry("accept", instruction, key=key)
-            yield Entry("sent", instruction, key=key)
+            yield Entry("accept", instruction, key=key, inner=half)
+            yield Entry("sent", instruction, key=key, inner=half)
         else:
             seconds = self.times.of(half).seconds
-            yield Entry("send", instruction, seconds, key, links=(key[1:],), blocks=False)
-
+            yield Entry("send", instruction, seconds, key, links=(key[1:],), blocks=False, inner=half)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from attrs import field, frozen
 
+from ..checking.deadlock.level_run import Context
 from ..core.graph import Instruction
 from ..costs import Cost
 from ..properties.mesh import Mesh
@@ -17,6 +18,7 @@ from .durations import Durations
 from .machines import Machine
 from .path import PathStep, critical_path
 from .recording import BESIDE, COMPUTE, EXPOSED, LINK, WAIT, Recorder, Span
+from .tape import Tape
 
 
 @frozen
@@ -64,7 +66,7 @@ class Share:
     bound: str
 
 
-@frozen(repr=False)
+@frozen(eq=False, repr=False, slots=False)
 class Timeline:
     """The time line of a program on a machine; str() of it is a page to read.
 
@@ -75,14 +77,46 @@ class Timeline:
     cost: Cost
     machine: Machine
     classes: tuple[ClassTimes, ...]
+    context: Context = field(repr=False)
+    tapes: Mapping[int, Tape] = field(repr=False)
     recorder: Recorder = field(repr=False)
     _last: Mapping[int, int]
     collective_times: Mapping[Instruction, CollectiveTime]
     _durations: tuple[Durations, ...]
+    _again: Callable[[Machine], Timeline]
+
+    def again(self, machine: Machine) -> Timeline:
+        """The time line of the same program on another machine."""
+        return self._again(machine)
+
+    @cached_property
+    def carried(self) -> Mapping[Instruction, Instruction]:
+        """For each instruction that communicates the collective, send or recv that it is, starts or completes."""
+        found: dict[Instruction, Instruction] = {}
+        stack = [entry for tape in self.tapes.values() for entry in tape]
+        while stack:
+            entry = stack.pop()
+            stack += (*entry.condition, *entry.body)
+            if entry.inner is not None:
+                found[entry.instruction] = entry.inner
+        return found
 
     @property
     def name(self) -> str:
         return self.cost.name
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """All devices, in order."""
+        return self.context.program.devices
+
+    def tape_of(self, device: int) -> Tape:
+        """What a device does, one after the other, told of the first device of its class."""
+        return self.tapes[self._labels[device]]
+
+    @cached_property
+    def _labels(self) -> Mapping[int, int]:
+        return {device: each.label for each in self.classes for device in each.devices}
 
     @property
     def num_devices(self) -> int:

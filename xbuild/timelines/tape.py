@@ -28,6 +28,7 @@ it has received; arrives at a collective, waits until that is complete; begins a
 class Entry:
     """One action of a tape.
 
+    `inner` is the collective, send or recv that an instruction is, starts or completes.
     `seconds` is the duration of work, or of what crosses the links; `key` names the channel, collective or loop;
     `members` are the classes of devices that meet; `links` the links that are taken; `blocks` whether a send waits for
     its recv. A loop has the tapes of its condition and body, and its trips.
@@ -43,6 +44,7 @@ class Entry:
     condition: Tape = ()
     body: Tape = ()
     trips: int = 0
+    inner: Instruction | None = None
 
 
 Tape: TypeAlias = tuple[Entry, ...]
