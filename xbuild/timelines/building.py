@@ -28,11 +28,12 @@ from ..properties.sites import is_followed
 from ..running import one_evaluator
 from .device_classes import DeviceClasses, device_classes
 from .durations import Durations
+from .levels import StuckError, run_tapes
 from .machines import Machine
 from .matching import LinkTimes, Matching
 from .presets import machine as named_machine
 from .record import ClassTimes, Timeline
-from .simulation import Simulation, StuckError
+from .simulation import Simulation
 from .tape import Tape, TapeWriter
 
 
@@ -137,7 +138,7 @@ class _Timing:
             for label, device in classes.first.items()
         }
         run = Simulation(self.send_buffers, dict.fromkeys(tapes, 0.0), _loops(tapes))
-        run.run(tapes)
+        run_tapes(run, tapes)
         found = tuple(
             ClassTimes.of(run.spans, label, classes.members(label), run.clock[label]) for label in sorted(tapes)
         )
@@ -194,9 +195,8 @@ def _units(computation: Computation, path: Path) -> Iterator[tuple[Instruction, 
     """The conditionals that communicate, and the loops that do and whose trips no constant tells."""
     for instruction in notable(computation):
         for step in steps(instruction) if any(map(communicates, instruction.called)) else ():
-            if instruction.opcode == "conditional" or (
-                instruction.opcode in LOOPS and trips_of_loop(instruction) is None
-            ):
+            is_open = instruction.opcode in LOOPS and trips_of_loop(instruction) is None
+            if instruction.opcode == "conditional" or is_open:
                 yield instruction, path
             if communicates(step.computation) and step.is_followed:
                 yield from _units(step.computation, (*path, step))

@@ -34,7 +34,7 @@ def calibrated() -> Machine:
 
 def _product(dtype: type) -> float:
     """FLOPs a second of a product of two square matrices."""
-    square = np.ones((_EXTENT, _EXTENT), dtype=dtype)
+    square: np.ndarray = np.ones((_EXTENT, _EXTENT), dtype=dtype)
     return 2 * _EXTENT**3 / _best(lambda: np.matmul(square, square))
 
 

@@ -18,7 +18,7 @@ def _check_positive(owner: Any, attribute: Any, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
         name = f"{type(owner).__name__}: {attribute.name}"
         refuse(
-            "invalid_attribute", f"{name} is {value!r}, and a number above 0 is wanted", "give it in seconds or bytes"
+            "invalid_attribute", f"{name} is {value!r}, and a number above 0 is wanted", "give bytes, or bytes a second"
         )
 
 
@@ -122,7 +122,8 @@ class Machine:
 
     def to_dict(self) -> dict[str, Any]:
         """The machine as plain data, as a machine file has it."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        facts = asdict(self, filter=lambda _, value: value is not None and value != float("inf"))
+        return {key: dict(value) if isinstance(value, Mapping) else value for key, value in facts.items()}
 
     def write(self, path: str | Path) -> None:
         """Write a machine file, which `machine` reads."""
@@ -149,5 +150,5 @@ def machine_of(data: Any, name: str) -> Machine:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         refuse("invalid_attribute", f"machine {name}: {error}",
-               "a machine file is an object with name, flops, memory_bandwidth, memory, links; see docs/cost.md")  # fmt: skip
+               "a machine file is an object with flops, memory_bandwidth, memory, links; see docs/cost.md")  # fmt: skip
         raise

@@ -1,4 +1,4 @@
-"""Who meets whom: the entries of communicating instructions, by the scheduler's matching of channels and collectives."""
+"""Who meets whom: entries of communicating instructions, by the scheduler's matching of channels and collectives."""
 
 from __future__ import annotations
 

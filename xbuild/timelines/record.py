@@ -137,7 +137,8 @@ class Timeline:
         return max(self.classes, key=lambda each: each.end)
 
     def _average(self, figure: str) -> float:
-        return sum(getattr(each, figure) * len(each.devices) for each in self.classes) / max(self.num_devices, 1)
+        whole: float = sum(getattr(each, figure) * len(each.devices) for each in self.classes)
+        return whole / max(self.num_devices, 1)
 
     @property
     def busy(self) -> float:

@@ -122,7 +122,8 @@ def _communication(timeline: Timeline, top: int) -> Iterator[str]:
     order = sorted(kinds.items(), key=lambda item: -item[1][1] - 1e-9 * item[1][0])
     if order:
         yield ""
-        yield f"communication of {devices_text(timeline.slowest.devices)} ({min(top, len(order))} of {len(order)} kinds)"
+        whose = devices_text(timeline.slowest.devices)
+        yield f"communication of {whose} ({min(top, len(order))} of {len(order)} kinds)"
         yield from columns(
             ("op", "algorithm", "executed", "on links", "exposed", ""),
             (

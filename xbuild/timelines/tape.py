@@ -21,7 +21,7 @@ Action: TypeAlias = Literal[
     "compute", "post", "send", "sent", "accept", "receive", "arrive", "complete", "begin", "end", "loop"
 ]
 """What a device does: works by itself; posts a recv, sends, waits until it has sent, until its send is accepted, until
-it has received; arrives at a collective, waits until that is complete; begins and ends what runs beside; runs a loop."""
+it has received; arrives at a collective, waits until it is complete; begins and ends what runs beside; runs a loop."""
 
 
 @frozen(eq=False)

@@ -40,7 +40,7 @@ def goal_lines(timeline: Timeline) -> Iterator[str]:
             count += 1
             if count > MOST_LINES:
                 refuse("limit_trips", f"timeline: a GOAL schedule of more than {MOST_LINES:,} lines",
-                       "a ring of n devices has 2(n-1) messages on each; fewer devices or trips, or --chakra")  # fmt: skip
+                       "a ring of n devices has 2(n-1) messages; fewer devices or trips, or --chakra")  # fmt: skip
             yield line
         yield "}"
 
