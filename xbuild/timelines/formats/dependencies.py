@@ -28,7 +28,7 @@ class Node:
     """One thing that a device does, after the nodes `after`.
 
     `seconds` is the duration of work; `cost` of what is communicated; `group` the devices of a collective, or the
-    sender and the receiver; `tag` tells the transfers of two devices apart.
+    sender and the receiver; `tag` tells the collectives and the channels of two devices apart.
     """
 
     number: int
@@ -48,6 +48,7 @@ class NodesOfDevice:
 
     timeline: Timeline
     device: int
+    tags: dict[Hashable, int]
     found: list[Node] = field(factory=list)
     _front: set[int] = field(factory=set)
     _work: float = 0.0
@@ -100,16 +101,17 @@ class NodesOfDevice:
         collective, program = entry.inner, self.timeline.context.program
         assert collective is not None
         name, cost = collective.name, self._cost(collective)
+        tag = self.tags.setdefault(entry.key, len(self.tags) + 1)
         if hasattr(collective.attributes, "source_target_pairs"):
             pairs = [pair for pair in pairs_of(collective, *program.grid) if pair[0] != pair[1]]
             ends = [("send", 0), ("recv", 1)]
             numbers = [
-                self._node(kind, name, cost=cost, group=pair)
+                self._node(kind, name, cost=cost, group=pair, tag=tag)
                 for kind, end in ends for pair in pairs if pair[end] == self.device
             ]  # fmt: skip
         else:
             group = program.group(collective, self.device)
-            numbers = [self._node("collective", name, cost=cost, group=group)] if len(group) > 1 else []
+            numbers = [self._node("collective", name, cost=cost, group=group, tag=tag)] if len(group) > 1 else []
         self._begun.setdefault(("collective", entry.key), []).append((*numbers,))
 
     def _transfer(self, entry: Entry, kind: Literal["send", "recv"]) -> None:
@@ -119,7 +121,8 @@ class NodesOfDevice:
         peer = self.timeline.context.transfers.peer(half, self.device)
         assert peer is not None
         ends = (self.device, peer) if kind == "send" else (peer, self.device)
-        number = self._node(kind, half.name, cost=self._cost(half), group=ends, tag=half.attributes.channel_id)
+        tag = self.tags.setdefault(("channel", half.attributes.channel_id), len(self.tags) + 1)
+        number = self._node(kind, half.name, cost=self._cost(half), group=ends, tag=tag)
         if kind == "send":
             self._begun.setdefault(("send", entry.key), []).append((number,))
         else:
@@ -150,9 +153,9 @@ def _unrolled(tape: Tape) -> Iterator[Entry]:
 
 def all_nodes(timeline: Timeline) -> Iterable[tuple[int, list[Node]]]:
     """The nodes of every device. Raises limit_trips where these are too many."""
-    count = 0
+    count, tags = 0, dict[Hashable, int]()
     for device in timeline.devices:
-        nodes = NodesOfDevice(timeline, device).nodes()
+        nodes = NodesOfDevice(timeline, device, tags).nodes()
         count += len(nodes)
         if count > MOST_NODES:
             refuse("limit_trips", f"timeline: all devices do more than {MOST_NODES:,} things",

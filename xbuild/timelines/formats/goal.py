@@ -88,10 +88,10 @@ class _Rank:
         for target, source, size in _steps(node, self.device):
             sent: list[int] = []
             if target is not None:
-                yield from self._message(True, size, target, 0, before)
+                yield from self._message(True, size, target, node.tag, before)
                 sent = [self.label]
             if source is not None:
-                yield from self._message(False, size, source, 0, before)
+                yield from self._message(False, size, source, node.tag, before)
                 before = [self.label]
             ends = [*sent, *([self.label] if source is not None else [])]
         self.last[node.number] = tuple(dict.fromkeys((*ends, *before))) or tuple(before)
