@@ -17,9 +17,10 @@ from shape_inference import XbuildError
 from tests.costs.test_cost import LOOP
 from tests.support.random_programs import random_program
 from xbuild.cli import main
+from xbuild.timelines.expansion import expanded
 from xbuild.timelines.formats import dependencies
 from xbuild.timelines.formats.chakra import write_chakra
-from xbuild.timelines.formats.chrome import expanded, trace_events
+from xbuild.timelines.formats.chrome import trace_events
 from xbuild.timelines.formats.goal import goal_lines
 
 MACHINE = xb.Machine(flops=1e9, memory_bandwidth=1e9, links=xb.Link(alpha=1e-5, bandwidth=1e8))

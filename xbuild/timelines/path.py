@@ -42,19 +42,24 @@ class PathStep:
 def critical_path(spans: Recorder, last: int | None) -> tuple[PathStep, ...]:
     """The steps from the beginning to the end of the span `last`; a span that only waits is none of them."""
     times = spans.times()
-    number, found = NOBODY if last is None else last, list[PathStep]()
+    return tuple(
+        PathStep(
+            spans.instructions[number],
+            spans.labels[number],
+            KINDS[spans.kinds[number]],
+            spans.ends[number] - spans.starts[number],
+            int(times[number]),
+        )
+        for number in numbers_of_path(spans, last)
+    )
+
+
+def numbers_of_path(spans: Recorder, last: int | None) -> tuple[int, ...]:
+    """The same steps as numbers of spans."""
+    number, found = NOBODY if last is None else last, list[int]()
     while number != NOBODY:
         if spans.kinds[number] not in (WAIT, EXPOSED):
-            taken = spans.ends[number] - spans.starts[number]
-            found.append(
-                PathStep(
-                    spans.instructions[number],
-                    spans.labels[number],
-                    KINDS[spans.kinds[number]],
-                    taken,
-                    int(times[number]),
-                )
-            )
+            found.append(number)
         number = spans.causes[number]
     return tuple(reversed(found))
 

@@ -166,8 +166,12 @@ class Timeline:
 
         The seconds of all steps are those of the time line; a step of a loop in a steady state counts `times` times.
         """
-        slowest = self.slowest if self.classes else None
-        return critical_path(self.recorder, self._last.get(slowest.label)) if slowest else ()
+        return critical_path(self.recorder, self.last_span)
+
+    @property
+    def last_span(self) -> int | None:
+        """The number of the span that ends last; None where there is none."""
+        return self._last.get(self.slowest.label) if self.classes else None
 
     @property
     def spans(self) -> Iterator[Span]:
