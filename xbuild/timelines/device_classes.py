@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from attrs import define, field
 
 from ..checking.deadlock.level_run import Context
 from ..core.graph import Instruction
-from ..properties.effects import TRANSFERS, collective_in
+from ..properties.effects import collective_in
 from ..properties.sites import collectives_of, transfers_of
+
+
+Meeting: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
+"""The peer of each device, or the groups of devices that meet."""
 
 
 @define(eq=False)
@@ -64,17 +69,17 @@ def _numbered(keys: Sequence[Hashable]) -> np.ndarray:
     return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
 
 
-def _meetings(context: Context, place: dict[int, int]) -> Iterator[np.ndarray]:
-    """Rows of devices that meet: for each distinct grouping a table with a row for each device, padded with -1."""
+def _meetings(context: Context, place: dict[int, int]) -> Iterator[Meeting]:
+    """For each distinct grouping the groups, and for each transfer the peers, by the places of devices."""
     known: set[Hashable] = set()
     for module in dict.fromkeys(each.module for each in context.program.classes):
         for site in collectives_of(module.entry):
             collective = collective_in(site.instruction)
             assert collective is not None
             groups = context.program.groups(collective)
-            if groups not in known:
-                known.add(groups)
-                yield _table(groups, place)
+            if id(groups) not in known:  # groups are kept, and collectives that name the same ones share them
+                known.add(id(groups))
+                yield tuple(np.array([place[device] for device in group if device in place]) for group in groups)
         for site in transfers_of(module.entry):
             peers = _peers(context, site.instruction, place)
             if peers.tobytes() not in known:
@@ -82,21 +87,18 @@ def _meetings(context: Context, place: dict[int, int]) -> Iterator[np.ndarray]:
                 yield peers
 
 
-def _table(groups: Sequence[Sequence[int]], place: dict[int, int]) -> np.ndarray:
-    found = np.full((len(place), max(map(len, groups), default=1)), -1, dtype=np.int64)
-    for group in groups:
-        rows = [place[device] for device in group if device in place]
-        found[rows, : len(rows)] = rows
-    return found
-
-
 def _peers(context: Context, half: Instruction, place: dict[int, int]) -> np.ndarray:
-    assert half.opcode in TRANSFERS
+    """The place of each device's peer; -1 where a device takes no part."""
     peers = (context.transfers.peer(half, device) for device in place)
-    return np.array([[-1 if peer is None else place[peer]] for peer in peers], dtype=np.int64)
+    return np.array([-1 if peer is None else place[peer] for peer in peers], dtype=np.int64)
 
 
-def _seen(meeting: np.ndarray, label: np.ndarray) -> np.ndarray:
+def _seen(meeting: Meeting, label: np.ndarray) -> np.ndarray:
     """For each device a number that tells the classes of those that it meets, and how many they are."""
-    met = np.sort(np.where(meeting >= 0, label[meeting], -1), axis=1)
-    return np.unique(met, axis=0, return_inverse=True)[1].reshape(-1)
+    if isinstance(meeting, np.ndarray):
+        return np.where(meeting >= 0, label[meeting], -1)
+    found, numbers = np.full(len(label), -1, dtype=np.int64), dict[bytes, int]()
+    for group in meeting:
+        if len(group):
+            found[group] = numbers.setdefault(np.sort(label[group]).tobytes(), len(numbers))
+    return found
