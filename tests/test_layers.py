@@ -27,7 +27,7 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 # Lowest first: a folder imports folders of its own package that stand before it, and none after it.
 ORDER = {
     "xbuild": (
-        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
+        "core", "process", "ops", "properties", "sharding", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "array_functions", "decompositions", "text.spelling", "text.codecs", "text.reading",
         "text.writing", "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
@@ -38,8 +38,8 @@ ORDER = {
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines",
         "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "explaining.shapes", "explaining",
-        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
+        "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",
+        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

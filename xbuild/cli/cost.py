@@ -11,7 +11,7 @@ import xbuild
 
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
-from .saying import say, say_json
+from .support.saying import say, say_json
 
 _MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
 
