@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -35,6 +36,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_given: bool) -> No
 @click.option("--trace", type=click.Path(dir_okay=False), help="With --machine: trace events for ui.perfetto.dev.")
 @click.option("--chakra", type=click.Path(file_okay=False), help="With --machine: Chakra traces, for ASTRA-sim.")
 @click.option("--goal", type=click.Path(dir_okay=False), help="With --machine: a GOAL schedule, for LogGOPSim.")
+@click.option("--page", type=click.Path(dir_okay=False), help="With --machine: a page of the picture and all tables.")
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
               help="Measure this machine and print a machine file, without a target.")  # fmt: skip
 def cost(
@@ -61,16 +63,29 @@ def cost(
         say(("" if timeline else "\n") + laid.table(top))
 
 
-def _write(laid: Timeline | None, trace: str | None, chakra: str | None, goal: str | None) -> None:
+def _write(laid: Timeline | None, trace: str | None, chakra: str | None, goal: str | None, page: str | None) -> None:
     """Write the files that are asked for; a file that cannot be written ends the command."""
     from ..timelines.formats.chakra import write_chakra
     from ..timelines.formats.chrome import write_trace
     from ..timelines.formats.goal import write_goal
 
-    writers: tuple[tuple[Any, str | None], ...] = ((write_trace, trace), (write_chakra, chakra), (write_goal, goal))
+    writers: tuple[tuple[Any, str | None], ...] = (
+        (write_trace, trace), (write_chakra, chakra), (write_goal, goal), (_write_page, page),
+    )  # fmt: skip
     for write, place in writers:
         if laid is not None and place is not None:
             try:
                 write(laid, place)
             except OSError as error:
                 raise stop(f"cost: {place} cannot be written: {error.strerror}") from None
+
+
+def _write_page(laid: Timeline, place: str) -> None:
+    """Write a page: the picture of the time line, its tables, and those of the counts."""
+    from ..pictures.formats.framing import page
+    from ..pictures.svg.time_lanes import time_svg
+    from ..pictures.timelines.laying import time_picture
+
+    picture = time_picture(laid)
+    text = page(time_svg(picture), f"{laid}\n\n{laid.cost}", "auto", picture.headline)
+    Path(place).write_text(text, encoding="utf-8")

@@ -13,7 +13,6 @@ from ..core.graph import Instruction
 from ..properties.effects import collective_in
 from ..properties.sites import collectives_of, transfers_of
 
-
 Meeting: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
 """The peer of each device, or the groups of devices that meet."""
 

@@ -1,5 +1,4 @@
-"""How long each instruction takes by a roofline: the longer of its operations at the peak and its bytes at full
-bandwidth."""
+"""How long each instruction takes by a roofline: the longer of its operations and its bytes, each at full speed."""
 
 from __future__ import annotations
 
