@@ -13,7 +13,7 @@ from ..checking.model.flattening import OrderOf
 from ..core.graph import Computation, Instruction
 from ..costs.analysis import trips_of_loop
 from ..properties.async_pairs import origin
-from ..properties.effects import LOOPS, Path, Step, communicates, communicates_itself, steps
+from ..properties.effects import DONE_OF, HALVES, LOOPS, START_OF, Path, Step, communicates, communicates_itself, steps
 from ..properties.loops import never_ends
 from .durations import Durations
 
@@ -54,8 +54,6 @@ Decided: TypeAlias = Callable[[Instruction, Path], int | None]
 MOST_ENTRIES = 4_000_000
 """At how many entries of a device's tape a program is refused, where loops that communicate are written out."""
 
-_BESIDE = {"copy_done", "async_done"}
-
 
 @define(eq=False)
 class TapeWriter:
@@ -91,10 +89,11 @@ class TapeWriter:
             yield from self.meetings(instruction, path)
         elif any(map(communicates, instruction.called)):
             yield from self._entered(instruction, path)
-        elif instruction.opcode in ("copy_start", "async_start"):
-            yield Entry("begin", instruction, self.durations.whole(instruction), key=instruction)
-        elif instruction.opcode in _BESIDE:
-            yield Entry("end", instruction, key=origin(instruction))
+        elif instruction.opcode in HALVES:
+            if instruction.opcode in DONE_OF:
+                yield Entry("begin", instruction, self.durations.whole(instruction), key=instruction)
+            elif instruction.opcode in START_OF:
+                yield Entry("end", instruction, key=origin(instruction))
         elif seconds := self.durations.whole(instruction):
             yield Entry("compute", instruction, seconds)
 
