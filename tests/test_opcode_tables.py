@@ -52,6 +52,8 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
     ),
     "xbuild/properties/effects.py:COVERING": (COLLECTIVES, {"collective_broadcast", "collective_permute"}),
     "xbuild/stablehlo/writing/ops/collectives.py:FORMS": (COLLECTIVES, {"ragged_all_to_all"}),
+    "xbuild/timelines/formats/chakra.py:COLLECTIVES": (COLLECTIVES, {"collective_permute"}),
+    "xbuild/timelines/matching.py:_ACTIONS": (frozenset({*TRANSFERS, *TRANSFERS.values()}), {"send"}),
     "xbuild/text/codecs/sugar.py:ASYNC": (
         opcodes(lambda op: op.half != "none"),
         {*TRANSFERS, *TRANSFERS.values(), "copy_start", "copy_done", *STARTS, *(DONE_OF[start] for start in STARTS)},
@@ -88,6 +90,7 @@ PARTIAL = {
     "xbuild/costs/memory/origins.py:(_opcode, _number)": "the result is in new memory, or over an operand it is alike",
     "xbuild/costs/memory/origins.py:_opcode": "the result is in new memory, or over an operand it is alike",
     "xbuild/costs/memory/values.py:_RENAMES": "the op reads its operands",
+    "xbuild/timelines/durations.py:PRODUCTS": "the peak is that of the result's element type",
     "xbuild/text/codecs/sugar.py:HALVES": "the op has its own attributes alone",
     "xbuild/variance/rules/collective_rules.py:_NAMES": "the op has no name on a mesh",
     "xbuild/variance/rules/linearity.py:LINEAR": "operands that wait for their sum are refused",

@@ -67,6 +67,11 @@ from .stablehlo.reading.either import parse as parse
 from .stablehlo.reading.parse import parse_stablehlo as parse_stablehlo
 from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehlo_modules
 from .stablehlo.writing.support.refusals import StablehloError as StablehloError
+from .timelines import Link as Link
+from .timelines import Machine as Machine
+from .timelines import Timeline as Timeline
+from .timelines import machine as machine
+from .timelines import timeline as timeline
 from .pictures import viz as viz
 from . import mesh as mesh
 from . import shard as shard

@@ -15,12 +15,15 @@ import click
 from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
 from ..files.targets import Program
-from .group import Amount, Command, load, main, needs, stop, takes_target
+from .group import Amount, Command, given, load, main, needs, stop, takes_target
 from .support.candidates import instructions
 from .support.paths import distinct, target_of, text_of
 from .support.saying import say
 
-_DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours."
+_DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours; or `cost`: FLOPs."
+COST = "cost"
+"""The data that is no file: the FLOPs of each instruction."""
+
 _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
 
 
@@ -71,6 +74,8 @@ def takes_theme(command: Command) -> Command:
 @click.option("--data", type=click.Path(dir_okay=False), help=_DATA)
 @click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
 @click.option("--replication", is_flag=True, help="Show in each box how many groups of devices hold different values.")
+@click.option("--timeline", is_flag=True, help="Draw the time line on --machine, in real proportions (svg, html, txt).")
+@click.option("--machine", metavar="NAME", help="Machine of --timeline: v5e, h100 and so on, or a machine file.")
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program, or a part of it, as a picture, a page or text."""
@@ -80,7 +85,11 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     needs("--data FILE.json", view["data"], "data_name")
     needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
-    distinct({**target_of(target), "--data": view["data"]}, {"-o": output})
+    needs("--timeline", view["timeline"], "machine")
+    distinct({**target_of(target), "--data": None if view["data"] == COST else view["data"]}, {"-o": output})
+    if view["timeline"]:
+        _draw_timeline(target, output, **view)
+        return
     if view["replication"] and view["data"]:
         raise click.UsageError("--data and --replication both give the boxes their colour")
     view |= _data(view["data"], view["data_name"])
@@ -103,8 +112,11 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
     form = form_of(output)
     view["max_nodes"] = view["max_nodes"] or most_boxes(form)
     program = load(target)
+    del view["timeline"], view["machine"]
     if view.pop("replication"):
         view |= _counted(program)
+    if view["data"] == COST:
+        view["data"] = _cost(program)
     try:
         laid = {name: view.pop(name) for name in ("data", "data_name") if name in view}
         seconds, theme = view.pop("seconds"), view.pop("theme")
@@ -112,6 +124,28 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
         return drawing.render(form), drawing.notes
     except DrawingError as error:
         raise stop(str(error)) from None
+
+
+def _draw_timeline(target: str, output: str | None, machine: str | None, theme: str, **view: Any) -> None:
+    """Write the picture of a time line; a usage error where the machine is missing, or the format is none of its."""
+    from ..pictures import viz as picture_of
+    from ..timelines import timeline
+
+    if machine is None:
+        raise click.UsageError("--timeline needs --machine NAME, such as v5e or h100, or a machine file")
+    if spare := [each for each in given(*view) if each not in ("--timeline", "--seconds")]:
+        raise click.UsageError(f"{spare[0]} is of the picture of a program, and not of a time line")
+    form = form_of(output)
+    if form not in ("svg", "html", "txt"):
+        raise click.UsageError(f"{output}: a time line is drawn as svg, html or txt")
+    write(picture_of(timeline(load(target), machine), form, theme=theme), output)  # type: ignore[arg-type]
+
+
+def _cost(program: Program) -> dict[Any, Any]:
+    """The FLOPs of each instruction that has some, in all its executions, as data of the picture."""
+    from ..costs import cost
+
+    return {row.instruction: row.flops for row in cost(program).rows if row.flops}
 
 
 def _counted(program: Program) -> dict[str, Any]:
@@ -124,6 +158,8 @@ def _counted(program: Program) -> dict[str, Any]:
 
 def _data(file: str | None, name: str | None) -> dict[str, Any]:
     """The data that is shown in the boxes, and its name in the legend."""
+    if file == COST and not Path(file).exists():
+        return {"data": COST, "data_name": name or "FLOPs"}
     if file is None:
         return {"data": None, "data_name": "data"}
     try:

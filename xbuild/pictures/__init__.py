@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from ..checking import Verdict
     from ..core.builder import Value
     from ..core.graph import Computation, Instruction, Module, ModuleGroup
+    from ..timelines import Timeline
     from .lanes import Lanes
     from .model.picture import Picture
+    from .timelines import TimePicture
 
-    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict
+    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict | Timeline
     Data: TypeAlias = Mapping[Instruction, float | str] | Mapping[str, float | str] | Mapping[Value, float | str]
 
 FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
@@ -34,16 +36,19 @@ _MERMAID = 120  # boxes of a Mermaid text, since programs that draw Mermaid refu
 class Drawing:
     """A picture that notebooks show; `str()` of it is the text for a terminal."""
 
-    picture: Picture | Lanes
+    picture: Picture | Lanes | TimePicture
     seconds: float = 5.0
     theme: str = "auto"
 
     def render(self, form: str) -> str | bytes:
         """The picture as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
         from ..process.gc_pause import no_collection
-        from .formats.lowering import lower, lower_lanes
+        from .formats.lowering import lower, lower_lanes, lower_time
         from .lanes import Lanes
+        from .timelines import TimePicture
 
+        if isinstance(self.picture, TimePicture):
+            return lower_time(self.picture, form, self.theme)
         if isinstance(self.picture, Lanes):
             return lower_lanes(self.picture, form, self.theme)
         with no_collection():
@@ -107,7 +112,7 @@ def viz(
     data: Data | None = None,
     data_name: str = "data",
 ) -> Drawing | str | bytes | Path:
-    """A picture of a program, value or verdict: a Drawing, its text or bytes for a format, or the path of a file.
+    """A picture of a program, value, verdict or time line: a Drawing, its content in a format, or the path of a file.
 
     Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
     about in), png and pdf (by graphviz, which the extra `viz` brings, stopped after `seconds`), dot, mermaid, txt.

@@ -14,16 +14,20 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..process.gc_pause import no_collection
 from ..properties.partitioning import not_partitioned
+from ..timelines import Timeline
 from . import ViewError
 from .lanes import Lanes
 from .model.data import Datum, by_instruction, scale_of
 from .model.drawing import draw
 from .model.picture import Picture
+from .timelines import TimePicture
 from .views.views import View
 
 
-def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data") -> Picture | Lanes:
-    """The picture of a program, or of the instructions that a value depends on, in a view; the lanes of a verdict."""
+def shown(
+    thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data"
+) -> Picture | Lanes | TimePicture:
+    """The picture of a program, or of what a value depends on, in a view; the lanes of a verdict or a time line."""
     thing = module_in(thing)
     if isinstance(thing, Verdict):
         if data is not None:
@@ -31,6 +35,10 @@ def shown(thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_
         from .lanes.verdict import lanes_of
 
         return lanes_of(thing)
+    if isinstance(thing, Timeline):
+        from .timelines.laying import time_picture
+
+        return time_picture(thing)
     if isinstance(thing, Value):
         thing = _made_from(thing)
     if not isinstance(thing, Computation | Module | ModuleGroup):

@@ -13,6 +13,23 @@ def framed(svg: str) -> str:
     return f'<div style="overflow:auto;max-height:85vh">{svg}</div>'
 
 
+def page(svg: str, report: str, theme: str, title: str) -> str:
+    """A page of an svg, as wide as the window where that is narrower, with the report below it."""
+    light, dark = (
+        f"body{{background:{each.ground};color:{each.ink}}}" for each in (theme_of("light"), theme_of("dark"))
+    )
+    colours = dark if theme == "dark" else light
+    colours += f"@media (prefers-color-scheme:dark){{{dark}}}" if theme == "auto" else ""
+    rules = (
+        f"body{{margin:0 auto;padding:8px;max-width:1100px;font:12px/1.5 {FONT}}}"
+        "div,pre{overflow-x:auto}pre{padding:0 20px}svg{max-width:100%;min-width:760px;height:auto}"
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{in_html(title)}</title><style>{rules}{colours}</style><div>{svg}</div><pre>{in_html(report)}</pre></html>\n"
+    )
+
+
 def beside(svg: str, report: str, theme: str) -> str:
     """The HTML of a picture and of the report that it illustrates, side by side where the page is wide enough."""
     return (

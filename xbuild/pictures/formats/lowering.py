@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..lanes import Lanes
 from ..model.picture import Picture
+from ..timelines import TimePicture
 
 DPI = 110
 
@@ -34,6 +35,19 @@ def lower(picture: Picture, form: str, theme: str, seconds: float) -> str | byte
     from .placed import placed_text
 
     return render(placed_text(picture, theme, DPI if form == "png" else None), form, seconds)
+
+
+def lower_time(picture: TimePicture, form: str, theme: str) -> str:
+    """A time line as svg or txt, or as a page of html."""
+    if form in ("svg", "html"):
+        from ..svg.time_lanes import time_svg
+        from .framing import page
+
+        svg = time_svg(picture, theme)
+        return svg if form == "svg" else page(svg, picture.report, theme, picture.headline)
+    if form == "txt":
+        return f"{picture.report}\n"
+    raise ValueError(f"a time line is drawn as svg, html or txt, not as {form}")
 
 
 def lower_lanes(lanes: Lanes, form: str, theme: str) -> str:

@@ -1,0 +1,1 @@
+"""Tests of time lines: laws, published figures, formats, machines."""

@@ -1,0 +1,1 @@
+"""Time lines for other tools: Chrome trace events, Chakra execution traces, GOAL schedules."""
