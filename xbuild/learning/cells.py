@@ -1,0 +1,124 @@
+"""Files in percent format: their cells of prose and code, played one after the other, and as a notebook."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import frozen
+
+_DIRECTED = frozenset({"ask", "show"})
+
+
+@frozen
+class Cell:
+    """A cell: `prose`, a `rule` (prose to be read after the question before it), or `code`; its text and first line."""
+
+    kind: Literal["prose", "rule", "code"]
+    text: str
+    line: int
+
+    @property
+    def code_to_read(self) -> str:
+        """The code without the calls that ask and show, and without the import of these."""
+        lines = self.text.split("\n")
+        for node in ast.parse(self.text).body:
+            if _is_directed(node):
+                lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+        return _without_gaps(lines)
+
+    @property
+    def questions(self) -> int:
+        """How many calls of `ask` stand in the code."""
+        return self.kind == "code" and sum(_called(node) == "ask" for node in ast.parse(self.text).body)
+
+    def run(self, file: str, space: dict[str, Any]) -> None:
+        """Run the code in a namespace; places in messages are those of the file."""
+        exec(compile("\n" * (self.line - 1) + self.text, file, "exec"), space)
+
+
+def _without_gaps(lines: list[str]) -> str:
+    """Lines joined, with at most one empty line between two others."""
+    kept = [line for number, line in enumerate(lines) if line.strip() or (number and lines[number - 1].strip())]
+    return "\n".join(kept).strip("\n")
+
+
+def _is_directed(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "xbuild.learning"
+    return _called(node) in _DIRECTED
+
+
+def _called(node: ast.stmt) -> str:
+    """The name of the function that a statement calls, if it is a call and no more."""
+    function = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def cells_of(text: str) -> list[Cell]:
+    """The cells of a file in percent format."""
+    found, head, kept, first = [], "", list[str](), 1
+    for number, line in enumerate([*text.split("\n"), "# %%"], 1):
+        if not line.startswith("# %%"):
+            kept.append(line)
+            continue
+        if any(each.strip() for each in kept):
+            found.append(_cell(head, kept, first))
+        head, kept, first = line, [], number + 1
+    return found
+
+
+def _cell(head: str, lines: list[str], first: int) -> Cell:
+    if "[markdown]" not in head:
+        while not lines[0].strip():
+            lines, first = lines[1:], first + 1
+        return Cell("code", "\n".join(lines).rstrip(), first)
+    text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines).strip()
+    return Cell("rule" if head.rstrip().endswith("rule") else "prose", text, first)
+
+
+def title_of(cells: list[Cell]) -> str:
+    """The words of the first heading."""
+    return next((each.text.partition("\n")[0].lstrip("# ") for each in cells if each.kind == "prose"), "")
+
+
+def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[str, Any]:
+    """Run all cells in one namespace; `before` is called with each cell first. Gives the namespace."""
+    space: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+    for cell in cells:
+        before(cell)
+        if cell.kind == "code":
+            cell.run(str(path), space)
+    return space
+
+
+def notebook(cells: list[Cell]) -> str:
+    """The cells as a Jupyter notebook; rules are folded until the reader opens them."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    facts = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    book = {"cells": [*_entries(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def _entries(cells: list[Cell]) -> Iterator[dict[str, Any]]:
+    for number, cell in enumerate(cells):
+        text = cell.text
+        if cell.kind == "rule":
+            text = f"<details><summary>The rule (open it after your guess)</summary>\n\n{text}\n\n</details>"
+        entry: dict[str, Any] = {"id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
+        if cell.kind == "code":
+            yield {"cell_type": "code", "execution_count": None, "outputs": [], **entry}
+        else:
+            yield {"cell_type": "markdown", **entry}
+
+
+def text_of_file(path: Path) -> str:
+    """The text of a file in percent format; of a notebook its code, a cell after the other."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    cells = json.loads(text)["cells"]
+    return "\n".join("# %%\n" + "".join(each["source"]) for each in cells if each["cell_type"] == "code")

@@ -1,0 +1,164 @@
+"""Puzzles: a NumPy function to be rebuilt of some ops, how a solution is tested, and its score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import field, frozen
+
+from shape_inference import Shape, XbuildError
+
+from .. import running
+from ..checking import check
+from ..core.graph import Module, ModuleGroup
+from ..core.regions import computation
+from ..costs import cost
+from .answers import shown
+
+Program: TypeAlias = Module | ModuleGroup
+Rows: TypeAlias = Sequence[Sequence[Any]]
+
+FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element"})
+"""Ops that every solution may use."""
+
+TRIALS = 20
+FIGURES = ("link_bytes", "steps", "flops")
+"""What a score counts, of one device: bytes over its busiest link, steps of communication, arithmetic operations."""
+
+_WORDS = {"link_bytes": "bytes sent", "steps": "steps", "flops": "FLOPs", "peak_memory": "bytes of peak memory"}
+
+
+class Unsolved(Exception):
+    """What a solution lacks."""
+
+
+@frozen
+class Judgement:
+    """What came of a solution: why it is none, or its score."""
+
+    lacks: str = ""
+    score: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def is_solved(self) -> bool:
+        return not self.lacks
+
+
+@frozen(kw_only=True, eq=False)
+class Puzzle:
+    """A function to be written of a few ops, its meaning in NumPy, and the best score that is known.
+
+    `spec` takes the arguments, and with several devices a list of each device's arguments, and gives the result, or a
+    list of the results. `limits` are figures of the score that a solution must not pass. `program` makes a program of
+    what the learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers.
+    """
+
+    spec: Callable[..., Any]
+    shapes: Sequence[Shape] = ()
+    allowed: frozenset[str] = frozenset()
+    devices: int = 1
+    best: Mapping[str, int] = field(factory=dict)
+    limits: Mapping[str, int] = field(factory=dict)
+    program: Callable[[Any], Program] | None = None
+    draw: Callable[[np.random.Generator], Rows] | None = None
+
+    def build(self, solution: Any) -> Program:
+        """The program of a solution."""
+        if self.program is not None:
+            return self.program(solution)
+        return Module("solution", computation(*self.shapes)(solution), num_replicas=self.devices)
+
+    def judged(self, solution: Any) -> Judgement:
+        """Build the program of a solution, test it by the spec on many inputs, and count what it costs."""
+        try:
+            program = self.build(solution)
+            self._allows(program)
+            self._runs(program)
+            return Judgement(score=self._within(score_of(program)))
+        except Unsolved as lack:
+            return Judgement(str(lack))
+        except XbuildError as error:
+            return Judgement(str(error))
+
+    def _allows(self, program: Program) -> None:
+        used = {each.opcode for each in _instructions(program)}
+        if self.allowed and (wrong := sorted(used - self.allowed - FREE)):
+            words = ", ".join(sorted(self.allowed))
+            raise Unsolved(f"{', '.join(wrong)}: not among the ops of this puzzle, which are {words}")
+
+    def _runs(self, program: Program) -> None:
+        verdict = check(program)
+        if verdict.kind != "ok":
+            raise Unsolved(str(verdict))
+        generator = np.random.default_rng(0)
+        for _ in range(TRIALS):
+            rows = self._arguments(program, generator)
+            wanted = self.spec(*rows[0]) if self.devices == 1 and self.program is None else self.spec(rows)
+            found = running.execute(program, rows, check=False)
+            _compared(rows, found[0] if self.devices == 1 and self.program is None else found, wanted)
+
+    def _arguments(self, program: Program, generator: np.random.Generator) -> Rows:
+        if self.draw is not None:
+            return self.draw(generator)
+        return [[_whole_numbers(shape, generator) for shape in self.shapes] for _ in range(program.num_devices)]
+
+    def _within(self, score: Mapping[str, int]) -> Mapping[str, int]:
+        for name, most in self.limits.items():
+            if score[name] > most:
+                raise Unsolved(f"right, and {score[name]} {_WORDS[name]}; at most {most} are asked for")
+        return score
+
+    def __call__(self, solution: Any) -> None:
+        """Print what came of a solution, for a file of a puzzle that is run by itself."""
+        print(told(self, self.judged(solution)))
+
+
+def told(puzzle: Puzzle, judgement: Judgement) -> str:
+    """A judgement in words, beside the best score that is known."""
+    if not judgement.is_solved:
+        return f"not yet: {judgement.lacks}"
+    if not puzzle.best:
+        return "solved"
+    same = {name: judgement.score[name] for name in puzzle.best} == {**puzzle.best}
+    best = "the best known" if same else f"best known: {said(puzzle.best)}"
+    return f"solved: {said({name: judgement.score[name] for name in puzzle.best})} ({best})"
+
+
+def said(score: Mapping[str, int]) -> str:
+    """A score in words."""
+    return ", ".join(f"{number} {_WORDS[name]}" for name, number in score.items())
+
+
+def score_of(program: Program) -> dict[str, int]:
+    """The figures of a program: the largest of any device's program."""
+    modules = [*program.modules.values()] if isinstance(program, ModuleGroup) else [program]
+    found = [cost(each) for each in (modules if isinstance(program, ModuleGroup) else [program])]
+    names = [name for name in _WORDS if all(hasattr(each, name) for each in found)]
+    return {name: max(int(getattr(each, name)) for each in found) for name in names}
+
+
+def _instructions(program: Program) -> Iterator[Any]:
+    for module in program.modules.values() if isinstance(program, ModuleGroup) else [program]:
+        for each in module.entry.reachable():
+            yield from each.instructions
+
+
+def _whole_numbers(shape: Shape, generator: np.random.Generator) -> Any:
+    """Small whole numbers, of which sums and products are exact in every order."""
+    return generator.integers(-8, 9, shape.dims).astype(shape.dtype.dtype)
+
+
+def _compared(rows: Rows, found: Any, wanted: Any) -> None:
+    if _same(found, wanted):
+        return
+    given = ", ".join(shown(each) for each in (rows[0] if len(rows) == 1 else rows))
+    raise Unsolved(f"of {given}\n  yours  {shown(found)}\n  spec   {shown(wanted)}")
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    one, other = np.asarray(found), np.asarray(wanted)
+    return one.shape == other.shape and bool(np.array_equal(one, other.astype(one.dtype), equal_nan=True))
