@@ -23,19 +23,20 @@ from xbuild.learning import ask, show
 table = [[10 * i + j for j in range(4)] for i in range(3)]
 
 
-@xb.computation(xb.s32[3, 4], xb.s32[2])
-def rows(x, starts):
-    return xb.gather(
-        x,
-        starts,
-        offset_dims=[1],
-        collapsed_slice_dims=[0],
-        start_index_map=[0],
-        slice_sizes=[1, 4],
-        index_vector_dim=1,
-    )
+def gather(indices, offset_dims, collapsed, index_map, sizes):
+    """A program that gathers from the table by s32 indices of this shape."""
+
+    @xb.computation(xb.s32[3, 4], xb.s32[indices])
+    def program(x, starts):
+        return xb.gather(
+            x, starts, index_vector_dim=1, offset_dims=offset_dims, collapsed_slice_dims=collapsed,
+            start_index_map=index_map, slice_sizes=sizes,
+        )  # fmt: skip
+
+    return program
 
 
+rows = gather([2], offset_dims=[1], collapsed=[0], index_map=[0], sizes=[1, 4])
 ask("Windows of size [1, 4] start at rows [2, 0]. What comes out?", ..., rows, table, [2, 0])
 
 # %% [markdown] rule
@@ -44,19 +45,7 @@ ask("Windows of size [1, 4] start at rows [2, 0]. What comes out?", ..., rows, t
 
 
 # %%
-@xb.computation(xb.s32[3, 4], xb.s32[3, 2])
-def points(x, starts):
-    return xb.gather(
-        x,
-        starts,
-        offset_dims=[],
-        collapsed_slice_dims=[0, 1],
-        start_index_map=[0, 1],
-        slice_sizes=[1, 1],
-        index_vector_dim=1,
-    )
-
-
+points = gather([3, 2], offset_dims=[], collapsed=[0, 1], index_map=[0, 1], sizes=[1, 1])
 ask(
     "Windows of size [1, 1] start at [0, 0], [1, 1] and [2, 2]. What comes out?",
     ...,
@@ -73,19 +62,7 @@ ask(
 
 
 # %%
-@xb.computation(xb.s32[3, 4], xb.s32[1, 2])
-def swapped(x, starts):
-    return xb.gather(
-        x,
-        starts,
-        offset_dims=[],
-        collapsed_slice_dims=[0, 1],
-        start_index_map=[1, 0],
-        slice_sizes=[1, 1],
-        index_vector_dim=1,
-    )
-
-
+swapped = gather([1, 2], offset_dims=[], collapsed=[0, 1], index_map=[1, 0], sizes=[1, 1])
 ask("start_index_map=[1, 0], one window of size [1, 1] at [2, 1]. Which element?", ..., swapped, table, [[2, 1]])
 
 # %% [markdown] rule
@@ -93,19 +70,7 @@ ask("start_index_map=[1, 0], one window of size [1, 1] at [2, 1]. Which element?
 
 
 # %%
-@xb.computation(xb.s32[3, 4], xb.s32[2, 2])
-def windows(x, starts):
-    return xb.gather(
-        x,
-        starts,
-        offset_dims=[1, 2],
-        collapsed_slice_dims=[],
-        start_index_map=[0, 1],
-        slice_sizes=[2, 2],
-        index_vector_dim=1,
-    )
-
-
+windows = gather([2, 2], offset_dims=[1, 2], collapsed=[], index_map=[0, 1], sizes=[2, 2])
 ask("Two windows of size [2, 2], none collapsed, offset_dims=[1, 2]. What are the dimensions of the result?",
     ..., windows, table, [[0, 0], [1, 2]], of=np.shape)  # fmt: skip
 ask(

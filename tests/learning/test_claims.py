@@ -1,4 +1,4 @@
-"""Each claim of a lesson that another engine gives the same, run there; the counts of claims are those of the document."""
+"""Each claim of a lesson that another engine gives the same, run there; the document has the counts."""
 
 from __future__ import annotations
 

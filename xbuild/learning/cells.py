@@ -60,24 +60,32 @@ def _called(node: ast.stmt) -> str:
 
 def cells_of(text: str) -> list[Cell]:
     """The cells of a file in percent format."""
-    found, head, kept, first = [], "", list[str](), 1
+    found, head, kept, first = list[Cell](), "", list[str](), 1
     for number, line in enumerate([*text.split("\n"), "# %%"], 1):
         if not line.startswith("# %%"):
             kept.append(line)
             continue
         if any(each.strip() for each in kept):
-            found.append(_cell(head, kept, first))
+            found.extend(_cells(head, kept, first))
         head, kept, first = line, [], number + 1
     return found
 
 
-def _cell(head: str, lines: list[str], first: int) -> Cell:
+def _cells(head: str, lines: list[str], first: int) -> Iterator[Cell]:
+    """The cell under a head; a new section after a rule is a cell of prose."""
     if "[markdown]" not in head:
         while not lines[0].strip():
             lines, first = lines[1:], first + 1
-        return Cell("code", "\n".join(lines).rstrip(), first)
+        yield Cell("code", "\n".join(lines).rstrip(), first)
+        return
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines).strip()
-    return Cell("rule" if head.rstrip().endswith("rule") else "prose", text, first)
+    if not head.rstrip().endswith("rule"):
+        yield Cell("prose", text, first)
+        return
+    rule, heading, section = text.partition("\n## ")
+    yield Cell("rule", rule.strip(), first)
+    if heading:
+        yield Cell("prose", f"## {section}", first)
 
 
 def title_of(cells: list[Cell]) -> str:

@@ -31,7 +31,7 @@ class Paper:
     def ask(self, question: Question) -> None:
         """Write a form with the question, and keep the answer for the page's script."""
         self.flush()
-        self.questions.append(_facts(question))
+        self.questions.append({**_facts(question), "printed": self._printed()})
         self.parts.append(
             f'<form><p>{inline(question.words)}</p><div class="row">{_fields(question)}'
             '<button type="button" data-show>show it</button></div><output></output></form>'
@@ -53,10 +53,14 @@ class Paper:
 
     def flush(self) -> None:
         """Write what was printed since the last time."""
-        if text := self.printed.getvalue():
-            self.parts.append(f"<pre>{in_html(text.rstrip())}</pre>")
-            self.printed.seek(0)
-            self.printed.truncate()
+        if text := self._printed():
+            self.parts.append(f"<pre>{in_html(text)}</pre>")
+
+    def _printed(self) -> str:
+        text = self.printed.getvalue().rstrip()
+        self.printed.seek(0)
+        self.printed.truncate()
+        return text
 
 
 def _fields(question: Question) -> str:

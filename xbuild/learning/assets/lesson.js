@@ -25,10 +25,14 @@ function end(form, question, how) {
   word.textContent = how === "right" ? "Right: " : "It is "
   claim.className = "claim"
   claim.textContent = question.claim
-  output.replaceChildren(word, question.shown, claim)
+  const printed = document.createElement("pre")
+  printed.textContent = question.printed
+  printed.hidden = !question.printed
+  output.replaceChildren(word, question.shown, printed, claim)
   for (const each of form.querySelectorAll("button,input")) each.disabled = true
-  const rule = form.nextElementSibling
-  if (rule && rule.tagName === "DETAILS") rule.open = true
+  let next = form.nextElementSibling
+  while (next && !["DETAILS", "FORM", "H2"].includes(next.tagName)) next = next.nextElementSibling
+  if (next && next.tagName === "DETAILS") next.open = true
   const right = forms.filter(each => each.className === "right").length
   document.getElementById("score").textContent = `${right} of ${forms.length} right`
 }
