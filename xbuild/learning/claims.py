@@ -60,7 +60,7 @@ def on_stablehlo(program: Computation | Module | ModuleGroup | str, *inputs: Any
 
 
 def chosen(words: str, program: Computation | Module | ModuleGroup | None = None, *inputs: Any) -> Claim:
-    """The statement that the documents leave the answer open, and what xbuild chose; of a program that XLA:CPU agrees."""
+    """The statement that the documents leave the answer open, and what xbuild chose; of a program, XLA:CPU as well."""
     return Claim("choice", words) if program is None else _of_engine("choice", program, inputs, words)
 
 

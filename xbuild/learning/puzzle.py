@@ -50,14 +50,15 @@ class Judgement:
 class Puzzle:
     """A function to be written of a few ops, its meaning in NumPy, and the best score that is known.
 
-    `spec` takes the arguments, and with several devices a list of each device's arguments, and gives the result, or a
-    list of the results. `limits` are figures of the score that a solution must not pass. `program` makes a program of
-    what the learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers.
+    `spec` takes the arguments and gives the result; with several devices it takes a list of each device's one argument
+    and gives a list of the results. `allowed` names the ops that a solution may use, beside FREE; all ops where it is
+    empty. `limits` are figures of the score that a solution must not pass. `program` makes a program of what the
+    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers.
     """
 
     spec: Callable[..., Any]
     shapes: Sequence[Shape] = ()
-    allowed: frozenset[str] = frozenset()
+    allowed: str = ""
     devices: int = 1
     best: Mapping[str, int] = field(factory=dict)
     limits: Mapping[str, int] = field(factory=dict)
@@ -77,15 +78,14 @@ class Puzzle:
             self._allows(program)
             self._runs(program)
             return Judgement(score=self._within(score_of(program)))
-        except Unsolved as lack:
+        except (Unsolved, XbuildError, running.Stopped) as lack:
             return Judgement(str(lack))
-        except XbuildError as error:
-            return Judgement(str(error))
 
     def _allows(self, program: Program) -> None:
         used = {each.opcode for each in _instructions(program)}
-        if self.allowed and (wrong := sorted(used - self.allowed - FREE)):
-            words = ", ".join(sorted(self.allowed))
+        allowed = {*self.allowed.split()}
+        if allowed and (wrong := sorted(used - allowed - FREE)):
+            words = ", ".join(sorted(allowed))
             raise Unsolved(f"{', '.join(wrong)}: not among the ops of this puzzle, which are {words}")
 
     def _runs(self, program: Program) -> None:
@@ -95,9 +95,11 @@ class Puzzle:
         generator = np.random.default_rng(0)
         for _ in range(TRIALS):
             rows = self._arguments(program, generator)
-            wanted = self.spec(*rows[0]) if self.devices == 1 and self.program is None else self.spec(rows)
-            found = running.execute(program, rows, check=False)
-            _compared(rows, found[0] if self.devices == 1 and self.program is None else found, wanted)
+            found = running.execute(program, rows)
+            if self.devices == 1 and self.program is None:
+                _compared(rows, found[0], self.spec(*rows[0]))
+            else:
+                _compared(rows, found, self.spec([row[0] for row in rows]))
 
     def _arguments(self, program: Program, generator: np.random.Generator) -> Rows:
         if self.draw is not None:
@@ -121,9 +123,10 @@ def told(puzzle: Puzzle, judgement: Judgement) -> str:
         return f"not yet: {judgement.lacks}"
     if not puzzle.best:
         return "solved"
-    same = {name: judgement.score[name] for name in puzzle.best} == {**puzzle.best}
-    best = "the best known" if same else f"best known: {said(puzzle.best)}"
-    return f"solved: {said({name: judgement.score[name] for name in puzzle.best})} ({best})"
+    score = {name: judgement.score[name] for name in puzzle.best}
+    beats = all(score[name] <= best for name, best in puzzle.best.items())
+    word = "the best known" if score == puzzle.best else f"best known: {said(puzzle.best)}"
+    return f"solved: {said(score)} ({'better than the ' if beats and score != puzzle.best else ''}{word})"
 
 
 def said(score: Mapping[str, int]) -> str:
