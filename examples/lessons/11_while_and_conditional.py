@@ -38,7 +38,7 @@ ask(
     "The body makes f32[4] of f32[2] by a concatenation. Is the loop accepted?",
     ...,
     GROWING,
-    choices=["runs", "refused"],
+    choices=["accepted", "refused"],
 )
 
 # %% [markdown] rule

@@ -17,7 +17,7 @@ from interpreter.engines import compare, execute_on_stablehlo
 from interpreter.engines.outcomes import argument_leaves, value_of
 from tests.oracle import Failure, Job, Oracle
 from xbuild.learning import Claim, shelf
-from xbuild.learning.claims import REFUSED, RUNS, outcome_of
+from xbuild.learning.claims import ACCEPTED, REFUSED, outcome_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,8 @@ def claims() -> dict[str, Claim]:
 
 
 CLAIMS = claims()
-ON_XLA = {name: each for name, each in CLAIMS.items() if each.is_of_an_engine and each.engine != "stablehlo"}
+ON_XLA = {name: each for name, each in CLAIMS.items() if each.program is not None and each.engine in ("xla", "choice")}
+HANGS = {name: each for name, each in CLAIMS.items() if each.engine == "hang"}
 ON_STABLEHLO = {name: each for name, each in CLAIMS.items() if each.engine == "stablehlo"}
 
 
@@ -72,7 +73,7 @@ def test_xla_gives_the_same(name: str, oracle: Oracle) -> None:
     claim = ON_XLA[name]
     outcome = oracle.run(job_of(claim))
     if isinstance(claim.program, str):
-        assert outcome_of(claim.program) == (REFUSED if isinstance(outcome, Failure) else RUNS), outcome
+        assert outcome_of(claim.program) == (REFUSED if isinstance(outcome, Failure) else ACCEPTED), outcome
         return
     assert not isinstance(outcome, Failure), outcome
     assert isinstance(claim.program, xb.Module)
@@ -91,6 +92,40 @@ def test_stablehlo_gives_the_same(name: str) -> None:
     theirs = execute_on_stablehlo(claim.program, claim.inputs)
     ours = xb.execute(claim.program, claim.inputs)
     assert all(np.array_equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", HANGS)
+def test_xla_waits_and_ends_its_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA:CPU waits for 40 seconds; a flag of its own makes them 1."""
+    pytest.importorskip("jaxlib")
+    options = ("warn_stuck", "terminate")
+    flags = " ".join(f"--xla_cpu_collective_call_{each}_timeout_seconds=1" for each in options)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    with Oracle(60) as oracle:
+        outcome = oracle.run(job_of(HANGS[name]))
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "died"
+    assert "SIGABRT" in outcome.message
+
+
+@pytest.mark.oracle
+def test_jax_has_the_types_of_gathered_values() -> None:
+    """The claims of lesson 19 on JAX: all_gather gives a varying value, all_gather_invariant one that may leave."""
+    assert [name[:2] for name, each in CLAIMS.items() if each.engine == "jax"] == ["19", "19"]
+    jax = pytest.importorskip("jax")
+    from jax._src.lax.parallel import all_gather_invariant
+
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
+    cut, whole = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
+
+    def gathered(function: Any) -> Any:
+        mapped = jax.shard_map(lambda x: function(x, "i", tiled=True), mesh=mesh, in_specs=cut, out_specs=whole)
+        return mapped(np.arange(4, dtype=np.float32))
+
+    with pytest.raises(ValueError, match="could not infer replication"):
+        gathered(jax.lax.all_gather)
+    assert gathered(all_gather_invariant).tolist() == [0, 1, 2, 3]
 
 
 def test_the_document_counts_the_claims() -> None:

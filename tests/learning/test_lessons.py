@@ -22,6 +22,7 @@ from xbuild.learning.lesson import Question, told
 ROOT = Path(__file__).parents[2]
 LESSONS = shelf.entries("lessons")
 NUMBERS = [*LESSONS]
+LATER = (21, 22)
 MOST_LINES = 60
 MOST_SECONDS = 2.0
 
@@ -38,7 +39,7 @@ def code_lines(text: str) -> int:
 
 
 def test_numbers_follow_each_other() -> None:
-    assert NUMBERS[:12] == [*range(1, 13)]
+    assert NUMBERS == [number for number in range(1, 25) if number not in LATER]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -11,15 +11,17 @@ from shape_inference import XbuildError
 from ..core.graph import Computation, Module, ModuleGroup
 from ..text.reading.reader import parse_hlo
 
-RUNS, REFUSED = "runs", "refused"
+ACCEPTED, REFUSED = "accepted", "refused"
 """The two outcomes of HLO text whose acceptance is asked for."""
 
-Engine: TypeAlias = Literal["xla", "stablehlo", "choice", "xbuild"]
+Engine: TypeAlias = Literal["xla", "stablehlo", "hang", "jax", "choice", "xbuild"]
 """Who decides an answer: an engine that gives the same, a choice where the documents leave it open, or xbuild alone."""
 
 _SENTENCES = {
     "xla": "XLA:CPU gives the same.",
     "stablehlo": "StableHLO's reference interpreter gives the same.",
+    "hang": "XLA:CPU waits for devices that never come, and then ends its process.",
+    "jax": "JAX gives the same.",
     "choice": "Left open by the documents; we chose {}.",
     "xbuild": "{}.",
 }
@@ -40,7 +42,7 @@ class Claim:
     def __str__(self) -> str:
         said = _SENTENCES[self.engine].format(self.words)
         if isinstance(self.program, str):
-            return f"XLA:CPU {'takes' if outcome_of(self.program) == RUNS else 'refuses'} it, too."
+            return f"XLA:CPU {'takes' if outcome_of(self.program) == ACCEPTED else 'refuses'} it, too."
         return f"{said} XLA:CPU gives the same." if self.engine == "choice" and self.program is not None else said
 
     @property
@@ -57,6 +59,16 @@ def on_xla(program: Computation | Module | ModuleGroup | str, *inputs: Any) -> C
 def on_stablehlo(program: Computation | Module | ModuleGroup | str, *inputs: Any) -> Claim:
     """The claim that StableHLO's reference interpreter gives the same, for what XLA:CPU does not run."""
     return _of_engine("stablehlo", program, inputs)
+
+
+def on_jax() -> Claim:
+    """The claim that JAX gives the same, for what is decided before there is a program of XLA."""
+    return Claim("jax")
+
+
+def hangs_on_xla(program: Module, *inputs: Any) -> Claim:
+    """The claim that XLA:CPU begins this program on these inputs and never ends it."""
+    return _of_engine("hang", program, inputs)
 
 
 def chosen(words: str, program: Computation | Module | ModuleGroup | None = None, *inputs: Any) -> Claim:
@@ -81,7 +93,7 @@ def outcome_of(text: str) -> str:
         parse_hlo(text)
     except XbuildError:
         return REFUSED
-    return RUNS
+    return ACCEPTED
 
 
 def module_of(program: Computation | Module | ModuleGroup) -> Module | ModuleGroup:

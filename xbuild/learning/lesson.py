@@ -99,7 +99,7 @@ def ask(
     """Ask a question; once there is a guess, compute the answer, judge the guess and say who decides.
 
     `truth` is a Computation with its arguments as `inputs`; a Module or ModuleGroup with the arguments of each device;
-    HLO text, whose answer is "runs" or "refused"; or a function, called with the inputs, which must have a `claim`.
+    HLO text, whose answer is "accepted" or "refused"; or a function, called with the inputs, which must have a `claim`.
     Of a program the claim is that XLA:CPU gives the same. `of` picks from the result what is asked for. `guess` is
     `...` until the question is answered. Raises: invalid_attribute where a function comes without a claim.
 
@@ -154,7 +154,7 @@ def as_text(thing: Any) -> str:
     from ..pictures import viz
 
     if isinstance(thing, Trace):
-        return f"{thing}\n(step by step on the page of this lesson)"
+        return f"{thing}\n(the page of this lesson, by --page, shows the run step by step)"
     return str(thing) if isinstance(thing, Verdict | str) else str(viz(thing)).rstrip()
 
 
