@@ -51,7 +51,7 @@ ask("And rewritten?", ..., after, [5, 0], of=lambda out: out[0])
 found = xb.diff(before, after)
 ask("Three instructions differ: two, scaled and half. In how many of them is the difference an opcode?", ...,
     lambda: str(found).count("opcode: "), claim=about_xbuild("xb.diff lists what changed"))  # fmt: skip
-print(found)
+show(found)
 
 # %% [markdown] rule
 # Two: `multiply` became `add`, and `divide` became `shift-right-arithmetic`.

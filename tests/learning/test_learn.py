@@ -53,7 +53,7 @@ def test_the_question_comes_before_its_answer() -> None:
 
 def test_what_is_shown_does_not_count(folder: Path) -> None:
     found = xbuild("learn", 8, input=lines("", *RIGHT[1:]))
-    assert "it is [0, 1, 2, 3, 0, 0]" in found.stdout
+    assert "the answer: [0, 1, 2, 3, 0, 0]" in found.stdout
     assert "3 of 4 right\nxbuild learn 8 asks again" in found.stdout
     assert re.search(r"^ 8  3/4 ", xbuild("learn").stdout, re.MULTILINE)
     assert "4 of 4" in xbuild("learn", 8, input=lines(*RIGHT)).stdout

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from attrs import frozen
 
 _DIRECTED = frozenset({"ask", "show"})
+_CLAIMS = frozenset({"about_xbuild", "chosen", "hangs_on_xla", "on_jax", "on_stablehlo", "on_xla"})
 
 
 @frozen
@@ -23,7 +24,7 @@ class Cell:
 
     @property
     def code_to_read(self) -> str:
-        """The code without the calls that ask and show, and without the import of these."""
+        """The code without the calls that ask, show and claim, and without the import of these."""
         lines = self.text.split("\n")
         for node in ast.parse(self.text).body:
             if _is_directed(node):
@@ -49,13 +50,19 @@ def _without_gaps(lines: list[str]) -> str:
 def _is_directed(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.module == "xbuild.learning"
+    if isinstance(node, ast.Assign):
+        return _named(node.value) in _CLAIMS
     return _called(node) in _DIRECTED
 
 
 def _called(node: ast.stmt) -> str:
     """The name of the function that a statement calls, if it is a call and no more."""
-    function = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-    return function.id if isinstance(function, ast.Name) else ""
+    return _named(node.value) if isinstance(node, ast.Expr) else ""
+
+
+def _named(node: ast.expr) -> str:
+    """The name of the function that an expression calls."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def cells_of(text: str) -> list[Cell]:

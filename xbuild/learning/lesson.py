@@ -12,12 +12,15 @@ from typing import Any, Protocol
 import attrs
 
 from shape_inference import refuse
+from shape_inference.escaping import in_html
 
 from .. import running
 from ..core.graph import Computation, Module, ModuleGroup
 from ..traces import Trace
 from .answers import is_right, shown
 from .claims import Claim, module_of, on_xla, outcome_of, rows_of
+
+_DRAWN = (Computation, Module, ModuleGroup)
 
 OPEN = ...
 """The guess of a question that is not answered yet, as lessons are handed out."""
@@ -60,10 +63,18 @@ class Session(Protocol):
 class Printed:
     """The session of a script or notebook: a guess is judged in print, and pictures are those of the notebook."""
 
+    def __init__(self) -> None:
+        self._waits = False
+
     def ask(self, question: Question) -> None:
+        self._waits = question.is_open
         print(told(question))
 
     def show(self, thing: Any) -> None:
+        """Show a thing, unless the question before it has no guess yet."""
+        if self._waits:
+            print("  (and a picture, once there is a guess)")
+            return
         ipython = sys.modules.get("IPython")
         if ipython is None or ipython.get_ipython() is None:
             print(as_text(thing))
@@ -119,7 +130,7 @@ def ask(
 
 
 def show(thing: Any) -> None:
-    """Show a program or a verdict as a picture, a run as a step page; in a terminal, as text."""
+    """Show a program or a verdict as a picture, a run as a step page; in a terminal, as text. Other things are text."""
     _session.get().show(thing)
 
 
@@ -140,7 +151,7 @@ def told(question: Question) -> str:
         return "\n".join([*lines, "  no guess yet: put one in place of the three dots, and run this again"])
     right = question.takes(question.guess)
     lines.append(f"  yours  {shown(question.guess)}   {'right' if right else 'not so'}")
-    return "\n".join([*lines, *([] if right else [f"  it is  {shown(question.truth)}"]), f"  {question.claim}"])
+    return "\n".join([*lines, *([] if right else [f"  the answer  {shown(question.truth)}"]), f"  {question.claim}"])
 
 
 def lettered(question: Question) -> list[str]:
@@ -150,17 +161,19 @@ def lettered(question: Question) -> list[str]:
 
 def as_text(thing: Any) -> str:
     """What is shown, for a terminal: a program as a tree, a verdict as its report, a run by what each device did."""
-    from ..checking import Verdict
     from ..pictures import viz
 
     if isinstance(thing, Trace):
         return f"{thing}\n(the page of this lesson, by --page, shows the run step by step)"
-    return str(thing) if isinstance(thing, Verdict | str) else str(viz(thing)).rstrip()
+    return str(viz(thing)).rstrip() if isinstance(thing, _DRAWN) else str(thing)
 
 
 def as_html(thing: Any) -> str:
     """What is shown, for a page: a picture, or a step page in a frame."""
+    from ..checking import Verdict
     from ..pages import framed
     from ..pictures import viz
 
-    return framed(thing) if isinstance(thing, Trace) else viz(thing)._repr_html_()
+    if isinstance(thing, Trace):
+        return framed(thing)
+    return viz(thing)._repr_html_() if isinstance(thing, (*_DRAWN, Verdict)) else f"<pre>{in_html(str(thing))}</pre>"

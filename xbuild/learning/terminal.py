@@ -43,7 +43,7 @@ class Lectern:
             self.right += 1
             self.note(question.words)
         self.face.prose(
-            Piece("  right: " if guess else "  it is ", "good" if guess else "waits"), shown(question.truth)
+            Piece("  right: " if guess else "  the answer: ", "good" if guess else "waits"), shown(question.truth)
         )
         self.face.prose(Piece(f"  {question.claim}", "dim"))
 

@@ -22,7 +22,7 @@ function end(form, question, how) {
   form.className = how
   const output = form.querySelector("output")
   const word = document.createElement("b"), claim = document.createElement("div")
-  word.textContent = how === "right" ? "Right: " : "It is "
+  word.textContent = how === "right" ? "Right: " : "The answer: "
   claim.className = "claim"
   claim.textContent = question.claim
   const printed = document.createElement("pre")
@@ -33,8 +33,20 @@ function end(form, question, how) {
   let next = form.nextElementSibling
   while (next && !["DETAILS", "FORM", "H2"].includes(next.tagName)) next = next.nextElementSibling
   if (next && next.tagName === "DETAILS") next.open = true
+  reveal()
+}
+// What follows a question is not seen before its answer.
+function reveal() {
+  let seen = true
+  for (const each of document.querySelector("main").children) {
+    if (each.id === "score") continue
+    each.hidden = !seen
+    if (each.tagName === "FORM" && !each.matches(".right,.shown")) seen = false
+  }
   const right = forms.filter(each => each.className === "right").length
-  document.getElementById("score").textContent = `${right} of ${forms.length} right`
+  const answered = forms.filter(each => each.matches(".right,.shown")).length
+  const more = seen ? "" : `; ${forms.length - answered} to go`
+  document.getElementById("score").textContent = `${right} of ${forms.length} right${more}`
 }
 function judge(form, question, guess) {
   if (isRight(guess, question)) return end(form, question, "right")
@@ -54,3 +66,4 @@ forms.forEach((form, i) => {
     button.addEventListener("click", () => judge(form, question, button.dataset.choice))
   form.querySelector("button[data-show]").addEventListener("click", () => end(form, question, "shown"))
 })
+reveal()
