@@ -37,7 +37,7 @@ ORDER = {
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "stepping", "explaining.shapes", "explaining",
-        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
+        "reference.concepts", "reference", "tpu.support", "tpu", "learning", "cli.answers", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

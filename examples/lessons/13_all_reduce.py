@@ -49,12 +49,12 @@ ask("Four replicas, replica_groups={{0,1},{2},{3}}. Is it accepted?", ..., LEFT_
 
 
 # %%
-def mean_then_max(x):
+def maximum_then_sum(x):
     largest = xb.all_reduce(x, xb.maximum, [(0, 1, 2)])
     return xb.all_reduce(largest, xb.add, [(0, 1, 2)])
 
 
-twice = xb.Module("twice", xb.computation(xb.s32[()])(mean_then_max), num_replicas=3)
+twice = xb.Module("twice", xb.computation(xb.s32[()])(maximum_then_sum), num_replicas=3)
 ask("Three replicas hold 5, 9, 1: first all_reduce by maximum, then by add. What do they have?", ..., twice, 5, 9, 1)
 show(xb.trace(twice, [[5], [9], [1]], origins=True))
 

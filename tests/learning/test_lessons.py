@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import json
+import re
 import resource
 import runpy
 import subprocess
@@ -13,16 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from xbuild.learning import shelf
+from xbuild.learning import progress, shelf
 from xbuild.learning.answers import shown
 from xbuild.learning.cells import notebook
 from xbuild.learning.lesson import Question, told
+from xbuild.learning.terminal import teach
+from xbuild.stepping.face import Face
 
 ROOT = Path(__file__).parents[2]
 LESSONS = shelf.entries("lessons")
 NUMBERS = [*LESSONS]
-LATER = (21, 22)
+LATER = {21, 22}
 MOST_LINES = 60
 MOST_SECONDS = 2.0
 
@@ -39,7 +45,7 @@ def code_lines(text: str) -> int:
 
 
 def test_numbers_follow_each_other() -> None:
-    assert NUMBERS == [number for number in range(1, 25) if number not in LATER]
+    assert {*NUMBERS} == {*range(1, 25)} - LATER
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -111,6 +117,23 @@ def test_a_guess_is_judged_in_print(number: int, questions: Any) -> None:
         each.guess = "-12345"
         assert "not so" in told(each)
         each.guess = kept
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("in_colour", [False, True])
+def test_in_a_terminal(number: int, in_colour: bool, questions: Any, tmp_path: Path) -> None:
+    """Answered by the truth at the prompt; in colour the words are the same."""
+    out, kept = io.StringIO(), progress.Progress(tmp_path / "progress.json")
+    console = Console(file=out, width=200, force_terminal=True) if in_colour else None
+    answers = iter([f"{shown(each.truth)}\n" for each in questions(number)])
+    with contextlib.redirect_stdout(out):
+        assert teach(LESSONS[number], Face(out, console), lambda: next(answers), kept)
+    text = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+    assert text.count("right: ") == len(questions(number))
+    assert ("\x1b[" in out.getvalue()) == in_colour
+    asked = [text.index(f"? {each.words[:40]}") for each in questions(number)]
+    assert asked == sorted(asked)
+    assert kept.answered[LESSONS[number].name] == [each.words for each in questions(number)]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

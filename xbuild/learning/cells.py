@@ -16,9 +16,12 @@ _CLAIMS = frozenset({"about_xbuild", "chosen", "hangs_on_xla", "on_jax", "on_sta
 
 @frozen
 class Cell:
-    """A cell: `prose`, a `rule` (prose to be read after the question before it), or `code`; its text and first line."""
+    """A cell: `prose`, a `rule` (to be read after the question before it), `notes` of a speaker, or `code`.
 
-    kind: Literal["prose", "rule", "code"]
+    `line` is the number of its first line in the file.
+    """
+
+    kind: Literal["prose", "rule", "notes", "code"]
     text: str
     line: int
 
@@ -86,8 +89,9 @@ def _cells(head: str, lines: list[str], first: int) -> Iterator[Cell]:
         yield Cell("code", "\n".join(lines).rstrip(), first)
         return
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines).strip()
-    if not head.rstrip().endswith("rule"):
-        yield Cell("prose", text, first)
+    word = head.split()[-1]
+    if word != "rule":
+        yield Cell("notes" if word == "notes" else "prose", text, first)
         return
     rule, heading, section = text.partition("\n## ")
     yield Cell("rule", rule.strip(), first)
@@ -111,7 +115,7 @@ def play(path: Path, cells: list[Cell], before: Callable[[Cell], None]) -> dict[
 
 
 def notebook(cells: list[Cell]) -> str:
-    """The cells as a Jupyter notebook; rules are folded until the reader opens them."""
+    """The cells as a Jupyter notebook, without a speaker's notes; rules are folded until the reader opens them."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     facts = {"kernelspec": kernel, "language_info": {"name": "python"}}
     book = {"cells": [*_entries(cells)], "metadata": facts, "nbformat": 4, "nbformat_minor": 5}
@@ -119,7 +123,7 @@ def notebook(cells: list[Cell]) -> str:
 
 
 def _entries(cells: list[Cell]) -> Iterator[dict[str, Any]]:
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(each for each in cells if each.kind != "notes"):
         text = cell.text
         if cell.kind == "rule":
             text = f"<details><summary>The rule (open it after your guess)</summary>\n\n{text}\n\n</details>"

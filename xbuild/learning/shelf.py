@@ -80,15 +80,16 @@ def copy(kind: str, into: Path) -> list[Path]:
 
 @define
 class Collected:
-    """The session that keeps the questions of a file and shows nothing."""
+    """The session that keeps the questions of a file, and what it would show."""
 
     questions: list[Question] = field(factory=list)
+    things: list[Any] = field(factory=list)
 
     def ask(self, question: Question) -> None:
         self.questions.append(question)
 
     def show(self, thing: Any) -> None:
-        """Nothing is shown while questions are collected."""
+        self.things.append(thing)
 
 
 def questions_in(path: Path) -> list[Question]:

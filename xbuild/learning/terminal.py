@@ -57,7 +57,7 @@ class Lectern:
 
     def show(self, thing: Any) -> None:
         for line in as_text(thing).split("\n"):
-            self.face.prose(Piece(f"    {line}", "cyan" if self.face.console else ""))
+            self.face.prose(Piece(f"    {line}", "name"))
 
     def cell(self, cell: Cell) -> None:
         """Write a cell: prose as it is, code indented."""
@@ -67,9 +67,11 @@ class Lectern:
             self.face.out.write(f"\n{cell.text}\n")
         else:
             from rich.markdown import Markdown
+            from rich.theme import Theme
 
-            self.face.console.print()
-            self.face.console.print(Markdown(cell.text))
+            with self.face.console.use_theme(Theme({"markdown.code": "bold cyan", "markdown.h2": "bold"})):
+                self.face.console.print()
+                self.face.console.print(Markdown(cell.text))
 
     def _code(self, code: str) -> None:
         if not code:
