@@ -2,7 +2,7 @@
 # # 14. All-reduce of two collectives
 #
 # Four replicas hold s32[8] each, and every one wants the sum of all four. Not by all_reduce, and no link may carry
-# more than 48 bytes.
+# more than 48 bytes. `shard_count` is the number of parts.
 
 # %%
 import xbuild as xb

@@ -167,6 +167,7 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
     assert " 1  Outer sum\n" in xbuild("puzzle").stdout
     assert "def spec(x, y):" in xbuild("puzzle", 1).stdout
     assert "broadcast_in_dim" not in xbuild("puzzle", 1).stdout
+    assert "ops that may be used: broadcast, add; " in xbuild("puzzle", 1).stdout
     assert "broadcast_in_dim" in xbuild("puzzle", 1, "--solution").stdout
     xbuild("puzzle", "--copy", ".")
     assert len([*Path("puzzles").iterdir()]) == 20

@@ -124,6 +124,13 @@ def test_a_better_score_is_told() -> None:
     assert told(puzzle, worse) == "solved: 8 FLOPs (best known: 5 FLOPs)"
 
 
-def test_a_program_that_does_not_end_is_told() -> None:
+def test_a_result_that_is_no_value_is_told() -> None:
     puzzle = Puzzle(spec=lambda x: x, shapes=[xb.s32[()]])
     assert "not yet" in told(puzzle, puzzle.judged(lambda x: "no value"))
+
+
+def test_an_exception_of_the_solution_is_told_with_its_place() -> None:
+    puzzle = Puzzle(spec=lambda x: x, shapes=[xb.s32[()]])
+    found = puzzle.judged(lambda x: undefined)  # type: ignore[name-defined]  # noqa: F821
+    assert "test_puzzles.py:" in found.lacks
+    assert found.lacks.endswith("NameError: name 'undefined' is not defined")

@@ -82,8 +82,9 @@ def learn(
 ) -> None:
     """List the lessons, or take one.
 
-    A lesson asks what a program gives, runs it, and says the rule. At a question, type the answer: numbers are enough, as in 1 2 3; of choices the letter. A wrong answer may be
-    corrected; Enter alone shows the answer. What you have done is kept in your data folder.
+    A lesson asks what a program gives, runs it, and says the rule. At a question, type the answer: numbers are enough,
+    as in 1 2 3; of choices the letter. A wrong answer may be corrected; Enter alone shows the answer. What you have
+    done is kept in your data folder.
     """
     _one_of({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
     if into is not None:
@@ -202,7 +203,7 @@ def _teach(number: int) -> None:
 @click.option("--solution", "reveal", is_flag=True, help="Show a solution with the best score that is known.")
 @click.option("--copy", "into", type=_FOLDER, metavar="DIR", help="Copy all puzzles to a new folder DIR/puzzles.")
 def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | None) -> None:
-    """List the puzzles, or judge a solution: is it right, and what does it cost?
+    """List the puzzles, or judge a solution.
 
     A puzzle gives a function in NumPy and the ops to build it of. `xbuild puzzle --copy .` copies the files to fill in.
     """
@@ -214,8 +215,21 @@ def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | 
     elif attempt is not None:
         _check_puzzle(number, attempt)
     else:
-        shown = _entry("puzzles", number)
-        say((shelf.solution_of(number) if reveal else shown.path).read_text(encoding="utf-8").rstrip())
+        _show_puzzle(number, reveal)
+
+
+def _show_puzzle(number: int, reveal: bool) -> None:
+    """Print the file of a puzzle and how to go on, or the solution."""
+    path = _entry("puzzles", number).path
+    if reveal:
+        say(shelf.solution_of(number).read_text(encoding="utf-8").rstrip())
+        return
+    say(path.read_text(encoding="utf-8").rstrip())
+    if allowed := shelf.puzzle_of(path).allowed:
+        say(f"\nops that may be used: {', '.join(allowed.split())}; parameters, constants and tuples are free")
+    say(f"\nxbuild puzzle --copy . gives puzzles/{path.name} to fill in; then: ", nl=False)
+    say(f"xbuild puzzle {number} --check puzzles/{path.name}")
+    say("xbuild ops lists all ops, xbuild explain NAME tells of one, with an example")
 
 
 def _list_puzzles() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +26,7 @@ FREE = frozenset({"parameter", "constant", "tuple", "get_tuple_element"})
 """Ops that every solution may use."""
 
 TRIALS = 20
+_ROOT = str(Path(__file__).resolve().parents[1])
 FIGURES = ("link_bytes", "steps", "flops")
 """What a score counts, of one device: bytes over its busiest link, steps of communication, arithmetic operations."""
 
@@ -74,12 +77,21 @@ class Puzzle:
     def judged(self, solution: Any) -> Judgement:
         """Build the program of a solution, test it by the spec on many inputs, and count what it costs."""
         try:
-            program = self.build(solution)
+            program = self._built(solution)
             self._allows(program)
             self._runs(program)
             return Judgement(score=self._within(score_of(program)))
         except (Unsolved, XbuildError, running.Stopped) as lack:
             return Judgement(str(lack))
+
+    def _built(self, solution: Any) -> Program:
+        """The program of a solution; Unsolved where the learner's code raises an exception of its own."""
+        try:
+            return self.build(solution)
+        except (Unsolved, XbuildError):
+            raise
+        except Exception as error:
+            raise Unsolved(raised(error)) from None
 
     def _allows(self, program: Program) -> None:
         used = {each.opcode for each in _instructions(program)}
@@ -115,6 +127,16 @@ class Puzzle:
     def __call__(self, solution: Any) -> None:
         """Print what came of a solution, for a file of a puzzle that is run by itself."""
         print(told(self, self.judged(solution)))
+
+
+def raised(error: BaseException) -> str:
+    """An exception of a learner's code in a line, with the innermost place outside of xbuild."""
+    places = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_ROOT)]
+    file, line = (places[-1].filename, places[-1].lineno) if places else ("", None)
+    if isinstance(error, SyntaxError):
+        file, line = error.filename or file, error.lineno
+    where = f"{file}:{line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
 
 
 def told(puzzle: Puzzle, judgement: Judgement) -> str:

@@ -7,7 +7,6 @@ import io
 import re
 import runpy
 import shutil
-import traceback
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from shape_inference.escaping import Harmless
 from ..files.shipped import folder
 from .cells import Cell, cells_of, play, text_of_file, title_of
 from .lesson import Question, asked_in
-from .puzzle import Puzzle
+from .puzzle import Puzzle, raised
 
 _NUMBERED = re.compile(r"(\d\d)_(\w+)\.py")
 
@@ -119,15 +118,7 @@ def _attempted(path: Path) -> list[Question]:
     try:
         return questions_in(path)
     except (Exception, SystemExit) as error:
-        raise faulty(path, error) from None
-
-
-def faulty(path: Path, error: BaseException) -> LessonError:
-    """The refusal of a learner's file that cannot be run, with its line and the error."""
-    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
-    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    where = f"{path}:{line}" if line else str(path)
-    return LessonError(f"{where}: {type(error).__name__}: {error}")
+        raise LessonError(raised(error)) from None
 
 
 @cache
@@ -146,7 +137,7 @@ def solution_in(path: Path) -> Any:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(text, str(path), "exec"), space)
     except (Exception, SystemExit) as error:
-        raise faulty(path, error) from None
+        raise LessonError(raised(error)) from None
     if not callable(space.get("solution")):
         raise LessonError(f"{path} has no function `solution`")
     return space["solution"]
