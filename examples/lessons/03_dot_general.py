@@ -36,7 +36,7 @@ ask(
 # ## The same as einsum
 
 # %%
-spelled = {"ebc,cbd->bed": "batch first", "ebc,cbd->ebd": "as in lhs", "ebc,cbd->edb": "batch last"}
+spelled = ["ebc,cbd->bed", "ebc,cbd->ebd", "ebc,cbd->edb"]
 
 
 def which():
@@ -45,7 +45,7 @@ def which():
 
 
 same = on_xla(product, lhs, rhs)
-ask("Which einsum is this product?", ..., which, choices=list(spelled), claim=same)
+ask("Which einsum is this product?", ..., which, choices=spelled, claim=same)
 
 # %% [markdown] rule
 # `ebc,cbd->bed`: `b` is in both operands and in the result, so it is batch. `c` is in both and not in the result:

@@ -10,9 +10,9 @@
 #
 # The operand of this lesson is a table of 3 rows, in which element `[i, j]` is `10 i + j`:
 #
-#     0  1  2  3
-#    10 11 12 13
-#    20 21 22 23
+#      0  1  2  3
+#     10 11 12 13
+#     20 21 22 23
 
 # %%
 import numpy as np

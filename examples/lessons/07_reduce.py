@@ -17,11 +17,12 @@ def from_ten(x):
     return xb.reduce(x, 10.0, xb.add, [0])
 
 
-ask("[1, 2, 3] is reduced by add, with init 10. What comes out?", ..., from_ten, [1, 2, 3])
+ask("[1, 2, 3] is reduced by add, with init 10. What comes out?", ..., from_ten, [1, 2, 3],
+    claim=chosen("to let init take part once", from_ten, [1, 2, 3]))  # fmt: skip
 
 # %% [markdown] rule
-# 16. Init takes part once. It is meant to be the number that changes nothing: 0 for add, 1 for multiply, -inf for
-# maximum.
+# 16, here: init takes part once. It is meant to be the number that changes nothing: 0 for add, 1 for multiply, -inf
+# for maximum.
 #
 # (A compiler may cut the fold into pieces and begin each with init. With 10 that would count it twice; with 0 nobody
 # can tell.)

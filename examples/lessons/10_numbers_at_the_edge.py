@@ -46,7 +46,7 @@ ask("Shifts: 1 << 32, and -8 >> 40 (arithmetic)?", ...,
         xb.shift_left(x, 32), xb.shift_right_arithmetic(y, 40)])), 1, -8)  # fmt: skip
 
 # %% [markdown] rule
-# 0 and -1: all bits are shifted out, and what comes in is 0, or the sign. In C it is undefined, and on most
+# 0 and -1: all bits are shifted out, and what comes in is 0, or the sign. In C it is undefined, and on many
 # processors 1 << 32 is 1.
 
 # %%
@@ -71,7 +71,7 @@ ordered = xb.computation(xb.f32[4])(lambda x: xb.sort(x))
 ask("Sorted: [2, NaN, -inf, 1]?", ..., ordered, [2, np.nan, -np.inf, 1])
 
 # %% [markdown] rule
-# -inf, 1, 2, NaN: without a comparator, sort uses the total order, in which -0 comes before 0 and NaN last.
+# -inf, 1, 2, NaN: sorted without a comparator, a NaN comes last.
 #
 # **Rule.** Integers wrap, conversions clamp, NaN spreads, and nothing raises. `xbuild run --strict` tells where such
 # numbers are born.

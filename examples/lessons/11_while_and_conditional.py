@@ -63,10 +63,11 @@ def by_number(index, x):
 
 
 ask("Three branches give x, 10x and 100x. x is 4, the branch index is 7. What comes out?", ..., by_number, 7, 4)
+ask("And with the branch index -1?", ..., by_number, -1, 4)
 show(halved_or_not)
 
 # %% [markdown] rule
-# 22, and 400: an index out of range, also a negative one, takes the last branch.
+# 22, 400 and 400: an index out of range, also a negative one, takes the last branch.
 #
 # **Rule.** Both are functions from values to values. What is not in the state is not kept, and only one branch runs.
 #

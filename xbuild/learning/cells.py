@@ -28,7 +28,7 @@ class Cell:
     @property
     def code_to_read(self) -> str:
         """The code without the calls that ask, show and claim, and without the import of these."""
-        lines = self.text.split("\n")
+        lines = [line.removesuffix("  # fmt: skip") for line in self.text.split("\n")]
         for node in ast.parse(self.text).body:
             if _is_directed(node):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
