@@ -5,6 +5,8 @@ from . import completion as completion
 from . import cost as cost
 from . import edit as edit
 from . import examples as examples
+from . import learn as learn
+from . import play as play
 from . import reference as reference
 from . import run as run
 from . import show as show

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -123,10 +123,6 @@ def _instructions(given: Iterable[Instruction]) -> tuple[Instruction, ...]:
     return tuple(given)
 
 
-def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
-    return tuple(given)
-
-
 @frozen(eq=False, repr=False, slots=False)
 class Computation(Showable, Unchanged):
     """Instructions in recorded order, and the root among them; `check` alone checks one made without a builder."""
@@ -210,7 +206,7 @@ class Module(Showable, Unchanged):
 
     name: str
     entry: Computation
-    computations: tuple[Computation, ...] = field(converter=_computations, default=())
+    computations: tuple[Computation, ...] = field(converter=tuple, default=())
     num_replicas: int = field(default=1, kw_only=True)
     num_partitions: int = field(default=1, kw_only=True)
     is_scheduled: bool = field(default=False, kw_only=True)
@@ -219,9 +215,8 @@ class Module(Showable, Unchanged):
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.entry, Computation):
-            raise TypeError(
-                f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)"
-            )
+            wanted = "a Computation is wanted (builder.build() gives one)"
+            raise TypeError(f"module {self.name}: entry is {self.entry!r}, and {wanted}")
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
             if value < 1:
                 raise ValueError(f"module {self.name}: {count}={value}, and at least 1 is wanted")
@@ -280,9 +275,7 @@ def module_in(thing: Any) -> Any:
 
 def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
     """The modules by device; of a list, the first is that of device 0."""
-    if not isinstance(given, Mapping | Sequence):
-        raise TypeError(f"module group: {given!r} is neither a list of modules nor a mapping from device to module")
-    modules = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
+    modules = dict(given if isinstance(given, Mapping) else enumerate(given))
     for device, module in modules.items():
         if not isinstance(module, Module):
             raise TypeError(f"module group: device {device!r} has {module!r}, and a Module is wanted")
@@ -293,15 +286,7 @@ def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module
 class ModuleGroup(Showable, Unchanged):
     """One program for each device (MPMD); Send and Recv pair across them by channel id.
 
-    `modules` maps device numbers to modules, or lists the modules of devices 0, 1 and so on.
-    Raises TypeError for anything else.
-
-    >>> import xbuild as xb
-    >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
-    >>> xb.ModuleGroup([xb.Module("one", double), xb.Module("other", double)]).num_devices
-    2
-
-    Source: StableHLO, execution (one program for each process).
+    `modules` maps device numbers to modules, or lists those of devices 0, 1 and so on; TypeError for anything else.
     """
 
     modules: Mapping[int, Module] = field(converter=_modules)
