@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -102,8 +102,6 @@ class Instruction(Draft):
     @property
     def called(self) -> tuple[Computation, ...]:
         """The computations that the instruction's attributes name, in order."""
-        if self.attributes is None or not self.attributes.calling:
-            return ()
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
@@ -120,6 +118,10 @@ class Instruction(Draft):
 
 
 def _instructions(given: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    return tuple(given)
+
+
+def _computations(given: Iterable[Computation]) -> tuple[Computation, ...]:
     return tuple(given)
 
 
@@ -206,7 +208,7 @@ class Module(Showable, Unchanged):
 
     name: str
     entry: Computation
-    computations: tuple[Computation, ...] = field(converter=tuple, default=())
+    computations: tuple[Computation, ...] = field(converter=_computations, default=())
     num_replicas: int = field(default=1, kw_only=True)
     num_partitions: int = field(default=1, kw_only=True)
     is_scheduled: bool = field(default=False, kw_only=True)
@@ -248,8 +250,8 @@ class Module(Showable, Unchanged):
     def to_stablehlo(self, *, locations: bool = False) -> str:
         """The module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
 
-        Tuples are dissolved into several values, and called computations are written as regions where they are used.
-        `locations` adds the name of each instruction and the user's line. docs/stablehlo.md says what each op becomes.
+        Tuples become several values, called computations regions where they are used; docs/stablehlo.md has the rest.
+        `locations` adds the name of each instruction and the user's line.
         Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
 
         >>> import xbuild as xb
@@ -276,18 +278,14 @@ def module_in(thing: Any) -> Any:
 def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
     """The modules by device; of a list, the first is that of device 0."""
     modules = dict(given if isinstance(given, Mapping) else enumerate(given))
-    for device, module in modules.items():
-        if not isinstance(module, Module):
-            raise TypeError(f"module group: device {device!r} has {module!r}, and a Module is wanted")
+    for device in (device for device, module in modules.items() if not isinstance(module, Module)):
+        raise TypeError(f"module group: device {device!r} has {modules[device]!r}, and a Module is wanted")
     return modules
 
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Unchanged):
-    """One program for each device (MPMD); Send and Recv pair across them by channel id.
-
-    `modules` maps device numbers to modules, or lists those of devices 0, 1 and so on; TypeError for anything else.
-    """
+    """One program for each device (MPMD), by device or as a list; Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 
