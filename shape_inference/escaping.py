@@ -216,12 +216,12 @@ def _in_string(letter: str) -> str:
     return letter if letter.isprintable() else _HLO.get(letter) or _octal(letter)
 
 
-def policy(script: str) -> str:
-    """The <meta> element of a content security policy that allows this script alone and no network request."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # The script itself does not use eval; browser automation, as in the tests, does.
-    scripts = f"script-src 'sha256-{digest}' 'unsafe-eval'"
-    rules = ("default-src 'none'", scripts, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
+def policy(*scripts: str) -> str:
+    """The <meta> element of a content security policy that allows these scripts alone and no network request."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    # The scripts themselves do not use eval; browser automation, as in the tests, does.
+    sources = " ".join([*(f"'sha256-{digest}'" for digest in digests), "'unsafe-eval'"])
+    rules = ("default-src 'none'", f"script-src {sources}", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 

@@ -41,7 +41,7 @@ ORDER = {
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines",
         "pictures.svg", "pictures.formats",
         "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",
-        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli.support", "cli",
+        "reference.concepts", "reference", "tpu.support", "tpu", "learning", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules", "fields", "tracing", "engines",

@@ -6,6 +6,7 @@ from . import cost as cost
 from . import edit as edit
 from . import equivalent as equivalent
 from . import examples as examples
+from . import learn as learn
 from . import play as play
 from . import reference as reference
 from . import run as run

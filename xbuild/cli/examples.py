@@ -38,6 +38,7 @@ def examples(into: Path | None) -> None:
         wants = f"  (wants 'xbuild-hlo[{','.join(each.extras)}]')" if each.extras else ""
         say(f"{each.name:<{width}}  {each.sentence}{wants}")
     say("\nxbuild examples --copy DIR copies them; in DIR, python -m examples.NAME runs one")
+    say("xbuild learn lists the lessons, xbuild puzzle the puzzles")
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

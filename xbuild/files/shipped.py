@@ -17,7 +17,8 @@ from attrs import frozen
 _WANTED = re.compile(r'wanted\("(\w+)"\)')
 _HELPERS = frozenset({"extras"})
 _OF_THE_PROJECT = frozenset({"gallery"})  # draws the project's documentation
-_IGNORED = ("__pycache__", *_OF_THE_PROJECT)
+_OF_COMMANDS = frozenset({"lessons", "puzzles"})  # `xbuild learn` and `xbuild puzzle` list and copy these
+_IGNORED = ("__pycache__", *_OF_THE_PROJECT, *_OF_COMMANDS)
 
 
 @frozen

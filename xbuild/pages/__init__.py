@@ -34,7 +34,7 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
     from .data import page_data
 
     data = page_data(trace, None if source_root is None else Path(source_root))
-    script = "\n".join(map(asset, _SCRIPTS))
+    script = script_text()
     parts = {
         "policy": policy(script),
         "title": in_html(data["title"]),
@@ -61,6 +61,11 @@ def framed(trace: Trace, height: int = 720) -> str:
     text = in_html(page_text(trace))
     style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:6px"
     return f'<iframe title="{in_html(repr(trace))}" style="{style}" srcdoc="{text}"></iframe>'
+
+
+def script_text() -> str:
+    """The script of every step page; a page that frames step pages allows it in its own policy."""
+    return "\n".join(map(asset, _SCRIPTS))
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Three lectures of 45 minutes: collectives, sharding, deadlocks."""

@@ -1,0 +1,90 @@
+# %% [markdown]
+# # 1. A graph is built, not run
+#
+# In NumPy the line `c = a + b` computes numbers. In XLA it records an instruction, and no number exists yet. What
+# exists is the instruction's *shape*: an element type and dimensions, such as `f32[2,3]`.
+#
+# Each lesson asks before it shows. Guess, then look: a wrong guess teaches more than a right one.
+
+# %%
+import xbuild as xb
+from xbuild.learning import about_xbuild, ask, on_xla, show
+
+
+@xb.computation(xb.f32[3], xb.f32[3])
+def program(a, b):
+    return xb.multiply(xb.add(a, b), a)
+
+
+print(program)
+
+# %% [markdown]
+# Each line of this text is an instruction: its name, its shape, its op, its operands. `ROOT` marks the result.
+
+# %%
+ask("How many numbers have been added so far?", ..., lambda: 0, claim=about_xbuild("Building computes nothing"))
+
+# %% [markdown] rule
+# None. `xb.add(a, b)` gave a handle on an instruction. The program runs when it is given to `xb.evaluate`.
+
+# %%
+ask(
+    "The program runs with a = [1, 2, 3] and b = [10, 10, 10]. What is the result?",
+    ...,
+    program,
+    [1, 2, 3],
+    [10, 10, 10],
+)
+show(program)
+
+# %% [markdown] rule
+# (1+10)*1 = 11, (2+10)*2 = 24, (3+10)*3 = 39.
+#
+# ## Shapes come before values
+#
+# The shape of a result follows from the shapes of the operands alone. So a shape error is found while the program is
+# built.
+
+
+# %%
+@xb.computation(xb.f32[2, 5], xb.f32[5, 7])
+def product(a, b):
+    return xb.dot(a, b)
+
+
+ask(
+    "What is the shape of the product of f32[2,5] and f32[5,7]? Write it as f32[...]",
+    ..., lambda: str(product.root.shape),
+    claim=on_xla(product, [[1.0] * 5] * 2, [[1.0] * 7] * 5),
+)  # fmt: skip
+
+# %% [markdown] rule
+# `f32[2,7]`: the two dimensions of 5 are contracted. No array was needed to know this.
+
+
+# %%
+TEXT = """HloModule wrong
+ENTRY main { a = f32[2,5] parameter(0)
+  b = f32[4,7] parameter(1)
+  ROOT c = f32[2,7] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+
+
+def build_wrong():
+    try:
+        xb.computation(xb.f32[2, 5], xb.f32[4, 7])(xb.dot)
+    except xb.XbuildError as error:
+        print(error)
+        return "while it is built"
+    return "while it runs"
+
+
+ask(
+    "f32[2,5] times f32[4,7] cannot be. When is that found?",
+    ..., build_wrong, choices=["while it is built", "while it runs"], claim=on_xla(TEXT),
+)  # fmt: skip
+
+# %% [markdown] rule
+# The message names both numbers that clash, 5 and 4, the operands, and the line. Nothing had to run.
+#
+# **Rule.** A line of the program adds an instruction with a known shape. Values come later, when the whole program
+# runs.

@@ -1,0 +1,78 @@
+# %% [markdown]
+# # 2. BroadcastInDim says where each dimension goes
+#
+# NumPy aligns shapes from the right and repeats silently. XLA aligns nothing: `broadcast_in_dim` is told, for each
+# dimension of the operand, which dimension of the result it becomes. Along all other dimensions the operand is
+# repeated.
+
+# %%
+import xbuild as xb
+from xbuild.learning import ask, on_xla, show
+
+
+@xb.computation(xb.s32[3])
+def as_rows(x):
+    return xb.broadcast_in_dim(x, [2, 3], broadcast_dimensions=[1])
+
+
+ask("x = [1, 2, 3] becomes s32[2,3] with broadcast_dimensions=[1]. What are the 6 numbers?", ..., as_rows, [1, 2, 3])
+
+# %% [markdown] rule
+# Dimension 0 of `x` becomes dimension 1 of the result. Element `[i, j]` is `x[j]`, so that each row is 1, 2, 3.
+
+
+# %%
+@xb.computation(xb.s32[2])
+def as_columns(x):
+    return xb.broadcast_in_dim(x, [2, 3], broadcast_dimensions=[0])
+
+
+ask("x = [1, 2] becomes s32[2,3] with broadcast_dimensions=[0]. What are the 6 numbers?", ..., as_columns, [1, 2])
+
+# %% [markdown] rule
+# Element `[i, j]` is `x[i]`: the first row is 1, 1, 1. NumPy would refuse this; its `x[:, None]` says the same.
+#
+# ## A dimension of size 1
+
+
+# %%
+@xb.computation(xb.s32[1, 3])
+def stretched(x):
+    return xb.broadcast_in_dim(x, [2, 3], broadcast_dimensions=[0, 1])
+
+
+ask("x = [[1, 2, 3]] is s32[1,3], and becomes s32[2,3] with broadcast_dimensions=[0, 1]. What comes out?",
+    ..., stretched, [[1, 2, 3]])  # fmt: skip
+
+# %% [markdown] rule
+# A dimension of size 1 is repeated, too. Any other size must equal that of the result's dimension.
+#
+# ## And the operator `+`
+
+
+# %%
+TEXT = """HloModule wrong
+ENTRY main { a = f32[2,3] parameter(0)
+  b = f32[3] parameter(1)
+  ROOT c = f32[2,3] add(a, b) }"""
+
+
+def plus():
+    try:
+        xb.computation(xb.f32[2, 3], xb.f32[3])(lambda a, b: a + b)
+    except xb.XbuildError as error:
+        print(error)
+        return "no"
+    return "yes"
+
+
+ask("May f32[2,3] + f32[3] be written without saying where the 3 goes?", ..., plus, choices=["yes", "no"],
+    claim=on_xla(TEXT))  # fmt: skip
+show(as_rows)
+
+# %% [markdown] rule
+# The message gives the way out: `broadcast_dimensions=[1]`.
+#
+# **Rule.** `broadcast_dimensions[d]` is the place of the operand's dimension `d`. Nothing is aligned for you.
+#
+# Now write one: `xbuild puzzle 1`, the outer sum of two vectors.

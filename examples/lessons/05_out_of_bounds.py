@@ -1,0 +1,78 @@
+# %% [markdown]
+# # 5. Out of bounds: moved, dropped, never an error
+#
+# Indices are data, and on an accelerator no data can raise an error. So each op states what an index out of bounds
+# means. There are two answers: the window is *moved* until it fits, or the update is *dropped*. A negative index does
+# not count from the end.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from xbuild.learning import ask
+
+ten = np.arange(10, dtype=np.int32)
+
+
+@xb.computation(xb.s32[10], xb.s32[4])
+def read(x, at):
+    return xb.gather(
+        x, at, offset_dims=[], collapsed_slice_dims=[0], start_index_map=[0], slice_sizes=[1], index_vector_dim=1
+    )
+
+
+ask("Gather reads at [0, 9, 12, -3] of the numbers 0 to 9. What comes out?", ..., read, ten, [0, 9, 12, -3])
+
+# %% [markdown] rule
+# 0, 9, 9, 0. Gather moves each index to the nearest place that fits: 12 becomes 9, and -3 becomes 0.
+
+
+# %%
+@xb.computation(xb.s32[10], xb.s32[4])
+def added(x, at):
+    return xb.scatter(
+        x, at, [100, 100, 100, 100], xb.add,
+        update_window_dims=[], inserted_window_dims=[0], scatter_dims_to_operand_dims=[0], index_vector_dim=1,
+    )  # fmt: skip
+
+
+ask(
+    "Scatter adds 100 at [0, 9, 12, -3] of ten zeros. What are the ten numbers?",
+    ..., added, np.zeros(10, np.int32), [0, 9, 12, -3],
+)  # fmt: skip
+
+# %% [markdown] rule
+# Only elements 0 and 9 change. Scatter *drops* an update whose window does not fit: nothing is added at 9 for the
+# index 12.
+#
+# ## A slice whose start is data
+
+
+# %%
+@xb.computation(xb.s32[10], xb.s32[()])
+def cut(x, start):
+    return xb.dynamic_slice(x, [start], [4])
+
+
+ask("dynamic_slice of size 4 starts at 8 of the numbers 0 to 9. What comes out?", ..., cut, ten, 8)
+
+# %% [markdown] rule
+# 6, 7, 8, 9. A window of 4 fits at 6 at the latest, so the whole window is moved there. The first element is *not*
+# element 8.
+
+
+# %%
+@xb.computation(xb.s32[10], xb.s32[()])
+def written(x, start):
+    return xb.dynamic_update_slice(x, xb.constant(x.builder, np.int32([-1, -1, -1, -1])), [start])
+
+
+ask("dynamic_update_slice writes four times -1 from 8 on. At which index is the first -1?",
+    ..., written, ten, 8, of=lambda out: int(np.argmax(out == -1)))  # fmt: skip
+
+# %% [markdown] rule
+# At 6: the same shift as in dynamic_slice. Elements 6 and 7 are overwritten, although the start was 8. A loop that
+# writes blocks past the end of a buffer spoils its last good block, and no error tells of it: `xbuild run --strict`
+# does.
+#
+# **Rule.** Gather, dynamic_slice and dynamic_update_slice move the window. Scatter drops the update. Nothing wraps.

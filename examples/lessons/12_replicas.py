@@ -1,0 +1,72 @@
+# %% [markdown]
+# # 12. Replicas: one program, many lives
+#
+# A program with `num_replicas=4` is run by four devices. Each has its own arguments and its own results, and runs the
+# same text. There is no master, and no line of the program says "send this to the others" unless an instruction does.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from xbuild.learning import about_xbuild, ask, show
+
+
+def on_replicas(function, count=4):
+    return xb.Module("program", xb.computation(xb.s32[()])(function), num_replicas=count)
+
+
+doubled = on_replicas(lambda x: x * 2)
+ask(
+    "Four replicas are given 1, 2, 3, 4, and the program is x * 2. What do they have at the end?",
+    ...,
+    doubled,
+    1,
+    2,
+    3,
+    4,
+)
+
+# %% [markdown] rule
+# 2, 4, 6, 8: four results, since there are four runs of one program.
+
+# %%
+who = on_replicas(lambda x: xb.convert(xb.replica_id(x.builder), xb.s32) * 10 + x)
+ask("The program is replica_id * 10 + x, and every x is 5. What do the four have?", ..., who, 5, 5, 5, 5)
+
+# %% [markdown] rule
+# 5, 15, 25, 35. `replica_id` is the one op that gives each replica another number: 0, 1, 2, 3. All that replicas do
+# differently comes from it, or from their arguments.
+
+
+# %%
+def chosen_by_replica(x):
+    is_first = xb.eq(xb.replica_id(x.builder), np.uint32(0))
+    return xb.select(is_first, x + 100, x)
+
+
+ask(
+    "The program is select(replica_id == 0, x + 100, x), and x is 1, 2, 3, 4. What do the four have?",
+    ..., on_replicas(chosen_by_replica), 1, 2, 3, 4,
+)  # fmt: skip
+
+# %% [markdown] rule
+# 101, 2, 3, 4. All four *compute* x + 100; the select throws it away on three. The text is the same for all.
+#
+# ## The first meeting
+#
+# `cross_replica_sum` is an instruction that all replicas run together: it gives every one the sum of what all
+# brought.
+
+# %%
+summed = on_replicas(xb.cross_replica_sum)
+ask("cross_replica_sum of 1, 2, 3, 4. What do the four have?", ..., summed, 1, 2, 3, 4)
+run = xb.trace(summed, [[value] for value in np.int32([1, 2, 3, 4])], origins=True)
+show(run)
+ask("In the recorded run, at how many instructions does a replica wait for others?", ..., lambda: 1,
+    claim=about_xbuild("The step page shows it as a bar across the four lanes"))  # fmt: skip
+
+# %% [markdown] rule
+# 10 on each of them. It is the one instruction at which they wait for each other: none can have the sum before the
+# last has brought its part.
+#
+# **Rule.** Read a replicated program as one replica, everywhere: what do I hold, and whom do I wait for?

@@ -1,0 +1,91 @@
+# %% [markdown]
+# # 17. Three deadlocks
+#
+# A program that hangs is no bad luck: there is a set of devices each of which waits for another. Three patterns are
+# behind most of them. `xb.check` finds them before the run; on a machine they show as silence.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from xbuild.learning import ask, hangs_on_xla, show
+
+KINDS = ["ok", "it hangs"]
+
+
+def on_two(function):
+    return xb.Module("program", xb.computation(xb.s32[()])(function), num_replicas=2)
+
+
+def verdict(module):
+    return "ok" if xb.check(module).kind == "ok" else "it hangs"
+
+
+def is_first(x):
+    return xb.eq(xb.replica_id(x.builder), np.uint32(0))
+
+
+def total(x, channel=None):
+    return xb.all_reduce(x, xb.add, [(0, 1)], channel_id=channel)
+
+
+lonely = on_two(lambda x: xb.conditional(is_first(x), x, total, x, lambda v: v))
+ask("(a) Replica 0 sums, inside conditional(replica_id == 0); replica 1 takes the other branch. The verdict?",
+    ..., verdict, lonely, choices=KINDS, claim=hangs_on_xla(lonely, 1, 2))  # fmt: skip
+
+# %% [markdown] rule
+# It hangs. The sum needs both, and replica 1 never comes to it. Move the sum out of the conditional; where a replica
+# has nothing to add it brings zeros.
+
+# %%
+show(xb.check(lonely))
+
+# %% [markdown]
+# ## Two sums in two orders
+
+
+# %%
+def ordered(first, second):
+    def branch(x):
+        return total(total(x, first), second)
+
+    return branch
+
+
+crossed = on_two(lambda x: xb.conditional(is_first(x), x, ordered(1, 2), x, ordered(2, 1)))
+ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 the other way round. The verdict?",
+    ..., verdict, crossed, choices=KINDS, claim=hangs_on_xla(crossed, 1, 2))  # fmt: skip
+
+# %% [markdown] rule
+# It hangs: 0 stands at channel 1 and 1 at channel 2, for ever. All devices must come to their common collectives in
+# one order.
+#
+# ## Loops of unequal length
+
+
+# %%
+def loop(trips):
+    def program(x):
+        count = trips(xb.convert(xb.replica_id(x.builder), xb.s32))
+        return xb.while_((count, x), lambda s: s[0] > 0, lambda s: (s[0] - 1, total(s[1])))[1]
+
+    return on_two(program)
+
+
+unequal, equal = loop(lambda me: me + 1), loop(lambda me: me * 0 + 2)
+ask("(c) A sum inside a loop: replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
+    verdict, unequal, choices=KINDS, claim=hangs_on_xla(unequal, 1, 2))  # fmt: skip
+
+# %% [markdown] rule
+# It hangs: in its second trip replica 1 waits for replica 0, which is done. The report calls it
+# `trip_count_mismatch`.
+
+# %%
+ask("Both make 2 trips, from 1 and 2. What do they have at the end?", ..., equal, 1, 2)
+
+# %% [markdown] rule
+# 3 each after the first trip, 6 after the second.
+#
+# **Rule.** All members of a group must come to the same collectives, equally often, in the same order. A branch, an
+# order or a trip count that depends on the replica is where to look. `xbuild explain deadlock` has the words of the
+# report.

@@ -1,0 +1,84 @@
+# %% [markdown]
+# # 19. Varying and invariant: what the type says about other devices
+#
+# On a mesh with an axis `i`, a value may be *varying* along `i` (`f32[4]{V:i}`: devices may hold different values) or
+# *invariant* (`f32[4]`: all hold one value). The type is known while the program is built, as the shape is.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from xbuild.learning import about_xbuild, ask, on_jax, on_xla, show
+
+mesh, cut, whole = xb.Mesh(i=2), xb.P("i"), xb.P()
+
+
+def program(function, out):
+    return xb.shard_map(function, mesh, (cut,), out).program(xb.f32[4])
+
+
+def gather(x):
+    return xb.mesh.all_gather(x, "i", tiled=True)
+
+
+def gather_invariant(x):
+    return xb.mesh.all_gather_invariant(x, "i", tiled=True)
+
+
+x = np.float32([1, 2, 3, 4])
+summed = program(lambda part: xb.mesh.psum(xb.reduce(part, 0.0, xb.add), "i"), whole)
+ask("x = [1, 2, 3, 4] is cut over two devices; each sums its part, then psum over i. What leaves, as one value?",
+    ..., summed.run, x, claim=on_xla(summed.module, [1, 2], [3, 4]))  # fmt: skip
+
+# %% [markdown] rule
+# 10. The parts [1, 2] and [3, 4] are varying, and so are their sums 3 and 7; after `psum` both hold 10, which is
+# invariant. So it may leave as one value: `out_specs=P()`.
+
+
+# %%
+def verdict(function):
+    try:
+        return f"accepted, {len(program(function, whole).run(x))} numbers"
+    except xb.XbuildError as error:
+        return f"refused: {error.kind}"
+
+
+ANSWERS = ["accepted, 4 numbers", "refused: out_spec_not_replicated"]
+ask("all_gather gives both devices all of x. May it leave as one value?", ..., verdict, gather, choices=ANSWERS,
+    claim=on_jax())  # fmt: skip
+ask("And all_gather_invariant?", ..., verdict, gather_invariant, choices=ANSWERS, claim=on_jax())
+
+# %% [markdown] rule
+# `all_gather` is refused: its result is *typed* as varying, although both devices hold one value.
+# `all_gather_invariant` is accepted. They send the same, and differ in the type of the result alone.
+#
+# ## Why both exist: the way back
+
+# %%
+weights = np.float32([1, 10, 100, 1000])
+either = {
+    "all_gather": program(lambda x: xb.mesh.psum(xb.reduce(gather(x) * weights, 0.0, xb.add), "i"), whole),
+    "all_gather_invariant": program(lambda x: xb.reduce(gather_invariant(x) * weights, 0.0, xb.add), whole),
+}
+back = {name: xb.grad(each) for name, each in either.items()}
+
+
+def collectives(name):
+    return len(xb.cost(back[name].module).collectives)
+
+
+slim, own = back["all_gather_invariant"], ([1, 2], [3, 4])
+ask("A loss after all_gather. How many collectives has its gradient?", ..., collectives, "all_gather",
+    claim=about_xbuild("It is a reduce-scatter: cotangents of two devices may differ, and are summed"))  # fmt: skip
+ask("A loss after all_gather_invariant. How many has its gradient?", ..., collectives, "all_gather_invariant",
+    claim=about_xbuild("Each device cuts its part out of the cotangent that all hold"))  # fmt: skip
+ask("The second loss is the sum of x * [1, 10, 100, 1000]. What is its gradient, joined?", ..., slim.run, x,
+    claim=on_xla(slim.module, *own))  # fmt: skip
+show(slim.module)
+
+# %% [markdown] rule
+# One, none, and [1, 10, 100, 1000]. An invariant result has an invariant cotangent: all devices hold it already, so
+# each slices out its own part.
+#
+# **Rule.** Varying means may differ, invariant means one value. The transpose of an op into *invariant* needs no
+# communication.

@@ -1,0 +1,1 @@
+"""Lessons: `xbuild learn` lists them, `xbuild learn 7` takes one."""

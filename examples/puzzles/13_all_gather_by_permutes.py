@@ -1,0 +1,35 @@
+# %% [markdown]
+# # 13. All-gather by permutes, in 3 steps
+#
+# Four replicas hold s32[2] each. Every one wants all eight numbers, in the order of the replicas. Pass on what came
+# last.
+
+# %%
+import numpy as np
+
+import xbuild as xb
+from xbuild.learning import Puzzle
+
+
+def spec(xs):
+    return [np.concatenate(xs) for _ in xs]
+
+
+puzzle = Puzzle(
+    spec=spec,
+    shapes=[xb.s32[2]],
+    devices=4,
+    allowed="collective_permute concatenate broadcast dynamic_update_slice dynamic_slice replica_id convert "
+    "add subtract multiply remainder",
+    limits={"steps": 3},
+    best={"link_bytes": 24, "steps": 3},
+)
+
+
+# %%
+def solution(x):
+    return ...  # about 8 lines
+
+
+if __name__ == "__main__":
+    puzzle(solution)

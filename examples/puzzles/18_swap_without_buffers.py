@@ -1,0 +1,31 @@
+# %% [markdown]
+# # 18. Swap without buffers
+#
+# Two replicas exchange their numbers by send and recv. There is no buffer: a send begins only when the other side has
+# posted its recv.
+
+# %%
+import xbuild as xb
+from xbuild.learning import Puzzle
+
+
+def spec(xs):
+    return [xs[1], xs[0]]
+
+
+puzzle = Puzzle(
+    spec=spec,
+    shapes=[xb.s32[2]],
+    devices=2,
+    allowed="send send_done recv recv_done after_all",
+    best={"link_bytes": 16},
+)
+
+
+# %%
+def solution(x):
+    return ...  # about 7 lines
+
+
+if __name__ == "__main__":
+    puzzle(solution)

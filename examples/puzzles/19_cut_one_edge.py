@@ -1,0 +1,57 @@
+# %% [markdown]
+# # 19. Mend this deadlock by cutting one edge
+#
+# Device 0 exchanges a number with device 1, and one with device 2. Tokens tie the transfers of each device into a
+# chain, and there is no buffer: a send begins when its recv is posted, and a recv is posted when what stands before
+# it in the chain is done. `CHAINS` has the chains. So tied, the program deadlocks.
+#
+# Name one edge to cut, as (device, earlier, later), so that it runs. Everything that is not tied may go on at once.
+
+# %%
+import xbuild as xb
+from xbuild.learning import Puzzle
+
+CHAINS = {
+    0: ["send to 1", "send to 2", "recv from 1", "recv from 2"],
+    1: ["send to 0", "recv from 0"],
+    2: ["send to 0", "recv from 0"],
+}
+
+
+def device(number, cut):
+    """The program of a device, without the edge that is cut: the sum of what it receives."""
+    builder = xb.Builder(f"device_{number}")
+    x = xb.parameter(builder, number=0, shape=xb.s32[()])
+    start = token = xb.after_all(builder=builder)
+    total = x * 0
+    for earlier, item in zip(["", *CHAINS[number]], CHAINS[number], strict=False):
+        token = start if (earlier, item) == cut else token
+        peer, is_send = int(item[-1]), item.startswith("send")
+        channel = 1 + 3 * number + peer if is_send else 1 + 3 * peer + number
+        if is_send:
+            token = xb.send_done(xb.send(x, token, channel_id=channel), channel_id=channel)
+        else:
+            taken, token = xb.recv_done(xb.recv(token, xb.s32[()], channel_id=channel), channel_id=channel)
+            total = total + taken
+    return xb.Module(f"device_{number}", builder.build(total))
+
+
+def program(solution):
+    at, earlier, later = solution()
+    return xb.ModuleGroup({each: device(each, (earlier, later) if each == at else None) for each in CHAINS})
+
+
+def spec(xs):
+    return [xs[1] + xs[2], xs[0], xs[0]]
+
+
+puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_bytes": 16})
+
+
+# %%
+def solution():
+    return 0, "...", "..."  # the device, and two neighbours of its chain
+
+
+if __name__ == "__main__":
+    puzzle(solution)

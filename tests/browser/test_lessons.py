@@ -1,0 +1,75 @@
+"""Pages of lessons in a browser: asked before it is shown, judged, readable on a narrow screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xbuild.learning import shelf
+from xbuild.learning.page import lesson_page
+
+
+@pytest.fixture
+def page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens the page of a lesson; at the end nothing may have gone over the network, or to the console."""
+    contexts, asked, faults = list[Any](), list[str](), list[str]()
+
+    def open_page(number: int, width: int = 1000, scheme: str = "light") -> Any:
+        file = tmp_path / f"{number}.html"
+        file.write_text(lesson_page(shelf.entry("lessons", number)), encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        contexts.append(context)
+        found = context.new_page()
+        found.on("request", lambda each: asked.append(each.url))
+        found.on("pageerror", lambda each: faults.append(str(each)))
+        found.on("console", lambda each: faults.append(each.text) if each.type == "error" else None)
+        found.goto(file.as_uri())
+        return found
+
+    yield open_page
+    assert [url for url in asked if not url.startswith(("file:", "about:"))] == []
+    assert faults == []
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("number", [1, 10, 12, 17, 19])
+def test_a_lesson_is_done_question_by_question(page: Callable[..., Any], number: int) -> None:
+    found = page(number)
+    questions = json.loads(found.locator("#data").text_content())
+    forms = found.locator("form")
+    for place, question in enumerate(questions):
+        form = forms.nth(place)
+        assert form.is_visible()
+        assert place + 1 == len(questions) or not forms.nth(place + 1).is_visible()
+        if form.locator("[data-choice]").count():
+            form.locator(f'[data-choice="{question["text"]}"]').click()
+        else:
+            form.locator("input").fill("-12345 99")
+            form.locator("input").press("Enter")
+            assert "Not so." in form.locator("output").text_content()
+            form.locator("input").fill(question["shown"])
+            form.locator("button").first.click()
+        assert form.get_attribute("class") == "right"
+        assert question["claim"] in form.locator("output").text_content()
+    assert found.locator("#score").text_content() == f"{len(questions)} of {len(questions)} right"
+    assert found.locator("details").last.evaluate("each => each.open")
+
+
+def test_what_is_shown_is_not_right(page: Callable[..., Any]) -> None:
+    found = page(8)
+    found.locator("[data-show]").first.click()
+    assert "The answer: [0, 1, 2, 3, 0, 0]" in found.locator("output").first.text_content()
+    assert found.locator("#score").text_content() == "0 of 4 right; 3 to go"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_is_no_wider_than_the_screen(page: Callable[..., Any], scheme: str) -> None:
+    found = page(13, 420, scheme)
+    for place in range(found.locator("form").count()):
+        found.locator("[data-show]").nth(place).click()
+    assert found.evaluate("document.documentElement.scrollWidth") <= 420

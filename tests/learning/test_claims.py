@@ -1,0 +1,155 @@
+"""Each claim of a lesson that another engine gives the same, run there; the document has the counts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xbuild as xb
+from examples.lecture import __main__ as lecture
+from interpreter.engines import compare, execute_on_stablehlo
+from interpreter.engines.outcomes import argument_leaves, value_of
+from tests.oracle import Failure, Job, Oracle
+from xbuild.learning import Claim, shelf
+from xbuild.learning.claims import ACCEPTED, REFUSED, outcome_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def claims() -> dict[str, Claim]:
+    """The claims of all lessons, by lesson and question."""
+    return {
+        f"{number:02}: {each.words}": each.claim
+        for number, lesson in shelf.entries("lessons").items()
+        for each in shelf.questions_in(lesson.path)
+    }
+
+
+def claims_of_lectures() -> dict[str, Claim]:
+    """The claims of the lectures, but those that XLA:CPU hangs: the same programs stand in lesson 17."""
+    found = {
+        f"{name}: {each.words}": each.claim
+        for name in lecture.LECTURES
+        for each in shelf.questions_in(ROOT / "examples" / "lecture" / f"{name}.py")
+    }
+    return {name: each for name, each in found.items() if each.engine != "hang"}
+
+
+OF_LESSONS = claims()
+CLAIMS = OF_LESSONS | claims_of_lectures()
+ON_XLA = {name: each for name, each in CLAIMS.items() if each.program is not None and each.engine in ("xla", "choice")}
+HANGS = {name: each for name, each in CLAIMS.items() if each.engine == "hang"}
+ON_STABLEHLO = {name: each for name, each in CLAIMS.items() if each.engine == "stablehlo"}
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    pytest.importorskip("jaxlib")
+    with Oracle() as found:
+        yield found
+
+
+def job_of(claim: Claim) -> Job:
+    """The program of a claim for real XLA, with its arguments as leaves."""
+    module = claim.program
+    if isinstance(module, str):
+        wanted = re.findall(r"(\w+)\[([\d,]*)\] parameter\((\d+)\)", module.partition("ENTRY")[2])
+        types = {"f32": np.float32, "s32": np.int32, "pred": np.bool_}
+        given = [np.zeros([int(n) for n in dims.split(",") if n], types[kind]) for kind, dims, _ in wanted]
+        counts = re.search(r"replica_count=(\d+)", module)
+        devices = int(counts[1]) if counts else 1
+        return Job(module, [given] * devices, devices, 1, "cpu")
+    assert isinstance(module, xb.Module)
+    rows = argument_leaves([module] * module.num_devices, [tuple(map(np.asarray, row)) for row in typed(claim)])
+    return Job(module.to_hlo(), rows, module.num_replicas, module.num_partitions, "cpu")
+
+
+def typed(claim: Claim) -> list[list[Any]]:
+    """The arguments in the types of the parameters."""
+    assert isinstance(claim.program, xb.Module)
+    shapes = [each.shape.dtype.dtype for each in claim.program.entry.parameters]  # type: ignore[union-attr]
+    return [[np.asarray(value, dtype) for value, dtype in zip(row, shapes, strict=True)] for row in claim.inputs]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ON_XLA)
+def test_xla_gives_the_same(name: str, oracle: Oracle) -> None:
+    claim = ON_XLA[name]
+    outcome = oracle.run(job_of(claim))
+    if isinstance(claim.program, str):
+        assert outcome_of(claim.program) == (REFUSED if isinstance(outcome, Failure) else ACCEPTED), outcome
+        return
+    assert not isinstance(outcome, Failure), outcome
+    assert isinstance(claim.program, xb.Module)
+    shape = claim.program.entry.root.shape
+    theirs = [value_of(shape, iter(device)) for device in outcome]
+    ours = xb.execute(claim.program, claim.inputs)
+    assert [str(each) for each in compare(ours, theirs, [shape] * len(ours)) if not each.same] == []
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ON_STABLEHLO)
+def test_stablehlo_gives_the_same(name: str) -> None:
+    pytest.importorskip("jaxlib")
+    claim = ON_STABLEHLO[name]
+    assert isinstance(claim.program, xb.Module | xb.ModuleGroup)
+    theirs = execute_on_stablehlo(claim.program, claim.inputs)
+    ours = xb.execute(claim.program, claim.inputs)
+    assert all(np.array_equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", HANGS)
+def test_xla_waits_and_ends_its_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA:CPU waits for 40 seconds; a flag of its own makes them 1."""
+    pytest.importorskip("jaxlib")
+    options = ("warn_stuck", "terminate")
+    flags = " ".join(f"--xla_cpu_collective_call_{each}_timeout_seconds=1" for each in options)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    with Oracle(60) as oracle:
+        outcome = oracle.run(job_of(HANGS[name]))
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "died"
+    assert "SIGABRT" in outcome.message
+
+
+@pytest.mark.oracle
+def test_jax_has_the_types_of_gathered_values() -> None:
+    """The claims of lesson 19 on JAX: all_gather gives a varying value, all_gather_invariant one that may leave."""
+    assert [name[:2] for name, each in CLAIMS.items() if each.engine == "jax"] == ["19", "19"]
+    jax = pytest.importorskip("jax")
+    from jax._src.lax.parallel import all_gather_invariant
+
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("cpu")[:2])
+    cut, whole = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
+
+    def gathered(function: Any) -> Any:
+        mapped = jax.shard_map(lambda x: function(x, "i", tiled=True), mesh=mesh, in_specs=cut, out_specs=whole)
+        return mapped(np.arange(4, dtype=np.float32))
+
+    with pytest.raises(ValueError, match="could not infer replication"):
+        gathered(jax.lax.all_gather)
+    assert gathered(all_gather_invariant).tolist() == [0, 1, 2, 3]
+
+
+def test_the_document_counts_the_claims() -> None:
+    counts = Counter("xla" if each.engine == "xla" else each.engine for each in OF_LESSONS.values())
+    text = (ROOT / "docs" / "learning.md").read_text()
+    stated = {word: int(number) for number, word in re.findall(r"^\| (\d+) \| `(\w+)` ", text, re.MULTILINE)}
+    assert stated == counts
+
+
+def test_a_claim_that_is_wrong_is_found(oracle: Oracle) -> None:
+    """The comparison is one that can fail."""
+    text = "HloModule ok\nENTRY main { ROOT x = f32[] parameter(0) }"
+    assert not isinstance(oracle.run(job_of(Claim("xla", "", text))), Failure)
+    wrong = text.replace("parameter(0)", "parameter(0), no_such_attribute={1}")
+    assert isinstance(oracle.run(job_of(Claim("xla", "", wrong))), Failure)

@@ -1,0 +1,187 @@
+"""`xbuild learn` and `xbuild puzzle` on the command line: listed, done, judged, copied; progress in the data folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.command_line import usage, xbuild
+from xbuild.learning import progress, shelf
+
+PAD = shelf.entry("lessons", 8)
+RIGHT = ["[0, 1, 2, 3, 0, 0]", "1 0 2 0 3", "0,2,0,3,0,0", "2"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and a data folder of its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def kept(folder: Path) -> Any:
+    return json.loads((folder / "data" / "xbuild" / "progress.json").read_text())
+
+
+def lines(*answers: str) -> str:
+    return "".join(f"{answer}\n" for answer in answers)
+
+
+def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
+    found = xbuild("learn", 8, input=lines("1 2", RIGHT[0], *RIGHT[1:]))
+    assert found.exit_code == 0
+    assert "not so. Guess again; Enter shows it." in found.stdout
+    assert "4 of 4 right\ndone; xbuild learn 9 is next" in found.stdout
+    assert found.stdout.count("XLA:CPU gives the same.") == 4
+    assert len(kept(folder)["lessons"]["pad"]) == 4
+    assert re.search(r"^ 8  done  Pad can also take away$", xbuild("learn").stdout, re.MULTILINE)
+    assert [*Path.cwd().iterdir()] == [], "nothing is written where one works"
+
+
+def test_the_question_comes_before_its_answer() -> None:
+    found = xbuild("learn", 8, input="")
+    assert "? [1, 2, 3] is padded" in found.stdout
+    assert "0, 1, 2, 3, 0, 0" not in found.stdout
+    assert "left after 0 right answers" in found.stdout
+
+
+def test_what_is_shown_does_not_count(folder: Path) -> None:
+    found = xbuild("learn", 8, input=lines("", *RIGHT[1:]))
+    assert "the answer: [0, 1, 2, 3, 0, 0]" in found.stdout
+    assert "3 of 4 right\nxbuild learn 8 asks again" in found.stdout
+    assert re.search(r"^ 8  3/4 ", xbuild("learn").stdout, re.MULTILINE)
+    assert "4 of 4" in xbuild("learn", 8, input=lines(*RIGHT)).stdout
+    assert len(kept(folder)["lessons"]["pad"]) == 4
+
+
+def test_a_copy_is_graded(folder: Path) -> None:
+    made = xbuild("learn", "--copy", ".")
+    copies = sorted(Path("lessons").iterdir())
+    assert len(copies) == len(shelf.entries("lessons"))
+    assert made.stdout.startswith(f"lessons: {len(copies)} lessons; ")
+    copy = Path("lessons") / PAD.path.name
+    open_ones = xbuild("learn", 8, "--check", copy)
+    assert (open_ones.exit_code, open_ones.stdout.count("open   ")) == (1, 4)
+    guesses = iter(["[0, 1, 2, 3, 0, 0]", "[1, 0, 2, 0, 3]", "[9]", "'2'"])
+    copy.write_text(re.sub(r"\.\.\.(?=, padded)", lambda _: next(guesses), copy.read_text()))
+    judged = xbuild("learn", 8, "--check", copy)
+    assert judged.exit_code == 1
+    assert "not so   low -1, high 2, interior 1." in judged.stdout
+    assert "3 of 4 right" in judged.stdout
+    copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
+    assert xbuild("learn", 8, "--check", copy).exit_code == 0
+    assert len(kept(folder)["lessons"]["pad"]) == 4
+    assert "there is something of this name already" in usage(xbuild("learn", "--copy", "."))
+
+
+def test_the_answers_of_the_shipped_lesson_decide() -> None:
+    """A copy whose program was changed is not right by that."""
+    xbuild("learn", "--copy", ".")
+    copy = Path("lessons") / PAD.path.name
+    text = (
+        copy.read_text()
+        .replace("interior)])", "interior)]) * 0")
+        .replace("..., padded(0, 0, 1)", "[0] * 5, padded(0, 0, 1)")
+    )
+    copy.write_text(text)
+    assert "not so   low 0, high 0, interior 1." in xbuild("learn", 8, "--check", copy).stdout
+
+
+def test_a_notebook_is_written_and_graded() -> None:
+    assert xbuild("learn", 8, "--notebook").stdout == "08_pad.ipynb\n"
+    written = Path("08_pad.ipynb")
+    assert "is there already" in usage(xbuild("learn", 8, "--notebook"))
+    written.write_text(written.read_text().replace("..., padded(0, 0, 1)", "[1, 0, 2, 0, 3], padded(0, 0, 1)"))
+    assert "right    low 0, high 0, interior 1." in xbuild("learn", 8, "--check", written).stdout
+
+
+@pytest.mark.parametrize("number", [8, 12])
+def test_a_page_is_one_file_that_needs_no_network(number: int) -> None:
+    assert xbuild("learn", number, "--page", "-o", "page.html").stdout == "page.html\n"
+    text = Path("page.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", text)
+    assert "default-src 'none'" in text
+    assert text.count("<form>") == shelf.entry("lessons", number).number_of_questions
+    assert ("<iframe" in text) == (number == 12)
+    assert ("<svg" in text) == (number == 8)
+
+
+FAULTS = [
+    ("x = 1/0\n", "attempt.py:1: ZeroDivisionError: division by zero"),
+    ("x = (\n", "attempt.py:1: SyntaxError"),
+    ("x = 1\n", "has no question of lesson 8"),
+    ("raise SystemExit(0)\n", "attempt.py:1: SystemExit"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), FAULTS)
+def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
+    Path("attempt.py").write_text(text)
+    assert words in usage(xbuild("learn", 8, "--check", "attempt.py"))
+
+
+USES = [
+    (["learn", "99"], "there is no lesson 99: the numbers are 1 to "),
+    (["learn", "--page"], "--page wants a number"),
+    (["learn", "8", "--page", "--notebook"], "two different things"),
+    (["learn", "8", "--copy", "."], "takes no number"),
+    (["learn", "8", "-o", "x"], "no effect without --notebook or --page"),
+    (["puzzle", "99"], "there is no puzzle 99: the numbers are 1 to 20"),
+    (["puzzle", "--solution"], "--solution wants a number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), USES)
+def test_wrong_use_is_told(arguments: list[str], words: str) -> None:
+    assert words in usage(xbuild(*arguments))
+
+
+def test_progress_that_cannot_be_read_or_kept_is_told(folder: Path) -> None:
+    data = folder / "data" / "xbuild"
+    data.mkdir(parents=True)
+    (data / "progress.json").write_text("[1")
+    assert "cannot be read" in xbuild("learn").stderr
+    (data / "progress.json").unlink()
+    data.rmdir()
+    data.write_text("a file where a folder is wanted")
+    found = xbuild("learn", 8, input=lines(*RIGHT))
+    assert "4 of 4 right" in found.stdout
+
+
+def test_the_data_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/her")
+    assert str(progress.data_folder()) == "/home/her/.local/share/xbuild"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert str(progress.data_folder()) == "/home/her/Library/Application Support/xbuild"
+
+
+def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
+    assert " 1  Outer sum\n" in xbuild("puzzle").stdout
+    assert "def spec(x, y):" in xbuild("puzzle", 1).stdout
+    assert "broadcast_in_dim" not in xbuild("puzzle", 1).stdout
+    assert "ops that may be used: broadcast, add; " in xbuild("puzzle", 1).stdout
+    assert "broadcast_in_dim" in xbuild("puzzle", 1, "--solution").stdout
+    xbuild("puzzle", "--copy", ".")
+    assert len([*Path("puzzles").iterdir()]) == 20
+    stub = Path("puzzles") / "01_outer_sum.py"
+    failed = xbuild("puzzle", 1, "--check", stub)
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert failed.stderr.startswith("not yet: ")
+    stub.write_text(shelf.solution_of(1).read_text())
+    solved = xbuild("puzzle", 1, "--check", stub)
+    assert (solved.exit_code, solved.stdout) == (0, "solved: 12 FLOPs (the best known)\n")
+    assert kept(folder)["puzzles"]["outer_sum"]["flops"] == 12
+    assert " 1  Outer sum  [solved: 12 FLOPs]\n" in xbuild("puzzle").stdout
+
+
+def test_a_file_without_a_solution_is_told() -> None:
+    Path("attempt.py").write_text("x = 1\n")
+    assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py has no function `solution`"
