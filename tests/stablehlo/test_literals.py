@@ -48,7 +48,7 @@ REFUSED = [
 
 def _literal(text: str) -> np.ndarray:  # type: ignore[type-arg]
     read = xb.parse_stablehlo(
-        f"func.func @main() {{\n  %0 = stablehlo.constant {text}\n  return %0 : {_type(text)}\n}}"
+        f"func.func @main() -> {_type(text)} {{\n  %0 = stablehlo.constant {text}\n  return %0 : {_type(text)}\n}}"
     )
     return np.asarray(xb.evaluate(read.entry))
 

@@ -23,7 +23,7 @@ from ...special_functions import (
     zeta,
 )
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both, rule
 from .composed import composed
 
 
@@ -63,14 +63,11 @@ def function(op: Reading) -> Results:
     return composed(op, name, _FUNCTIONS[name], *operands)
 
 
-_real_cbrt = RULES["stablehlo.cbrt"]
-
-
-@rule(*both("cbrt"))
-def cbrt(op: Reading) -> Results:
+@around(*both("cbrt"))
+def cbrt(op: Reading, of_reals: Rule) -> Results:
     """Of complex numbers the principal root, which HLO has no op for."""
     (operand,) = op.wants(1)
     if getattr(operand.shape, "dtype", None) is None or operand.shape.dtype.kind != "complex":  # type: ignore[union-attr]
-        return _real_cbrt(op)
+        return of_reals(op)
     op.ignore("result_accuracy")
     return composed(op, "cbrt", lambda x: power(x, 1 / 3), operand)

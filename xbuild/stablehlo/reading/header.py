@@ -29,7 +29,7 @@ def read_header(reader: Reader, header: Header, entry: Operation, computation: C
     for key, field in _COUNTS.items():
         if key in attributes:
             setattr(header, field, _count(reader, key, attributes[key]))
-            header.states_counts = True
+    header.states_counts = header.num_replicas * header.num_partitions > 1
     if header.num_replicas * header.num_partitions > MOST_DEVICES:
         reader.fail("invalid_attribute", f"{MOST_DEVICES} devices are the most", place=reader.tree.place)
     _note_aliases(header, entry, computation)
