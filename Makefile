@@ -17,7 +17,7 @@ OLDEST_NUMPY := 'numpy==2.0.*; python_version < "3.13"' \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery test lint types stubs bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
+.PHONY: help demo docs gallery test lint types stubs bench campaign mutants conformance wheel oldest-numpy newest-numpy clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,11 @@ lint: .venv/.test ## check style and format
 
 types: .venv/.test ## check the types of the three packages
 	$(BIN)/mypy --strict $(PACKAGES)
+
+docs: .venv/.docs ## build the site in build/site; warnings are errors
+	$(BIN)/python -m docs.site build/pages
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -c docs/site build/pages build/site
+	$(BIN)/python -m docs.site.links build/site
 
 stubs: .venv/.test ## write the typing stubs of the strict ops anew
 	$(BIN)/python -m xbuild.reference.stubs
@@ -101,6 +106,10 @@ endef
 # After .demo, because two pips must not write to one environment at once.
 .venv/.test: pyproject.toml .venv/.demo
 	$(BIN)/python $(PIP_INSTALL) -e '.[test]'
+	@touch $@
+
+.venv/.docs: pyproject.toml .venv/.test
+	$(BIN)/python $(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 .venv-oldest/.ready: NUMPY = $(OLDEST_NUMPY)

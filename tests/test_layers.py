@@ -27,7 +27,7 @@ PACKAGES = ("shape_inference", "xbuild", "interpreter")
 # Lowest first: a folder imports folders of its own package that stand before it, and none after it.
 ORDER = {
     "xbuild": (
-        "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
+        "core", "process", "ops", "properties", "sharding", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "array_functions", "decompositions", "text.spelling", "text.codecs", "text.reading",
         "text.writing", "stablehlo.spelling", "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",

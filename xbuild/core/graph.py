@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -278,13 +278,31 @@ def module_in(thing: Any) -> Any:
     return found if isinstance(found, Module) else thing
 
 
-def _modules(given: Mapping[int, Module]) -> dict[int, Module]:
-    return dict(given)
+def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
+    """The modules by device; of a list, the first is that of device 0."""
+    if not isinstance(given, Mapping | Sequence):
+        raise TypeError(f"module group: {given!r} is neither a list of modules nor a mapping from device to module")
+    modules = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
+    for device, module in modules.items():
+        if not isinstance(module, Module):
+            raise TypeError(f"module group: device {device!r} has {module!r}, and a Module is wanted")
+    return modules
 
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Unchanged):
-    """One program for each device (MPMD); Send and Recv pair across them by channel id."""
+    """One program for each device (MPMD); Send and Recv pair across them by channel id.
+
+    `modules` maps device numbers to modules, or lists the modules of devices 0, 1 and so on.
+    Raises TypeError for anything else.
+
+    >>> import xbuild as xb
+    >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
+    >>> xb.ModuleGroup([xb.Module("one", double), xb.Module("other", double)]).num_devices
+    2
+
+    Source: StableHLO, execution (one program for each process).
+    """
 
     modules: Mapping[int, Module] = field(converter=_modules)
 

@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -16,16 +16,21 @@ from shape_inference import refuse
 from ..core.graph import Module
 from .device_groups import Groups, Pairs
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+AxisNames: TypeAlias = "str | int | Iterable[str | int]"
+"""An axis of a mesh or several: names, or numbers that count the axes from the outermost."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 
 
 @frozen(init=False, repr=False)
 class Mesh:
     """Devices in a grid of named axes; device numbers count row by row, the last axis fastest.
 
-    A device is a partition, or a replica where a program has but one partition. Axes are given by keyword, or as a
-    mapping from name to size. Two meshes of the same names and sizes in the same order are equal.
-    Raises: invalid_attribute for no axis, or a name that is no identifier; non_positive for a size below 1.
+    A device is a partition, or a replica where a program has but one partition. Axes are given by keyword, as a
+    mapping from name to size, or as a list of sizes: these axes are called "0", "1" and so on. `device_ids` states
+    another order of the devices, row by row. Meshes of the same names, sizes and devices in one order are equal.
+    Raises: invalid_attribute for no axis, a name that is no identifier, or device ids that are no permutation of
+    0..n-1; non_positive for a size below 1.
 
     >>> import xbuild as xb
     >>> mesh = xb.Mesh(i=2, j=4)
@@ -35,19 +40,30 @@ class Mesh:
     ((0, 4), (1, 5), (2, 6), (3, 7))
     >>> mesh == xb.Mesh({"i": 2, "j": 4})
     True
+    >>> xb.Mesh([2, 2]).groups((1, 0)), xb.Mesh({"i": 2}, device_ids=[1, 0]).device(i=0)
+    (((0, 2, 1, 3),), 1)
 
-    Source: JAX, jax.sharding.Mesh; Shardy, sdy.mesh.
+    Source: JAX, jax.sharding.Mesh; Shardy, sdy.mesh; MLIR, shard.grid.
     """
 
     sizes: tuple[tuple[str, int], ...]
+    device_ids: tuple[int, ...] | None = None
 
-    def __init__(self, axes: Mapping[str, int] | None = None, /, **named: int) -> None:
-        sizes = {**(axes or {}), **named}
+    def __init__(
+        self,
+        axes: Mapping[str, int] | Sequence[int] | None = None,
+        /,
+        *,
+        device_ids: Sequence[int] | None = None,
+        **named: int,
+    ) -> None:
+        sizes = {**_by_name(axes), **named}
         if not sizes:
             refuse("invalid_attribute", "Mesh: no axis is named, and at least 1 is wanted", "xb.Mesh(i=2, j=4)")
         for name, size in sizes.items():
             _check_axis(name, size)
-        self.__attrs_init__(tuple((name, int(size)) for name, size in sizes.items()))
+        order = None if device_ids is None else _order(device_ids, math.prod(sizes.values()))
+        self.__attrs_init__(tuple((name, int(size)) for name, size in sizes.items()), order)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -63,19 +79,28 @@ class Mesh:
     def num_devices(self) -> int:
         return math.prod(self.shape)
 
-    def size(self, axes: str | Iterable[str]) -> int:
+    def size(self, axes: AxisNames) -> int:
         """The number of devices along an axis, or along several together."""
-        return math.prod(size for name, size in self.sizes if name in self.named(axes))
+        named = self.named(axes)
+        return math.prod(size for name, size in self.sizes if name in named)
 
-    def named(self, axes: str | Iterable[str]) -> tuple[str, ...]:
-        """Axis names as a tuple in the order given; unbound_axis for one that the mesh does not have."""
-        names = (axes,) if isinstance(axes, str) else tuple(axes)
+    def named(self, axes: AxisNames) -> tuple[str, ...]:
+        """Axis names as a tuple in the order given, numbers as names; unbound_axis for one that the mesh has not."""
+        names = tuple(map(self._name, (axes,) if isinstance(axes, str | int) else axes))
         for name in names:
             if name not in self.axes:
                 refuse("unbound_axis", f"no axis is named {name!r}; the mesh is {self}, with {', '.join(self.axes)}")
         if len(set(names)) < len(names):
             refuse("duplicate_dimension", f"axes {names} name an axis twice; each counts once")
         return names
+
+    def _name(self, axis: str | int) -> str:
+        """The name of an axis; a number counts the axes from the outermost."""
+        if not isinstance(axis, int):
+            return axis
+        if not 0 <= axis < len(self.sizes):
+            refuse("unbound_axis", f"axis {axis} is none of {self}, whose axes are 0..{len(self.sizes) - 1}")
+        return self.axes[axis]
 
     def ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
         """Axis names in the order of the mesh."""
@@ -88,7 +113,8 @@ class Mesh:
             refuse(
                 "index_out_of_range", f"device {device} is none of {self}, whose devices are 0..{self.num_devices - 1}"
             )
-        return {name: device // stride % self.size(name) for name, stride in self._strides().items()}
+        place = device if self.device_ids is None else self.device_ids.index(device)
+        return {name: place // stride % self.size(name) for name, stride in self._strides().items()}
 
     def device(self, **coordinates: int) -> int:
         """The number of the device at a place; an axis that is not named counts as 0."""
@@ -96,9 +122,10 @@ class Mesh:
         for name, place in coordinates.items():
             if not 0 <= place < self.size(name):
                 refuse("index_out_of_range", f"{name}={place}, and {self} has {self.size(name)} places along {name}")
-        return sum(stride * coordinates.get(name, 0) for name, stride in self._strides().items())
+        place = sum(stride * coordinates.get(name, 0) for name, stride in self._strides().items())
+        return place if self.device_ids is None else self.device_ids[place]
 
-    def groups(self, axes: str | Iterable[str]) -> Groups:
+    def groups(self, axes: AxisNames) -> Groups:
         """The devices that differ along these axes alone: a group for each place along the others.
 
         Members stand in row-major order of the axes as they are given, the first name outermost.
@@ -112,7 +139,7 @@ class Mesh:
         """
         return _groups(self, self.named(axes))
 
-    def pairs(self, axes: str | Iterable[str], pairs: Sequence[tuple[int, int]]) -> Pairs:
+    def pairs(self, axes: AxisNames, pairs: Sequence[tuple[int, int]]) -> Pairs:
         """Pairs of places along the axes, as pairs of devices in every group."""
         return tuple((group[source], group[target]) for group in self.groups(axes) for source, target in pairs)
 
@@ -153,7 +180,7 @@ class Mesh:
         return None if found is None else self.ordered(found)
 
     def stride(self, axis: str) -> int:
-        """By how much device numbers of neighbours along an axis differ."""
+        """By how much the places of neighbours along an axis differ; of `device_ids`, not their numbers."""
         return self._strides()[axis]
 
     def _strides(self) -> dict[str, int]:
@@ -170,18 +197,41 @@ class Mesh:
         >>> xb.Mesh(i=2, j=4).spelled()
         'i=2,j=4'
         """
-        return ",".join(f"{name}={size}" for name, size in self.sizes)
+        order = "" if self.device_ids is None else f";{','.join(map(str, self.device_ids))}"
+        return ",".join(f"{name}={size}" for name, size in self.sizes) + order
 
     @staticmethod
     def read(text: str) -> Mesh:
         """The mesh that `spelled` spells; invalid_attribute for other text."""
-        pairs = [each.partition("=") for each in text.split(",")]
-        if not all(name and size.isdecimal() and size.isascii() and len(size) < 10 for name, _, size in pairs):
+        axes, _, order = text.partition(";")
+        pairs = [each.partition("=") for each in axes.split(",")]
+        ids = order.split(",") if order else []
+        if not all(name and _is_number(size) for name, _, size in pairs) or not all(map(_is_number, ids)):
             refuse("invalid_attribute", f"{text!r} is no mesh, which reads as i=2,j=4")
-        return Mesh({name: int(size) for name, _, size in pairs})
+        return Mesh({name: int(size) for name, _, size in pairs}, device_ids=[*map(int, ids)] or None)
 
     def __repr__(self) -> str:
-        return f"Mesh({', '.join(f'{name}={size}' for name, size in self.sizes)})"
+        order = "" if self.device_ids is None else f", device_ids={list(self.device_ids)}"
+        return f"Mesh({', '.join(f'{name}={size}' for name, size in self.sizes)}{order})"
+
+
+def _by_name(axes: Mapping[str, int] | Sequence[int] | None) -> dict[str, int]:
+    """Sizes by the names of axes; a list of sizes has the numbers of its places as names."""
+    if axes is None or isinstance(axes, Mapping):
+        return dict(axes or {})
+    return {str(number): size for number, size in enumerate(axes)}
+
+
+def _order(device_ids: Sequence[int], count: int) -> tuple[int, ...] | None:
+    """The ids of the devices row by row, or None where they count from 0."""
+    ids = tuple(int(each) for each in device_ids)
+    if sorted(ids) != [*range(count)]:
+        refuse("invalid_attribute", f"Mesh: device_ids {list(ids)} are no permutation of 0..{count - 1}")
+    return None if ids == tuple(range(count)) else ids
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 10
 
 
 def _check_axis(name: Any, size: Any) -> None:
@@ -204,7 +254,7 @@ def _whole(mesh: Mesh, groups: Groups) -> Groups:
 def _groups(mesh: Mesh, axes: tuple[str, ...]) -> Groups:
     others = [number for number, name in enumerate(mesh.axes) if name not in axes]
     inside = [mesh.axes.index(name) for name in axes]
-    ids = np.arange(mesh.num_devices).reshape(mesh.shape).transpose([*others, *inside])
+    ids = np.asarray(mesh.device_ids or range(mesh.num_devices)).reshape(mesh.shape).transpose([*others, *inside])
     return tuple(map(tuple, ids.reshape(-1, mesh.size(axes)).tolist()))
 
 

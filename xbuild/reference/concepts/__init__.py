@@ -30,7 +30,7 @@ def spellings() -> list[str]:
 @cache
 def entries() -> tuple[tuple[tuple[str, ...], str], ...]:
     """The entries of all files: the words of each, and its text."""
-    return tuple(entry for file in sorted(_files()) for entry in _read(file))
+    return tuple(entry for file in sorted(_files()) for entry in read(file))
 
 
 def _files() -> Iterator[str]:
@@ -39,7 +39,7 @@ def _files() -> Iterator[str]:
             yield each.read_text(encoding="utf-8")
 
 
-def _read(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+def read(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """The entries of a file: a line of words, then indented lines; an empty line between two entries."""
     for block in text.strip().split("\n\n"):
         head, *lines = block.splitlines()
