@@ -14,6 +14,7 @@ from ..literals.element_words import WordError
 from ..spelling.element_types import TYPES_BY_NAME
 from .attributes import Attribute, Dense, Enumeration, Opaque, Record, Symbol
 from .type_reader import TypeReader
+from .types import FunctionType
 
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]++|\d++(?:\.\d*+(?:[eE][-+]?\d++)?+)?+)", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
@@ -23,6 +24,7 @@ _ONE_WORD = re.compile(r"\s*+(\w++)\s*+", re.ASCII)
 _FIELD = re.compile(r"\s*+\w++\s*+=", re.ASCII)
 _INSIDE = re.compile(r'(?:[^<>"/]++|//[^\n]*+|"[^"\n]*+"|/)*+')
 _ARRAY = re.compile(r"array\s*+<\s*+(\w++)\s*+(?::([^<>\"]*+))?>", re.ASCII)
+_SUB_AXIS = re.compile(r"\((\d{1,9}+)\)(\d{1,9}+)", re.ASCII)
 _OPAQUE = ("affine_map", "affine_set", "sparse", "strided", "distinct", "opaque")
 _LOOKED_INTO = ("stablehlo.", "mhlo.", "chlo.")
 
@@ -101,6 +103,15 @@ class AttributeReader(TypeReader):
     def _unit(self) -> bool:
         self.word()
         return True
+
+    def _bare(self) -> Record:
+        """An attribute whose kind follows from where it stands, such as `<name = "x", size = 2>`."""
+        return Record("", {}, self.bracketed()[1:-1].strip())
+
+    def _parenthesized(self) -> FunctionType | tuple[int, int]:
+        """The type of a function, or the part of an axis of a mesh, written as (1)2."""
+        part = self.scan(_SUB_AXIS)
+        return (int(part[1]), int(part[2])) if part else self.function_type()
 
     def _opaque(self, match: re.Match[str]) -> Opaque:
         self.place = match.end()
@@ -192,6 +203,8 @@ class AttributeReader(TypeReader):
 _BY_CHARACTER: dict[str, Callable[[AttributeReader], Any]] = {
     '"': AttributeReader._string,
     "[": AttributeReader._list,
+    "(": AttributeReader._parenthesized,
+    "<": AttributeReader._bare,
     "{": AttributeReader._dictionary,
     "@": AttributeReader._symbol,
     "#": AttributeReader.dialect_attribute,
