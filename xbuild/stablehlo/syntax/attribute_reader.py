@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from shape_inference import Shape
@@ -13,6 +14,7 @@ from ..literals.dense_literals import dense_array, elements_of
 from ..literals.element_words import WordError
 from ..spelling.element_types import TYPES_BY_NAME
 from .attributes import Attribute, Dense, Enumeration, Opaque, Record, Symbol
+from .resources import array_of, resources_of
 from .type_reader import TypeReader
 from .types import FunctionType
 
@@ -146,18 +148,24 @@ class AttributeReader(TypeReader):
     def _resource(self) -> Dense:
         self.word()
         place = self.skip()
-        name = self.bracketed()[1:-1].strip()
+        name = self.bracketed()[1:-1].strip().strip('"')
         self.expect(":", " and the type of the elements")
         type_ = self.type()
-        if not isinstance(type_, Shape):
+        if not isinstance(type_, Shape) or type_.is_dynamic:
             self.fail("syntax", f"elements are those of a static tensor, and {type_} is written", place=place)
         return Dense(type_, self.resource(name, type_, place))
 
     def resource(self, name: str, shape: Shape, place: int) -> Any:
         """The elements that stand at the end of the text, or were left out by who printed it."""
+        if name in self.resources:
+            return array_of(self, self.resources[name], shape, place)
         if name != "__elided__":
             self.fail("undefined_name", f"there is no resource {name[:60]!r}", place=place)
         return ElidedArray(shape.dtype, shape.dims)
+
+    @cached_property
+    def resources(self) -> dict[str, str]:
+        return resources_of(self.text)
 
     def dialect_attribute(self) -> Attribute:
         """`#stablehlo<precision HIGHEST>`, `#stablehlo.gather<...>`, or an alias."""
