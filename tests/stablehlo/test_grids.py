@@ -145,7 +145,7 @@ def test_pairs_of_a_transfer_may_stand_among_the_frontend_attributes() -> None:
   %r:2 = "stablehlo.recv"(%t) <{{{CHANNEL.format(1)}, is_host_transfer = false}}> {noted} :
     (!stablehlo.token) -> (tensor<2xi64>, !stablehlo.token)
   return %r#0 : tensor<2xi64>""")
-    module = xb.parse_stablehlo(text.replace("PAIRS", "{{0,1}}"))
+    module = xb.parse_stablehlo(text.replace("PAIRS", "{{0,1}}"), partitions=2)
     starts = [each for each in module.entry.instructions if each.opcode in ("send", "recv")]
     assert [each.attributes.source_target_pairs for each in starts] == [((0, 1),)] * 2
     dones = [each for each in module.entry.instructions if each.opcode in ("send_done", "recv_done")]
