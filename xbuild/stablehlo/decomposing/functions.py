@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.builder import Value
-from ...derived.elementwise import atan2, power
+from ...derived.elementwise import add, atan2, eq, multiply, power, select
+from ...ops.elementwise import abs as abs_
+from ...ops.elementwise import and_
 from ...ops.elementwise import complex as complex_
-from ...ops.elementwise import imag, multiply, negate, real
+from ...ops.elementwise import imag, is_finite, negate, real, subtract
 from ...special_functions import (
     atan,
     bessel_i1e,
@@ -31,6 +33,13 @@ def _conj(x: Value) -> Value:
     return complex_(real(x), negate(imag(x)))
 
 
+def _square(x: Value) -> Value:
+    """Of a complex number by (a - b)(a + b) and 2ab, as XLA has it, so that no infinities cancel."""
+    a, b = real(x), imag(x)
+    is_even = and_(is_finite(a), eq(abs_(a), abs_(b)))
+    return complex_(select(is_even, 0, multiply(subtract(a, b), add(a, b))), multiply(multiply(a, b), 2))
+
+
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "atan": lambda x: atan2(x, 1.0),
     "bessel_i1e": bessel_i1e,
@@ -44,7 +53,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "lgamma": lgamma,
     "next_after": next_after,
     "polygamma": polygamma,
-    "square": lambda x: multiply(x, x),
+    "square": _square,
     "zeta": zeta,
 }
 
@@ -54,7 +63,7 @@ def function(op: Reading) -> Results:
     op.ignore("result_accuracy")
     name = op.operation.name.partition(".")[2]
     operands = op.wants(2 if name in ("next_after", "polygamma", "zeta") else 1)
-    if name == "square":
+    if name == "square" and operands[0].shape.dtype.kind != "complex":  # type: ignore[union-attr]
         return op.result("multiply", *operands, *operands)
     if name == "atan" and operands[0].shape.dtype.kind == "complex":  # type: ignore[union-attr]
         return composed(op, name, atan, *operands)

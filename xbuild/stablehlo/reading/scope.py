@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .reader import Reader
 
 ENDS = ("func.return", "stablehlo.return", "mhlo.return", "sdy.return", "chlo.return")
-_LAYOUTS = {"result_layout", "source_layout"}
+_LAYOUTS = {"result_layout", "source_layout", "xla_shape"}
 """Attributes that XLA leaves at ops, and that say nothing of values."""
 
 _COPIED = ("broadcast", "constant", "convert", "iota", "reshape")
