@@ -11,6 +11,7 @@ import gzip
 import itertools
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from tests.conformance.corpus import stored_arguments
 from tests.support.converter import Converter, Refused
 
 Program = tuple[str, xb.Module, list[list[Any]]]
-LIMITS = xb.Limits(seconds=2, bytes=1 << 28)
+SECONDS = 2.0
+LIMITS = xb.Limits(seconds=SECONDS, bytes=1 << 28)
 
 
 def programs(source: str) -> Iterator[Program]:
@@ -85,8 +87,8 @@ def _drawn(chance: np.random.Generator, shape: AnyShape) -> Any:
 def failure(converter: Converter, module: xb.Module, rows: list[list[Any]]) -> str | None:
     """What is wrong with the text of a program, or None."""
     try:
-        written = module.to_stablehlo()
-        if wrong := _read_here(module, written, rows):
+        written, given = module.to_stablehlo(), _results(module, rows)
+        if wrong := _read_here(module, written, rows, given):
             return f"read here: {wrong}"
         text = converter.hlo(written)
     except xb.StablehloError as error:
@@ -99,11 +101,21 @@ def failure(converter: Converter, module: xb.Module, rows: list[list[Any]]) -> s
         back = attrs.evolve(xb.parse_hlo(text), num_replicas=module.num_replicas, num_partitions=module.num_partitions)
     except xb.HloParseError as error:
         return f"read back: {_line(error)}"
-    wrong = _differs(module, back, rows)
+    wrong = _differs(module, back, rows, given)
     return f"{wrong}{_expanded(module)}" if wrong else None
 
 
-def _read_here(module: xb.Module, text: str, rows: list[list[Any]]) -> str | None:
+def _results(module: xb.Module, rows: list[list[Any]]) -> list[Any] | None:
+    """What a program gives; None where it does not run, or takes too long to be run again."""
+    begin = time.monotonic()
+    try:
+        found = execute(module, rows, limits=LIMITS)
+    except (xb.Stopped, xb.Refused, xb.XbuildError):
+        return None
+    return found if time.monotonic() - begin < SECONDS else None
+
+
+def _read_here(module: xb.Module, text: str, rows: list[list[Any]], given: list[Any] | None) -> str | None:
     """What our own reader makes of the text, run on the same arguments, and written and read again."""
     try:
         back = xb.parse_stablehlo(text, replicas=module.num_replicas, partitions=module.num_partitions)
@@ -112,13 +124,11 @@ def _read_here(module: xb.Module, text: str, rows: list[list[Any]]) -> str | Non
         return _line(error)
     if not xb.same_structure(back, again):
         return "written and read again it is another program"
-    return _differs(module, back, rows)
+    return _differs(module, back, rows, given)
 
 
-def _differs(module: xb.Module, back: xb.Module, rows: list[list[Any]]) -> str | None:
-    try:
-        given = execute(module, rows, limits=LIMITS)
-    except (xb.Stopped, xb.Refused, xb.XbuildError):
+def _differs(module: xb.Module, back: xb.Module, rows: list[list[Any]], given: list[Any] | None) -> str | None:
+    if given is None:
         return None  # there are no results to compare
     arguments = [
         [leaf for value, p in zip(row, module.entry.parameters, strict=True) for leaf in _leaves(value, p.shape)]

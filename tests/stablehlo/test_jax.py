@@ -78,7 +78,8 @@ for name, (function, shapes) in CASES.items():
 
 mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 P = jax.sharding.PartitionSpec
-shards = jax.shard_map(lambda x, y: (lax.psum(x, "a"), y), mesh=mesh, in_specs=P("a", "b"), out_specs=(P(None, "b"), P("a", "b")))
+specs = {"in_specs": P("a", "b"), "out_specs": (P(None, "b"), P("a", "b"))}
+shards = jax.shard_map(lambda x, y: (lax.psum(x, "a"), y), mesh=mesh, **specs)
 lowered = jax.jit(shards).lower(S((8, 4), f), S((4, 4), f))
 generic = lowered.compiler_ir("stablehlo").operation.get_asm(print_generic_op_form=True)
 print(json.dumps(["shard_map", {"plain": lowered.as_text(), "generic": generic}, lowered.as_text(dialect="hlo")]))
@@ -136,7 +137,12 @@ def test_a_program_of_shards_has_the_calls_that_xla_makes(emitted: list[Any]) ->
 def _calls(module: xb.Module) -> list[Any]:
     """What is called in the entry, and with which annotations."""
     return [
-        (i.opcode, str(i.shape.plain()), getattr(i.attributes, "custom_call_target", ""), i.annotations["frontend_attributes"])
+        (
+            i.opcode,
+            str(i.shape.plain()),
+            getattr(i.attributes, "custom_call_target", ""),
+            i.annotations["frontend_attributes"],
+        )
         for i in module.entry.instructions
         if i.opcode in ("call", "custom_call")
     ]

@@ -84,8 +84,8 @@ def test_replica_groups(text: str, groups: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[2,2]<=[4]T(0)", "[2,2]<=[5]", "[4]<=[4]", "[1,99999999999]<=[99999999999]", "mesh[a=2] {'a'}",
-     "mesh['a'=2] {'b'}", "mesh['a'=2,'a'=2] {'a'}", "mesh['a'=4] {'a':(3)2}", "mesh['a'=2], device_ids=(0,0) {'a'}", "{{0,1}", "none", "{{-1}}",
-     "[2,2]<=[2,2]T(0,0)"],
+     "mesh['a'=2] {'b'}", "mesh['a'=2,'a'=2] {'a'}", "mesh['a'=4] {'a':(3)2}", "{{0,1}", "none", "{{-1}}",
+     "[2,2]<=[2,2]T(0,0)", "mesh['a'=2], device_ids=(0,0) {'a'}"],
 )  # fmt: skip
 def test_replica_groups_that_are_none(text: str) -> None:
     error = fault(

@@ -1,4 +1,4 @@
-"""JAX's custom call for approximate top-k: a sort by its comparator, of which the first elements are kept, as in XLA."""
+"""JAX's custom call for approximate top-k: the first elements of a sort by its comparator, as XLA has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..syntax.attributes import Record, Symbol
 
 @around(*both("custom_call"))
 def approx_top_k(op: Reading, called: Rule) -> Results:
-    """The exact answer, which has every recall that may be asked for; the second half of the operands are its starts."""
+    """The exact answer, which has every recall; the second half of the operands are starts, and not needed."""
     if op.attributes.get("call_target_name") != "ApproxTopK":
         return called(op)
     values = op.operands[: len(op.operands) // 2]
@@ -27,7 +27,9 @@ def approx_top_k(op: Reading, called: Rule) -> Results:
     for part, shape in zip(parts, op.shapes, strict=True):
         if not isinstance(shape, Shape) or not isinstance(part.shape, Shape) or shape.rank != part.shape.rank:
             op.fail("shape_mismatch", f"{shape} is no slice of {part.shape}")
-        ends = tuple(size if d == dim else n for d, (n, size) in enumerate(zip(part.shape.dims, shape.dims, strict=True)))
+        ends = tuple(
+            size if d == dim else n for d, (n, size) in enumerate(zip(part.shape.dims, shape.dims, strict=True))
+        )
         begins, ones = (0,) * shape.rank, (1,) * shape.rank
         record = op.result if len(parts) == 1 else op.emit
         kept.append(record("slice", part, start_indices=begins, limit_indices=ends, strides=ones))

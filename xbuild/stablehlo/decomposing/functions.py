@@ -7,9 +7,8 @@ from collections.abc import Callable
 from ...core.builder import Value
 from ...derived.elementwise import add, atan2, eq, multiply, power, select
 from ...ops.elementwise import abs as abs_
-from ...ops.elementwise import and_
+from ...ops.elementwise import and_, imag, is_finite, negate, real, subtract
 from ...ops.elementwise import complex as complex_
-from ...ops.elementwise import imag, is_finite, negate, real, subtract
 from ...special_functions import (
     atan,
     bessel_i1e,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -95,7 +96,7 @@ def _cut(op: Reading, sizes: Mapping[str, int], parts: list[Part]) -> list[tuple
         ordered = sorted(ends)
         if any(end < 1 or size % end or end % start for start, end in zip([1, *ordered], ordered, strict=False)):
             op.fail("invalid_group", f"axis {name!r} has size {size}, and these parts do not divide it")
-        found += [(name, start, end // start) for start, end in zip(ordered, ordered[1:], strict=False)]
+        found += [(name, start, end // start) for start, end in itertools.pairwise(ordered)]
         found += [(name, 1, 1)] if size == 1 else []
     return found
 
@@ -105,4 +106,4 @@ def _place(op: Reading, cut: list[tuple[str, int, int]], part: Part) -> int:
     for place, (axis, start, size) in enumerate(cut):
         if axis == name and (before is None or (before, count) == (start, size)):
             return place
-    op.fail("invalid_group", f"the mesh has no axis {name[:60]!r} that could be taken so")
+    return op.fail("invalid_group", f"the mesh has no axis {name[:60]!r} that could be taken so")

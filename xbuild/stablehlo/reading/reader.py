@@ -139,7 +139,9 @@ class Reader:
             for number, argument in enumerate(operation.regions[0].arguments):
                 made = parameter(scope, argument, number, operation)
                 if number < len(notes) and notes[number].fields:
-                    object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields, operation.place)})
+                    object.__setattr__(
+                        made, "annotations", {**made.annotations, **notes_of(notes[number].fields, operation.place)}
+                    )
             root = ended(scope, scope.returned(operation), operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
