@@ -76,7 +76,7 @@ def _mesh(op: Reading, given: Any) -> tuple[dict[str, int], Any]:
 
 def _named_mesh(op: Reading, name: str) -> Any:
     meshes: Mapping[str, Any] = {
-        each.attributes.get("sym_name"): each.attributes.get("mesh")
+        str(each.attributes.get("sym_name", "")): each.attributes.get("mesh")
         for each in op.scope.reader.tree.regions[0].operations
         if each.name in ("sdy.mesh", "stablehlo.mesh")
     }

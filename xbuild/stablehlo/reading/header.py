@@ -79,7 +79,8 @@ def _stated_aliases(reader: Reader) -> Iterator[tuple[Alias, str]]:
         fields = entry.fields if isinstance(entry, Record) else {}
         alias = fields["alias"].fields if isinstance(fields.get("alias"), Record) else {}
         number, kind = alias.get("parameter_number"), alias.get("kind")
-        place, inside = fields.get("output_index"), alias.get("parameter_index", ())
+        place: Any = fields.get("output_index")
+        inside = alias.get("parameter_index", ())
         if type(number) is not int or number < 0 or kind not in _KINDS or not _is_index(place) or not _is_index(inside):
             message = f"{_ALIASES}: an entry is {{alias = {{kind, parameter_index, parameter_number}}, output_index}}"
             reader.fail("invalid_attribute", message, place=reader.tree.place)
