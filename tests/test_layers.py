@@ -34,8 +34,8 @@ ORDER = {
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "costs.memory", "costs", "timelines", "timelines.formats", "sharding.planning", "sharding.partition",
-        "sharding.partition.ops", "editing",
+        "checking", "costs.memory", "costs", "timelines", "timelines.formats",
+        "sharding.planning", "sharding.partition", "sharding.partition.ops", "editing",
         "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines",
@@ -44,7 +44,8 @@ ORDER = {
         "reference.concepts", "reference", "tpu.support", "tpu", "learning", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
-        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules", "fields", "tracing", "engines",
+        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime",
+        "fields.rules", "fields", "tracing", "engines",
     ),
 }  # fmt: skip
 FAMILIES = {

@@ -76,6 +76,7 @@ PARTIAL = {
     "xbuild/stablehlo/reading/scope.py:_COPIED": "a region is refused that uses the value from outside",
     "xbuild/reference/readings.py:_PLAIN": "the op is named among those of which a derivative is made",
     "xbuild/reference/stablehlo_table.py:_DISSOLVED": "the op has its name in MLIR",
+    "xbuild/stablehlo/spelling/op_names.py:EXPANDED": "the op is read as the op of HLO that its MLIR name stands for",
     "xbuild/stablehlo/spelling/op_names.py:UNNAMED": "one MLIR op has the name of the opcode, or that of _OTHER",
     "xbuild/stablehlo/spelling/op_names.py:_OTHER": "the op of StableHLO has the name of the opcode",
     "xbuild/stablehlo/writing/ops/asynchronous.py:_opcode": "there is no rule, as tests/stablehlo finds",

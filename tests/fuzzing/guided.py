@@ -17,15 +17,27 @@ from pathlib import Path
 LARGEST = 4096
 
 
-def write_words(path: Path, texts: Iterable[str]) -> None:
-    """Opcodes, attributes and shapes as a dictionary of libFuzzer's."""
+HLO = r"[a-z0-9]+\[[\d,]*\]|[a-z-]+\(|[A-Za-z_]+=[^\s\"\\]{1,20}"
+MLIR = r"[a-z_]+\.[a-z_]+|tensor<[\w?]+>|#\w+<\w+|[a-z_]+ = \S{1,12}"
+
+
+def words_of(reader: str, texts: Iterable[str]) -> set[str]:
+    """Opcodes, attributes and shapes as they stand in texts, and all that there are."""
     from xbuild.core.op import OPS
+    from xbuild.stablehlo.reading.rules import RULES, all_rules
     from xbuild.text.codecs.attribute_reader import own_keys
 
-    found = {f"{schema.spelling}(" for schema in OPS.values()} | {f", {key}=" for each in OPS for key in own_keys(each)}
-    for text in texts:
-        found |= set(re.findall(r"[a-z0-9]+\[[\d,]*\]|[a-z-]+\(|[A-Za-z_]+=[^\s\"\\]{1,20}", text))
-    path.write_text("".join(f'"{word}"\n' for word in sorted(found)))
+    found = {word for text in texts for word in re.findall(MLIR if reader == "mlir" else HLO, text)}
+    if reader == "mlir":
+        all_rules()
+        return found | set(RULES)
+    return found | {f"{each.spelling}(" for each in OPS.values()} | {f", {k}=" for each in OPS for k in own_keys(each)}
+
+
+def write_words(path: Path, words: Iterable[str]) -> None:
+    """Words as a dictionary of libFuzzer's."""
+    shown = (word.replace("\\", "\\\\").replace('"', '\\"') for word in sorted(words) if word.isprintable())
+    path.write_text("".join(f'"{word}"\n' for word in shown if word.isascii()))
 
 
 def keep(folder: Path, data: bytes, error: Exception) -> None:
@@ -38,18 +50,20 @@ def keep(folder: Path, data: bytes, error: Exception) -> None:
         print(f"{path}: {type(error).__name__}: {str(error)[:300]}", flush=True)
 
 
-def search(folder: Path, seconds: int, seed: int) -> None:
+def search(folder: Path, seconds: int, seed: int, reader: str) -> None:
     """Does not return: libFuzzer ends the process."""
     import atheris
 
     with atheris.instrument_imports(include=["xbuild", "shape_inference"]):
+        from tests.fuzzing import mlir
         from tests.fuzzing.mutations import Mutator, corpus, one_of_each, rejects
         from tests.fuzzing.verdict import verdict
-    seeds = [*corpus(LARGEST), *rejects(), *one_of_each()]
+    seeds = mlir.texts() if reader == "mlir" else [*corpus(LARGEST), *rejects(), *one_of_each()]
+    judge = mlir.verdict if reader == "mlir" else verdict
     (folder / "corpus").mkdir(parents=True, exist_ok=True)
     for number, text in enumerate(seeds):
         (folder / "corpus" / f"seed{number}").write_text(text)
-    write_words(folder / "words", seeds)
+    write_words(folder / "words", words_of(reader, seeds))
 
     def mutated(data: bytes, largest: int, seed: int) -> bytes:
         """Half of the time libFuzzer's own mutation, half one of ours."""
@@ -61,7 +75,7 @@ def search(folder: Path, seconds: int, seed: int) -> None:
     def judged(data: bytes) -> None:
         """What goes wrong is told and kept, and the search goes on."""
         try:
-            verdict(data)
+            judge(data)
         except Exception as error:
             keep(folder / "finds", data, error)
 
@@ -78,10 +92,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing.guided", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reader", choices=("text", "mlir"), default="text", help="of HLO text, or of StableHLO text")
     parser.add_argument("--folder", type=Path, help="where texts are kept; one that goes away, unless it is named")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
-        search(chosen.folder or Path(made), chosen.seconds, chosen.seed)
+        search(chosen.folder or Path(made), chosen.seconds, chosen.seed, chosen.reader)
 
 
 if __name__ == "__main__":

@@ -213,3 +213,45 @@ def test_what_tensorflow_takes_over_from_xla_is_read() -> None:
         "return %r : tensor<3x2xf32>",
     )
     assert run(text, np.zeros((2, 3), "f4")).tolist() == [[0, 0]] * 3
+
+
+APPROXIMATE = """func.func @greater(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
+  %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
+  %i = stablehlo.iota dim = 1 : tensor<2x4xi32>
+  %c = stablehlo.constant dense<-1> : tensor<i32>
+  %l = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %1:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %l, %c) {backend_config = "", called_computations = [@greater],
+    mhlo.backend_config = {is_fallback = true, recall_target = 0.95 : f32, reduction_dim = 1 : i64, top_k = 2 : i64}}
+    : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
+  return %1#0, %1#1 : tensor<2x2xf32>, tensor<2x2xi32>
+}"""
+
+
+def test_approximate_top_k_is_a_sort() -> None:
+    values, places = execute(parse_stablehlo(APPROXIMATE), [[np.float32([[3, 1, 4, 2], [0, 5, -1, 6]])]])[0]
+    assert (values.tolist(), places.tolist()) == ([[4, 3], [6, 5]], [[2, 0], [3, 1]])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("reduction_dim = 1 : i64, ", "", "reduction_dim is missing"),
+        ("[@greater]", "[]", "ApproxTopK takes one comparator"),
+        ("reduction_dim = 1", "reduction_dim = 7", "dimension"),
+    ],
+)
+def test_approximate_top_k_that_is_none(old: str, new: str, reason: str) -> None:
+    with pytest.raises(xb.HloParseError, match=reason):
+        parse_stablehlo(APPROXIMATE.replace(old, new))
+
+
+def test_the_dictionary_of_a_typed_call_may_stand_under_the_name_that_jax_gives_it() -> None:
+    call = '@solve(%x) {backend_config = "", mhlo.backend_config = {side = 76 : ui8}}'
+    line = f"%0 = stablehlo.custom_call {call} : (tensor<2xf32>) -> tensor<2xf32>"
+    text = function("(%x: tensor<2xf32>) -> tensor<2xf32>", line, "return %0 : tensor<2xf32>")
+    attributes = parse_stablehlo(text).entry.root.attributes
+    assert attributes.backend_config == "{side = 76 : ui8}"
+    assert attributes.api_version == "API_VERSION_TYPED_FFI"

@@ -25,7 +25,6 @@ WHOLE = [
     ),
     ("#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nfunc.func @f() { return loc(#loc1) }", "is defined by itself"),
     ("!a = !a\nfunc.func @f(%x: !a) { return }", "is defined by itself"),
-    ("ML\udcefR\x01", "MLIR bytecode"),
     ("func.func @f() { stablehlo.compare LT, }", "a value, such as %0, is wanted"),
     ("hello", "an operation is wanted, and 'hello' is none"),
     ("%", "the name of a result is wanted"),
@@ -35,6 +34,29 @@ WHOLE = [
         " : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> } }",
         "source_target_pairs name replica 3, and by the header there are 2",
     ),
+    (
+        "func.func @f(%x: tensor<4xf32>) -> tensor<2xf32> {\n"
+        '%y = "stablehlo.reduce_scatter"(%x) <{replica_groups = dense<[[1, 2]]> : tensor<1x2xi64>,'
+        " scatter_dimension = 0 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+        "%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : tensor<f32>\n"
+        "}) : (tensor<4xf32>) -> tensor<2xf32>\nreturn %y : tensor<2xf32> }",
+        "replica 0 is in no group of replica_groups, and by the greatest ids that are named there are 3",
+    ),
+    ("func.func @f() -> tensor<f32> { return }", "@f returns 0 values, and 1 results are written"),
+    (
+        "func.func @f(%x: tensor<4xf32>) -> tensor<5xf32> { return %x : tensor<4xf32> }",
+        "result 0 of @f is f32[4], and f32[5] is written",
+    ),
+    (
+        'func.func @f(%x: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[none]}"}) { return }',
+        "mhlo.sharding: an integer is wanted",
+    ),
+    ('func.func @f(%x: tensor<4xf32> {mhlo.sharding = "{replicated} x"}) { return }', "the end of the sharding"),
+    (
+        'func.func @f(%x: tensor<4xf32> {mhlo.frontend_attributes = {"a b" = "c"}}) { return }',
+        "HLO text has no key 'a b'",
+    ),
+    ('#loc1 = loc("x")#loc2()\nfunc.func @f() { return }', "an operation is wanted"),
 ]
 
 

@@ -135,3 +135,21 @@ def test_feeds_give_and_take_tuples() -> None:
     assert (
         str(next(each.shape for each in entry.instructions if each.opcode == "infeed")) == "((s64[2], f32[]), token[])"
     )
+
+
+def test_pairs_of_a_transfer_may_stand_among_the_frontend_attributes() -> None:
+    noted = '{mhlo.frontend_attributes = {_xla_send_recv_source_target_pairs = "PAIRS", kept = "1"}}'
+    text = _main(f"""  %t = stablehlo.create_token : !stablehlo.token
+  %s = "stablehlo.send"(%x, %t) <{{{CHANNEL.format(1)}, is_host_transfer = false}}> {noted} :
+    (tensor<2xi64>, !stablehlo.token) -> !stablehlo.token
+  %r:2 = "stablehlo.recv"(%t) <{{{CHANNEL.format(1)}, is_host_transfer = false}}> {noted} :
+    (!stablehlo.token) -> (tensor<2xi64>, !stablehlo.token)
+  return %r#0 : tensor<2xi64>""")
+    module = xb.parse_stablehlo(text.replace("PAIRS", "{{0,1}}"), partitions=2)
+    starts = [each for each in module.entry.instructions if each.opcode in ("send", "recv")]
+    assert [each.attributes.source_target_pairs for each in starts] == [((0, 1),)] * 2
+    dones = [each for each in module.entry.instructions if each.opcode in ("send_done", "recv_done")]
+    assert [each.annotations["frontend_attributes"] for each in dones] == [{"kept": "1"}] * 2
+    assert xb.same_structure(xb.parse(module.to_stablehlo()), module)
+    with pytest.raises(xb.HloParseError, match="_xla_send_recv_source_target_pairs='none'"):
+        xb.parse_stablehlo(text.replace("PAIRS", "none"))

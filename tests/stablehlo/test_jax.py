@@ -16,6 +16,7 @@ from tests.support.facts import internals
 _EMIT = """
 import json, os, sys
 os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
 
@@ -71,9 +72,20 @@ for name, (function, shapes) in CASES.items():
     texts = {"plain": lowered.as_text(), "located": lowered.as_text(debug_info=True)}
     if exported is not None:
         texts["exported"] = str(exported.mlir_module())
+    module = lowered.compiler_ir("stablehlo")
+    texts["generic"] = module.operation.get_asm(print_generic_op_form=True)
     print(json.dumps([name, texts, lowered.as_text(dialect="hlo")]), flush=True)
+
+mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+P = jax.sharding.PartitionSpec
+specs = {"in_specs": P("a", "b"), "out_specs": (P(None, "b"), P("a", "b"))}
+shards = jax.shard_map(lambda x, y: (lax.psum(x, "a"), y), mesh=mesh, **specs)
+lowered = jax.jit(shards).lower(S((8, 4), f), S((4, 4), f))
+generic = lowered.compiler_ir("stablehlo").operation.get_asm(print_generic_op_form=True)
+print(json.dumps(["shard_map", {"plain": lowered.as_text(), "generic": generic}, lowered.as_text(dialect="hlo")]))
 """
-FORMS = ("plain", "located", "exported")
+FORMS = ("plain", "located", "exported", "generic")
+SHARDED = "shard_map"
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +99,9 @@ def emitted() -> list[Any]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_results_are_those_of_the_hlo_text(emitted: list[Any], form: str) -> None:
-    assert len(emitted) == 16
-    for name, texts, hlo in emitted:
+    whole = [each for each in emitted if each[0] != SHARDED]
+    assert len(whole) == 16
+    for name, texts, hlo in whole:
         wanted = xb.parse_hlo(hlo).entry
         read = xb.parse_stablehlo(texts[form]).entry
         arguments = [_drawn(each.shape) for each in wanted.parameters]
@@ -97,17 +110,42 @@ def test_results_are_those_of_the_hlo_text(emitted: list[Any], form: str) -> Non
 
 
 def test_located_text_names_lines_of_the_program(emitted: list[Any]) -> None:
-    for name, texts, _ in emitted:
+    for name, texts, _ in emitted[:-1]:
         module = xb.parse_stablehlo(texts["located"], f"{name}.mlir")
         files = [i.source.file for c in module.computations for i in c.instructions if i.source is not None]
         assert "<string>" in files, name
 
 
 def test_each_is_printed_as_hlo_that_is_read_again(emitted: list[Any]) -> None:
-    for _, texts, _ in emitted:
+    for _, texts, _ in emitted[:-1]:
         text = xb.parse(texts["exported"]).to_hlo()
         assert xb.parse(text).to_hlo() == text
         assert not internals(text)
+
+
+def test_a_program_of_shards_has_the_calls_that_xla_makes(emitted: list[Any]) -> None:
+    name, texts, hlo = emitted[-1]
+    assert name == SHARDED
+    wanted = _calls(xb.parse_hlo(hlo, partitions=4))
+    assert len(wanted) == 3
+    for form in ("plain", "generic"):
+        module = xb.parse_stablehlo(texts[form])
+        assert _calls(module) == wanted
+        assert module.num_partitions == 4
+
+
+def _calls(module: xb.Module) -> list[Any]:
+    """What is called in the entry, and with which annotations."""
+    return [
+        (
+            i.opcode,
+            str(i.shape.plain()),
+            getattr(i.attributes, "custom_call_target", ""),
+            i.annotations["frontend_attributes"],
+        )
+        for i in module.entry.instructions
+        if i.opcode in ("call", "custom_call")
+    ]
 
 
 def _flat(value: Any) -> list[Any]:

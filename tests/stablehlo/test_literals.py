@@ -48,7 +48,7 @@ REFUSED = [
 
 def _literal(text: str) -> np.ndarray:  # type: ignore[type-arg]
     read = xb.parse_stablehlo(
-        f"func.func @main() {{\n  %0 = stablehlo.constant {text}\n  return %0 : {_type(text)}\n}}"
+        f"func.func @main() -> {_type(text)} {{\n  %0 = stablehlo.constant {text}\n  return %0 : {_type(text)}\n}}"
     )
     return np.asarray(xb.evaluate(read.entry))
 
@@ -86,3 +86,46 @@ def test_bytes_and_decimal_digits_are_the_same_floats(values: list[float]) -> No
     decimal = _literal(f"dense<[{', '.join(f'{value:.9e}' for value in values)}]> : {type_}")
     blob = _literal(f'dense<"0x{array.tobytes().hex().upper()}"> : {type_}')
     assert decimal.tobytes() == blob.tobytes() == array.tobytes()
+
+
+def _resource(type_: str, raw: bytes, name: str = "r") -> str:
+    """A program that gives a resource, which is written as MLIR writes it: after four bytes of alignment."""
+    return (
+        f"func.func @main() -> {type_} {{\n  %0 = stablehlo.constant dense_resource<{name}> : {type_}\n"
+        f"  return %0 : {type_}\n}}\n{{-#\n  dialect_resources: {{\n    builtin: {{\n"
+        f'      "r": "0x04000000{raw.hex().upper()}",\n      other: "0x0400000000"\n    }}\n  }}\n#-}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("tensor<2x2xf32>", np.float32([[0, 1], [2, np.inf]])),
+        ("tensor<3xi1>", np.array([True, False, True])),
+        ("tensor<i64>", np.int64(-7)),
+        ("tensor<0xf32>", np.float32([])),
+        ("tensor<2xcomplex<f32>>", np.complex64([1 + 2j, 3])),
+        ("tensor<2xbf16>", np.array([1, 2]).astype(xb.bf16.dtype)),
+    ],
+)
+def test_resources(type_: str, expected: np.ndarray) -> None:  # type: ignore[type-arg]
+    for name in ("r", '"r"'):
+        found = np.asarray(xb.evaluate(xb.parse_stablehlo(_resource(type_, expected.tobytes(), name)).entry))
+        assert (found.dtype, found.shape, found.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("type_", "raw", "name", "message"),
+    [
+        ("tensor<2xf32>", bytes(7), "r", "f32[2] has 8 bytes, and the resource has 7"),
+        ("tensor<2xi1>", b"\x01\x02", "r", "a byte of 0 or 1"),
+        ("tensor<2xi4>", bytes(2), "r", "no resource of elements of s4"),
+        ("tensor<2xf32>", bytes(8), "missing", "there is no resource 'missing'"),
+        ("tensor<?xf32>", bytes(8), "r", "elements are those of a static tensor"),
+    ],
+)
+def test_resources_that_do_not_fit(type_: str, raw: bytes, name: str, message: str) -> None:
+    with pytest.raises(xb.HloParseError) as caught:
+        xb.parse_stablehlo(_resource(type_, raw, name))
+    assert message in str(caught.value)
+    assert caught.value.faults[0].line == 2

@@ -75,6 +75,11 @@ def test_noise(text: str) -> None:
         "func.func @f() { %0 = stablehlo.constant dense<" + "[" * 40000 + "> : tensor<2xi8> }",
         "func.func @f() { %0 = stablehlo.constant dense<1> : tensor<999999999999x999999999999xi8> return }",
         "func.func @f() { %0 = stablehlo.constant dense<> : tensor<0x99999999999999999xi8> return }",
+        *(
+            'func.func @f(%x: tensor<f32>) -> tensor<f32> { %0 = "stablehlo.collective_permute"(%x) '
+            f"<{{source_target_pairs = dense<{elements}>}}> : (tensor<f32>) -> tensor<f32> return %0 : tensor<f32> }}"
+            for elements in ("> : tensor<2147483648x0xi64", "1> : tensor<100000000x2xi64")
+        ),
         '"' * 100000,
         "(" * 100000,
         "%a, " * 50000,

@@ -131,3 +131,17 @@ def test_commands_take_sizes(tmp_path: Path) -> None:
     assert (missing.exit_code, "is open" in missing.output) == (1, True)
     wrong = CliRunner().invoke(main, ["check", str(file), "--shape", "b=two"])
     assert (wrong.exit_code, "NAME=SIZE is wanted" in wrong.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "used", "reason"),
+    [("4", "?", "comes as f32[4], and tensor<?xf32> is written"), ("?", "4", "comes as tensor<?xf32>, and f32[4]")],
+)
+def test_an_operand_has_the_type_with_which_it_comes(given: str, used: str, reason: str) -> None:
+    text = (
+        f"func.func @main(%x: tensor<{given}xf32>, %y: tensor<?xf32>) -> tensor<{used}xf32> {{\n"
+        f"  %0 = stablehlo.abs %x : tensor<{used}xf32>\n  return %0 : tensor<{used}xf32>\n}}"
+    )
+    with pytest.raises(xb.HloParseError) as caught:
+        parse_stablehlo(text, shapes={"y.0": 4, **({"x.0": 4} if given == "?" else {})})
+    assert reason in caught.value.faults[0].message

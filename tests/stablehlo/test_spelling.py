@@ -7,9 +7,11 @@ import pytest
 import xbuild as xb
 from shape_inference import PRIMITIVES
 from xbuild.core.op import OPS
+from xbuild.stablehlo.decomposing import inverse_functions
+from xbuild.stablehlo.reading.rules import around, rule
 from xbuild.stablehlo.spelling import choices
 from xbuild.stablehlo.spelling.element_types import TYPE_NAMES, TYPES_BY_NAME
-from xbuild.stablehlo.spelling.op_names import OP_NAMES, OPCODES, UNNAMED
+from xbuild.stablehlo.spelling.op_names import EXPANDED, OP_NAMES, OPCODES, UNNAMED
 
 
 def test_every_element_type_has_a_name_of_its_own_but_the_two_of_one_bit() -> None:
@@ -43,3 +45,20 @@ def test_choices_are_read_back() -> None:
     ]
     for written, read in pairs:
         assert {read[word]: word for word in written.values()} == written
+
+
+def test_ops_that_xla_expands_are_marked_and_come_back() -> None:
+    assert set(inverse_functions._FUNCTIONS) == EXPANDED
+    for opcode in sorted(EXPANDED):
+        module = xb.parse_hlo(f"ENTRY e {{ x = f32[2] parameter(0) ROOT y = f32[2] {opcode}(x) }}")
+        text = module.to_stablehlo()
+        assert xb.same_structure(xb.parse(text), module)
+        unmarked = xb.parse(text.replace(f' {{mhlo.opcode = "{opcode}"}}', ""))
+        assert unmarked.entry.root.opcode == "call"
+
+
+def test_an_operation_has_one_rule() -> None:
+    with pytest.raises(ValueError, match=r"stablehlo\.add has a rule already"):
+        rule("stablehlo.add")(lambda op: None)
+    with pytest.raises(KeyError, match=r"stablehlo\.nothing"):
+        around("stablehlo.nothing")(lambda op, earlier: None)

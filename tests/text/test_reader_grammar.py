@@ -71,6 +71,7 @@ def test_computations_may_stand_where_they_are_called() -> None:
         ("mesh['a'=4] {'a':(1)2}", ((0, 2), (1, 3))),
         ("mesh['a'=4] {'a':(2)2}", ((0, 1), (2, 3))),
         ("mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}", ((0, 2), (1, 3))),
+        ("mesh['a'=2,'b'=2], device_ids=(3,1,0,2) {'b'}", ((3, 1), (0, 2))),
     ],
 )
 def test_replica_groups(text: str, groups: Any) -> None:
@@ -84,7 +85,7 @@ def test_replica_groups(text: str, groups: Any) -> None:
     "text",
     ["[2,2]<=[4]T(0)", "[2,2]<=[5]", "[4]<=[4]", "[1,99999999999]<=[99999999999]", "mesh[a=2] {'a'}",
      "mesh['a'=2] {'b'}", "mesh['a'=2,'a'=2] {'a'}", "mesh['a'=4] {'a':(3)2}", "{{0,1}", "none", "{{-1}}",
-     "[2,2]<=[2,2]T(0,0)"],
+     "[2,2]<=[2,2]T(0,0)", "mesh['a'=2], device_ids=(0,0) {'a'}"],
 )  # fmt: skip
 def test_replica_groups_that_are_none(text: str) -> None:
     error = fault(

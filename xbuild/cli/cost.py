@@ -40,9 +40,15 @@ def _calibrate(context: click.Context, _: click.Parameter, is_given: bool) -> No
 @click.option("--calibrate", is_flag=True, is_eager=True, expose_value=False, callback=_calibrate,
               help="Measure this machine and print a machine file, without a target.")  # fmt: skip
 def cost(
-    target: str, as_json: bool, by: str | None, top: int | None, machine: str | None, timeline: bool, **files: str | None
+    target: str,
+    as_json: bool,
+    by: str | None,
+    top: int | None,
+    machine: str | None,
+    timeline: bool,
+    **files: str | None,
 ) -> None:
-    """Say what a program costs each device: FLOPs, bytes, memory, collectives; and on a machine when each would do what.
+    """Say what a program costs each device: FLOPs, bytes, memory, collectives; on a machine when each does what.
 
     Nothing is run. A loop counts as often as it runs; where that is not known it counts as one trip, and a question
     mark says so. A time line takes each instruction at the roofline of the machine and each collective by alpha and

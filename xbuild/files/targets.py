@@ -30,13 +30,13 @@ from .npz import ArchiveError, kind_of, read_text
 MOST_TEXT = 4 << 30
 """The limit of bytes of text that is read; a sparse file may have any size."""
 
-TEXTS = (".hlo", ".mlir", ".txt")
-"""The suffixes of files of text."""
+TEXTS = (".hlo", ".mlir", ".txt", ".mlirbc")
+"""The suffixes of files of text, and of MLIR bytecode."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 MOST_NAMED = 12
-_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt))#([^#/\\]+)", re.DOTALL)
-_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt)")
+_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc))#([^#/\\]+)", re.DOTALL)
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc)")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))
@@ -108,8 +108,10 @@ def _existing(path: Path) -> Path:
 
 
 def _text_of(path: Path) -> str:
+    from ..stablehlo.reading.bytecode import as_text
+
     try:
-        return read_text(_existing(path), MOST_TEXT).decode("utf-8", errors="surrogateescape")
+        return as_text(read_text(_existing(path), MOST_TEXT), short_path(str(path)))
     except ArchiveError as error:
         raise TargetError(str(error)) from None
 

@@ -10,7 +10,45 @@ from ..stablehlo.spelling.op_names import OP_NAMES
 from ..stablehlo.writing import ops as ops
 from ..stablehlo.writing.support.tables import REFUSED, lines, values
 
-_HEAD = """# Programs as StableHLO text
+_HEAD = """# StableHLO text, in and out
+
+[From JAX or TensorFlow to a checked program in two lines](first_steps/stablehlo.md) is the page to begin with.
+
+## Reading
+
+`xb.parse_stablehlo(text)`, `xb.parse(text)` and every command read MLIR text with the ops of stablehlo, mhlo, chlo,
+func and sdy, in the pretty and in the generic form, without any other package. Regions become computations, and what
+they use from outside elements of a state; names and lines come from the values and locations of the text.
+
+- MLIR bytecode, portable artifacts (VHLO) and what `jax.export` serializes are turned into text by jaxlib, in a
+  process of its own; without jaxlib they are refused, and the message says what to install.
+- Elements of `dense_resource<...>` are read from the end of the text, but of types narrower than a byte that are no
+  i1.
+- Groups by axes of a mesh (`#stablehlo.replica_group_mesh_axes`) become the lists that they stand for.
+- `sdy.manual_computation`, sharding constraints and meshes are kept as XLA keeps them: custom calls and frontend
+  attributes. Shardy's collectives are refused by name, since its partitioner has to make a program for each device of
+  them.
+- Text in the form of PyTorch/XLA (`module @IrToHlo.12`) is read. The tests have texts of ours in that form;
+  PyTorch/XLA itself was not run.
+- Counts of 1 that a module states are as if it stated none: groups, pairs and shardings tell how many devices there
+  are.
+
+The module is the one that jaxlib's conversion to HLO gives, and its results are the same bit for bit, with these
+exceptions:
+
+- digamma, erf_inv, erfc, lgamma, polygamma, zeta and bessel_i1e of CHLO have no op in HLO. Here they are the
+  functions of `xb` (by the same names), and XLA has others: results differ in the last digits, and of lgamma near 1
+  and 2, where it is nearly 0, by 2e-5 of its value in f32.
+- A composite is a call of its decomposition. XLA makes the op of CHLO again of one that is called so, such as
+  `chlo.erf`.
+- Functions of complex numbers are kept as ops of HLO. XLA's conversion expands exponential, log, log_plus_one,
+  logistic, power, rsqrt, tan, tanh, and the inverse and hyperbolic functions into ops on real and imaginary parts.
+- acos, acosh, asin, asinh, atanh, cosh and sinh of real numbers are the formulas of XLA's conversion. Text that is
+  written here says at each that it was an op of HLO (`mhlo.opcode`), so that it is read as that op again; XLA does
+  not look at it.
+- jaxlib folds constants while it converts, with roundings, signs of zeros and bits of NaNs of its own.
+
+## Writing
 
 `module.to_stablehlo()`, `computation.to_stablehlo()` and `xbuild show --stablehlo TARGET` write a program in the pretty
 form of MLIR that JAX and XLA read; `locations=True` and `--locations` add names and lines of the program. The table is

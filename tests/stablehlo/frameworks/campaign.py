@@ -2,11 +2,13 @@
 
 python -m tests.stablehlo.frameworks.campaign FILE.jsonl...: lines with a name, a form and a StableHLO text, as `emit`
 and `tf_emit` write them. Both readings run in the interpreter with the same random arguments; what differs is listed.
+With --writing the program is written, too, and that text is read both ways and run.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -43,8 +45,8 @@ def flat(module: xb.Module, values: list[Any]) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(leaf) for value in values for leaf, _ in leaf_values(value, module.entry.root.shape)]
 
 
-def verdict(text: str, hlo: str) -> str:
-    """What the two readings of a text come to."""
+def verdict(text: str, hlo: str, again: str = "") -> str:
+    """What the two readings of a text come to; `again` is what jaxlib makes of the text written for it."""
     try:
         native = parse_stablehlo(text)
     except xb.HloParseError as error:
@@ -55,7 +57,8 @@ def verdict(text: str, hlo: str) -> str:
         other = xb.parse_hlo(hlo, replicas=native.num_replicas, partitions=native.num_partitions)
     except xb.HloParseError as error:
         return f"its HLO is not read: {_first(error)}"
-    return compared(native, other)
+    found = compared(native, other)
+    return rewritten(native, again) if again and found.startswith(SAME) else found
 
 
 def compared(native: xb.Module, other: xb.Module) -> str:
@@ -69,6 +72,28 @@ def compared(native: xb.Module, other: xb.Module) -> str:
     if isinstance(ours, str) or isinstance(theirs, str):
         return f"{SAME}: {ours}" if ours == theirs else f"runs end otherwise: {str(ours)[:60]}; {str(theirs)[:60]}"
     return SAME if _alike(ours, theirs) else _difference(ours, theirs)
+
+
+def rewritten(native: xb.Module, hlo: str) -> str:
+    """What the text that is written for a module comes to, read natively and, as `hlo`, through jaxlib."""
+    counts = {"replicas": native.num_replicas, "partitions": native.num_partitions}
+    try:
+        back = parse_stablehlo(native.to_stablehlo(), **counts)
+        other = None if hlo.startswith("!") else xb.parse_hlo(hlo, **counts)
+    except xb.XbuildError as error:
+        return f"written: {_first(error)}"
+    if other is None:
+        return f"written: jaxlib refuses it: {hlo[1:120]}"
+    outcomes = (compared(native, back), compared(native, other))
+    return next((f"written: {each}" for each in outcomes if not each.startswith(SAME)), SAME)
+
+
+def written(text: str) -> str:
+    """The text that is written for what a text is read as; none where it is not read or cannot be written."""
+    try:
+        return parse_stablehlo(text).to_stablehlo()
+    except xb.XbuildError:
+        return ""
 
 
 def _outcome(module: xb.Module, arguments: list[list[Any]]) -> list[Any] | str:
@@ -105,20 +130,22 @@ def _first(error: Exception) -> str:
     return (lines[0].partition(": ")[2] if lines else "")[:150]
 
 
-def _judged(record: dict[str, str], hlo: str) -> str:
+def _judged(record: dict[str, str], hlo: str, again: str) -> str:
     try:
         with bounded(SECONDS):
-            return verdict(record["text"], hlo)
+            return verdict(record["text"], hlo, again)
     except Hang:
         return "wrong: it comes to no end"
     except Exception as error:
         return f"wrong: {type(error).__name__}: {str(error)[:100]}"
 
 
-def judged(found: list[dict[str, str]], seconds: float) -> Iterator[tuple[dict[str, str], str]]:
+def judged(found: list[dict[str, str]], seconds: float, writes: bool) -> Iterator[tuple[dict[str, str], str]]:
     begin = time.monotonic()
-    for record, hlo in zip(found, converted([each["text"] for each in found]), strict=True):
-        yield record, _judged(record, hlo)
+    texts = converted(each["text"] for each in found)
+    others = converted(written(each["text"]) for each in found) if writes else itertools.repeat("")
+    for record, hlo, again in zip(found, texts, others, strict=False):
+        yield record, _judged(record, hlo, again)
         if time.monotonic() - begin > seconds:
             return
 
@@ -128,10 +155,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take each n-th text")
     parser.add_argument("--words", default="", help="words that the name of a program has to have")
+    parser.add_argument("--writing", action="store_true", help="write each program, and read that text both ways")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     chosen = parser.parse_args(arguments)
     counts, wrong = Counter[str](), 0
-    for record, outcome in judged(records(chosen.files, chosen.every, chosen.words), chosen.seconds):
+    for record, outcome in judged(records(chosen.files, chosen.every, chosen.words), chosen.seconds, chosen.writing):
         counts[outcome.partition(":")[0]] += 1
         if not outcome.startswith((SAME, NO_CONVERSION)):
             wrong += 1

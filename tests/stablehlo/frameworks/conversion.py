@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -19,7 +19,7 @@ def convert(text: str) -> str:
         return f"!{type(error).__name__}: {str(error).splitlines()[0][:200]}"
 
 
-def converted(texts: Sequence[str]) -> Iterator[str]:
+def converted(texts: Iterable[str]) -> Iterator[str]:
     """What each text becomes; a text that ends the process is told as `!`, and the next one has a new process."""
     pool = _pool()
     for text in texts:

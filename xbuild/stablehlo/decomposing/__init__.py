@@ -1,5 +1,7 @@
 """Rules of operations that HLO has no op for: each becomes a few ops, or a call of a computation of them."""
 
+from .. import op_rules as op_rules  # its rules are those that rules here stand around
+from . import approx_top_k as approx_top_k
 from . import collectives as collectives
 from . import dynamic as dynamic
 from . import functions as functions

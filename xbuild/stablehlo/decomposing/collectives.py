@@ -17,19 +17,17 @@ from ...derived.reduction import reduce
 from ...derived.tuples import tuple_
 from ..op_rules.collectives import channel, groups
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both, rule
 from .composed import composed
 
 Ids = dict[str, Any]
 
-_plain = RULES["stablehlo.collective_broadcast"]
 
-
-@rule(*both("collective_broadcast"))
-def collective_broadcast(op: Reading) -> Results:
+@around(*both("collective_broadcast"))
+def collective_broadcast(op: Reading, plain: Rule) -> Results:
     """The root of operand j is the member of each group whose number is element j of the last operand."""
     if not op.flag("has_dynamic_root", False):
-        return _plain(op)
+        return plain(op)
     ids = {**groups(op), **channel(op)}
 
     def chosen(*given: Value) -> Value:

@@ -10,7 +10,7 @@ from ...core.graph import Instruction
 from ...running import Evaluator
 from ..op_rules.shaping import bounded_reshape
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both, rule
 from ..syntax.attributes import Dense
 from ..syntax.types import TensorType
 from .delegation import delegated
@@ -94,18 +94,15 @@ def dynamic_broadcast_in_dim(op: Reading) -> Results:
     return delegated(op, "stablehlo.broadcast_in_dim", (operand,), results=_sized(op, 1))
 
 
-_set = RULES["stablehlo.set_dimension_size"]
-
-
-@rule(*both("set_dimension_size"))
-def set_dimension_size(op: Reading) -> Results:
+@around(*both("set_dimension_size"))
+def set_dimension_size(op: Reading, as_in_hlo: Rule) -> Results:
     """Of a size that is the whole extent the operand itself, where the result is written as static."""
     operand, size = op.wants(2)
     shape, written = operand.shape, op.operation.result_types[0]
     known = value_of(size) if shape == written else None
     if known is not None and known == shape.dims[op.integer("dimension")]:  # type: ignore[union-attr]
         return operand
-    return _set(op)
+    return as_in_hlo(op)
 
 
 @rule(*both("dynamic_iota"))

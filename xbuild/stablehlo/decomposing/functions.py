@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.builder import Value
-from ...derived.elementwise import atan2, power
+from ...derived.elementwise import add, atan2, eq, multiply, power, select
+from ...ops.elementwise import abs as abs_
+from ...ops.elementwise import and_, imag, is_finite, negate, real, subtract
 from ...ops.elementwise import complex as complex_
-from ...ops.elementwise import imag, multiply, negate, real
 from ...special_functions import (
     atan,
     bessel_i1e,
@@ -23,12 +24,19 @@ from ...special_functions import (
     zeta,
 )
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both, rule
 from .composed import composed
 
 
 def _conj(x: Value) -> Value:
     return complex_(real(x), negate(imag(x)))
+
+
+def _square(x: Value) -> Value:
+    """Of a complex number by (a - b)(a + b) and 2ab, as XLA has it, so that no infinities cancel."""
+    a, b = real(x), imag(x)
+    is_even = and_(is_finite(a), eq(abs_(a), abs_(b)))
+    return complex_(select(is_even, 0, multiply(subtract(a, b), add(a, b))), multiply(multiply(a, b), 2))
 
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -44,7 +52,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "lgamma": lgamma,
     "next_after": next_after,
     "polygamma": polygamma,
-    "square": lambda x: multiply(x, x),
+    "square": _square,
     "zeta": zeta,
 }
 
@@ -54,7 +62,7 @@ def function(op: Reading) -> Results:
     op.ignore("result_accuracy")
     name = op.operation.name.partition(".")[2]
     operands = op.wants(2 if name in ("next_after", "polygamma", "zeta") else 1)
-    if name == "square":
+    if name == "square" and operands[0].shape.dtype.kind != "complex":  # type: ignore[union-attr]
         return op.result("multiply", *operands, *operands)
     if name == "atan" and operands[0].shape.dtype.kind == "complex":  # type: ignore[union-attr]
         return composed(op, name, atan, *operands)
@@ -63,14 +71,11 @@ def function(op: Reading) -> Results:
     return composed(op, name, _FUNCTIONS[name], *operands)
 
 
-_real_cbrt = RULES["stablehlo.cbrt"]
-
-
-@rule(*both("cbrt"))
-def cbrt(op: Reading) -> Results:
+@around(*both("cbrt"))
+def cbrt(op: Reading, of_reals: Rule) -> Results:
     """Of complex numbers the principal root, which HLO has no op for."""
     (operand,) = op.wants(1)
     if getattr(operand.shape, "dtype", None) is None or operand.shape.dtype.kind != "complex":  # type: ignore[union-attr]
-        return _real_cbrt(op)
+        return of_reals(op)
     op.ignore("result_accuracy")
     return composed(op, "cbrt", lambda x: power(x, 1 / 3), operand)

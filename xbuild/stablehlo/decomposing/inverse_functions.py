@@ -1,6 +1,7 @@
 """Inverse trigonometric and hyperbolic functions of CHLO on real numbers, in the ops that XLA compiles them to.
 
-HLO has an op for each, which XLA:CPU does not run. Of complex numbers the op is kept.
+HLO has an op for each, which XLA:CPU does not run. Of complex numbers the op is kept, and so it is where the text says
+that it was an op of HLO.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ...core.builder import Value
 from ...derived.elementwise import ge, gt, lt, select
 from ...derived.support.arguments import dtype_of
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, Rule, rule
+from ..reading.rules import Results, Rule, around
+from ..spelling.op_names import HLO_OPCODE
 from .composed import composed
 
 _LOG_2 = math.log(2)
@@ -102,16 +104,12 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
 }
 
 
-def _on_reals(name: str, as_op: Rule) -> None:
-    @rule(f"chlo.{name}")
-    def function(op: Reading) -> Results:
-        (operand,) = op.wants(1)
-        dtype = getattr(operand.shape, "dtype", None)
-        if dtype is None or not dtype.is_float:
-            return as_op(op)
-        op.ignore("result_accuracy")
-        return composed(op, name, _FUNCTIONS[name], operand)
-
-
-for _name in _FUNCTIONS:
-    _on_reals(_name, RULES[f"chlo.{_name}"])
+@around(*(f"chlo.{name}" for name in _FUNCTIONS))
+def function(op: Reading, as_op: Rule) -> Results:
+    (operand,) = op.wants(1)
+    name = op.operation.name.partition(".")[2]
+    dtype = getattr(operand.shape, "dtype", None)
+    if dtype is None or not dtype.is_float or op.text(HLO_OPCODE, "") == name:
+        return as_op(op)
+    op.ignore("result_accuracy")
+    return composed(op, name, _FUNCTIONS[name], operand)

@@ -11,22 +11,20 @@ from ...core.builder import Value
 from ...derived.elementwise import ne
 from ...derived.reduction import reduce
 from ..reading.operation import Reading
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both
 from .composed import composed
 
-_as_in_hlo = RULES["stablehlo.bitcast_convert"]
 
-
-@rule(*both("bitcast_convert"))
-def bitcast_convert(op: Reading) -> Results:
+@around(*both("bitcast_convert"))
+def bitcast_convert(op: Reading, as_in_hlo: Rule) -> Results:
     """Bits are the elements of one more minor dimension, the lowest one first."""
     (operand,) = op.wants(1)
     source, target = operand.shape, op.array_shape
     if not isinstance(source, Shape) or (source.dtype is pred) == (target.dtype is pred):
-        return _as_in_hlo(op)
+        return as_in_hlo(op)
     bits, whole = (source, target) if source.dtype is pred else (target, source)
     if bits.dims != (*whole.dims, whole.dtype.bits) or whole.dtype.kind == "complex":
-        return _as_in_hlo(op)
+        return as_in_hlo(op)
     moved = partial(_packed if source.dtype is pred else _unpacked, whole=whole)
     return composed(op, "bits", moved, operand, key=whole)
 

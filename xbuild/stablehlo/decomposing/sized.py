@@ -20,9 +20,9 @@ from shape_inference import AnyShape, Shape
 from ...core.graph import NOTHING, Instruction
 from ..reading.operation import Reading
 from ..reading.reader import Reader
-from ..reading.rules import RULES, Results, both, rule
+from ..reading.rules import Results, Rule, around, both
 from ..reading.scope import Scope
-from ..syntax.trees import Argument, Operation
+from ..syntax.trees import Argument, Operation, Region
 from .dynamic import fits, is_open, value_of
 
 SMALL = 64
@@ -41,6 +41,8 @@ class SizedReader(Reader):
         self.sizes, self.used = sizes, set[str]()
         self.actual: dict[Operation, tuple[Instruction, ...]] = {}
         self.inlined: list[str] = []
+        self.entry_region: Region | None = None
+        self.written: dict[str, Any] = {}
 
     def scope(self, function: str, outer: Scope | None = None) -> Scope:
         return SizedScope(self, function, outer)
@@ -78,13 +80,15 @@ class SizedReader(Reader):
         """The function with a static type for each argument."""
         words = iter(_specified(function))
         region = function.regions[0]
+        self.written = {each.name: each.type for each in region.arguments}
         arguments = tuple([
             evolve(each, type=self._static(each, next(words, ""), function)) if is_open(each.type) else each
             for each in region.arguments
         ])  # fmt: skip
         if unknown := sorted(set(self.sizes) - self.used):
             self.fail("undefined_name", f"there is no open dimension {unknown[0]!r}", place=function.place)
-        return evolve(function, regions=(evolve(region, arguments=arguments),))
+        self.entry_region = evolve(region, arguments=arguments)
+        return evolve(function, regions=(self.entry_region,))
 
     def _static(self, argument: Argument, specified: str, function: Operation) -> Shape:
         type_: Any = argument.type
@@ -147,6 +151,19 @@ class SizedScope(Scope):
 
     reader: SizedReader
 
+    def __init__(self, reader: SizedReader, function: str, outer: Scope | None = None) -> None:
+        super().__init__(reader, function, outer)
+        self.written: dict[str, Any] = {}
+
+    def read(self, region: Region) -> tuple[Instruction, ...]:
+        written = {each.name: each.type for each in region.arguments}
+        self.written |= self.reader.written if region is self.reader.entry_region else written
+        return super().read(region)
+
+    def _define(self, operation: Operation, results: tuple[Instruction, ...]) -> None:
+        super()._define(operation, results)
+        self.written |= zip(operation.results, operation.result_types, strict=False)
+
     def _take(self, operation: Operation, known: Any) -> bool:
         return False
 
@@ -169,9 +186,26 @@ class SizedScope(Scope):
         for name, type_ in zip(operation.operands, operation.operand_types, strict=True):
             value = self.value(name, operation.place)
             self._check_type(operation, value.shape, type_, f"operand %{name}")
+            self._check_use(operation, name, type_)
             found.append(value)
         self.reader.actual[operation] = tuple(found)
         return tuple(found)
+
+    def _check_use(self, operation: Operation, name: str, type_: Any) -> None:
+        """Refuse an operand of another type than is written where the value comes from."""
+        known = self._type_of(name)
+        if known is not None and known != type_ and (is_open(known) or is_open(type_)):
+            message = f"{operation.name}: operand %{name} comes as {known}, and {type_} is written"
+            self.reader.fail("shape_mismatch", message, place=operation.place)
+
+    def _type_of(self, name: str) -> Any:
+        scope: Any = self
+        while scope is not None:
+            for other in (name, f"{name}#0", name.removesuffix("#0")):
+                if other in scope.written:
+                    return scope.written[other]
+            scope = scope.outer
+        return None
 
     def _check_type(self, operation: Operation, shape: AnyShape, written: Any, what: str) -> None:
         if not is_open(written):
@@ -193,34 +227,28 @@ class SizedScope(Scope):
         for argument, value in zip(region.arguments, op.operands, strict=True):
             inner.bind(argument.name, value, op.operation.place)
         reader.inlined.append(name)
-        found = inner.read(region)
+        found = inner.returned(function)
         reader.inlined.pop()
         return found
 
 
-_called = RULES["func.call"]
-
-
-@rule("func.call")
-def call(op: Reading) -> Results:
+@around("func.call")
+def call(op: Reading, called: Rule) -> Results:
     if isinstance(op.scope, SizedScope):
         name = op.symbol("callee")
         if name in op.scope.reader.functions and op.scope.reader.is_inlined(name):
             return op.scope.inlined(op, name)
-    return _called(op)
+    return called(op)
 
 
-_custom = RULES["stablehlo.custom_call"]
-
-
-@rule(*both("custom_call"))
-def custom_call(op: Reading) -> Results:
+@around(*both("custom_call"))
+def custom_call(op: Reading, custom: Rule) -> Results:
     """An assertion on sizes is decided where the program is read, and is no part of it."""
     if op.text("call_target_name", "") != "shape_assertion" or not op.operands:
-        return _custom(op)
+        return custom(op)
     holds = value_of(op.operands[0])
     if holds is None:
-        return _custom(op)
+        return custom(op)
     op.ignore(*op.attributes)
     if not holds:
         op.fail("shape_mismatch", f"the sizes do not hold: {op.text('error_message', '')[:300]}")

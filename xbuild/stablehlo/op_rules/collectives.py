@@ -9,6 +9,7 @@ from shape_inference import Shape
 from ..reading.operation import Reading
 from ..reading.rules import Results, both, rule
 from ..syntax.attributes import Record
+from .mesh_groups import lists_of
 
 
 def channel(op: Reading) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def groups(op: Reading) -> dict[str, Any]:
     """The groups of ids, each without the -1 that fill it up."""
     found = op.get("replica_groups", None)
     if isinstance(found, Record):
-        op.fail("invalid_attribute", f"xbuild does not read groups of a mesh yet: #{found.kind}<{found.text}>")
+        return {"replica_groups": lists_of(op, found)}
     rows = op.table("replica_groups", ())
     return {"replica_groups": tuple(tuple(each for each in row if each >= 0) for row in rows if len(row))}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from shape_inference import TupleShape
@@ -42,12 +43,13 @@ def manual_computation(op: Reading) -> Results:
     """A call for one shard, between custom calls that take shards of whole arrays and put them together again."""
     notes = {
         "xla.sdy.in_shardings": f"#sdy.sharding_per_value<{op.get('in_shardings').text}>",
-        "xla.sdy.manual_axes": f"#sdy<manual_axes{{{op.get('manual_axes').text}}}>",
+        "xla.sdy.manual_axes": f"#sdy<manual_axes{op.get('manual_axes').text}>",
         "xla.sdy.out_shardings": f"#sdy.sharding_per_value<{op.get('out_shardings').text}>",
     }
     body = op.region(0, "body", len(op.operands))
     shards = _shards(op, body.signature.parameters, notes)
     called = op.emit("call", shards, to_apply=body)
+    op.note(called, frontend_attributes={"inlineable": "false"})
     locals_ = op.elements(called) if len(op.operation.result_types) != 1 else (called,)
     return _whole(op, locals_, notes)
 
@@ -56,15 +58,20 @@ def _shards(op: Reading, shapes: tuple[Any, ...], notes: dict[str, str]) -> tupl
     if not shapes:
         return ()
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
-    made = op.emit("custom_call", op.operands, custom_call_target="xla.sdy.GlobalToLocalShape", shape=shape)
+    made = _converted(op.emit, op.operands, "xla.sdy.GlobalToLocalShape", shape)
     op.note(made, frontend_attributes={key: notes[key] for key in ("xla.sdy.in_shardings", "xla.sdy.manual_axes")})
     return (made,) if len(shapes) == 1 else op.elements(made, len(shapes))
+
+
+def _converted(record: Callable[..., Instruction], values: tuple[Instruction, ...], target: str, shape: Any) -> Any:
+    """XLA keeps these calls, though nothing may use what they give."""
+    return record("custom_call", values, custom_call_target=target, shape=shape, custom_call_has_side_effect=True)
 
 
 def _whole(op: Reading, values: tuple[Instruction, ...], notes: dict[str, str]) -> Results:
     shapes = op.shapes
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
-    made = op.result("custom_call", values, custom_call_target="xla.sdy.LocalToGlobalShape", shape=shape)
+    made = _converted(op.result, values, "xla.sdy.LocalToGlobalShape", shape)
     op.note(made, frontend_attributes={key: notes[key] for key in ("xla.sdy.manual_axes", "xla.sdy.out_shardings")})
     return op.one_or_elements(made)
 

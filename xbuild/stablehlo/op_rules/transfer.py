@@ -7,6 +7,10 @@ from typing import Any
 from shape_inference import AnyShape, Layout, Shape, TupleShape, token
 
 from ...core.graph import Instruction
+from ...text.spelling.faults import Fault
+from ...text.spelling.notes import PAIRS
+from ...text.spelling.scanner import Scanner
+from ...text.spelling.words import read_pairs
 from ..reading.notes import shown
 from ..reading.operation import Reading
 from ..reading.regions import packed
@@ -75,8 +79,30 @@ def _transferred(op: Reading) -> dict[str, Any]:
 
 
 def _pairs(op: Reading) -> dict[str, Any]:
-    pairs = op.table("source_target_pairs", ())
+    """The pairs of a transfer, which XLA's conversion keeps as a frontend attribute."""
+    pairs = op.table("source_target_pairs", ()) or _noted_pairs(op)
     return {"source_target_pairs": pairs} if pairs else {}
+
+
+def _noted_pairs(op: Reading) -> tuple[Any, ...]:
+    given = op.attributes.get("mhlo.frontend_attributes")
+    text = given.fields.get(PAIRS, "") if isinstance(given, Record) else ""
+    if not isinstance(text, str) or not text:
+        return ()
+    try:
+        return read_pairs(Scanner(text))  # type: ignore[arg-type]  # it calls no computation
+    except Fault as fault:
+        op.fail("invalid_attribute", f"{PAIRS}={text[:60]!r}: {fault.message}")
+
+
+def _noted(op: Reading, start: Instruction, done: Instruction) -> Instruction:
+    """The done; both halves have the frontend attributes, without the one that the pairs were."""
+    notes = dict(done.annotations)
+    rest = {key: value for key, value in notes.pop("frontend_attributes", {}).items() if key != PAIRS}
+    pairs = {"frontend_attributes": rest} if rest else {}
+    object.__setattr__(done, "annotations", {**notes, **pairs})
+    op.note(start, **pairs)
+    return done
 
 
 @rule(*both("send"))
@@ -85,14 +111,14 @@ def send(op: Reading) -> Results:
         op.wants(1)
     ids = _transferred(op)
     start = op.emit("send", packed(op, op.operands[:-1]), op.operands[-1], **ids, **_pairs(op))
-    return op.result("send_done", start, **ids)
+    return _noted(op, start, op.result("send_done", start, **ids))
 
 
 @rule(*both("recv"))
 def recv(op: Reading) -> Results:
     ids = _transferred(op)
     start = op.emit("recv", *op.wants(1), shape=_payload(op), **ids, **_pairs(op))
-    return _parts(op, op.result("recv_done", start, **ids))
+    return _parts(op, _noted(op, start, op.result("recv_done", start, **ids)))
 
 
 @rule(*both("rng"))
@@ -122,7 +148,7 @@ def custom_call(op: Reading) -> Results:
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
     if op.text("call_target_name") == "ragged_all_to_all":
         return _ragged_all_to_all(op)
-    version = op.integer("api_version", 1)
+    version = 4 if _is_typed(op) else op.integer("api_version", 1)
     if version not in API_VERSIONS_READ:
         op.fail("invalid_attribute", f"api_version {version} is none of {', '.join(map(str, API_VERSIONS_READ))}")
     made = op.result(
@@ -152,8 +178,14 @@ def _ragged_all_to_all(op: Reading) -> Results:
     return op.result("ragged_all_to_all", *op.wants(6), replica_groups=lists, **ids)
 
 
+def _is_typed(op: Reading) -> bool:
+    """Whether JAX has written the dictionary of a typed call under another name, beside an empty text."""
+    op.ignore("api_version", "backend_config")
+    return isinstance(op.attributes.get("mhlo.backend_config"), Record)
+
+
 def _config(op: Reading) -> str:
-    for key in ("backend_config", "mhlo.backend_config"):
+    for key in ("mhlo.backend_config", "backend_config"):
         found = op.get(key, None)
         if found is not None:
             return found if isinstance(found, str) else shown(found)

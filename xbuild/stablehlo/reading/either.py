@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from ...core.graph import Module
 from ...text.reading.reader import parse_hlo
-from .parse import BYTECODE, parse_stablehlo
+from .bytecode import as_text
+from .parse import parse_stablehlo
 
 _MLIR = re.compile(
     r"""(?:\s++|//[^\n]*+)*+
@@ -23,7 +24,7 @@ _MLIR = re.compile(
 
 def is_mlir(text: str) -> bool:
     """Whether a text begins as MLIR does, and not as HLO."""
-    return _MLIR.match(text) is not None or text.startswith(BYTECODE)
+    return _MLIR.match(text) is not None
 
 
 def parse(
@@ -48,8 +49,8 @@ def parse(
 
     Source: the grammars of HLO text and of MLIR.
     """
-    if isinstance(text, bytes | bytearray):
-        text = text.decode("utf-8", errors="surrogateescape")
+    if isinstance(text, str | bytes | bytearray):
+        text = as_text(text, file)
     if isinstance(text, str) and is_mlir(text):
         return parse_stablehlo(text, file, replicas=replicas, partitions=partitions, shapes=shapes)
     if shapes:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .scope import Scope
 
 MISSING: Any = object()
+MOST_LISTED = 1 << 20
+"""The limit of numbers of a list that is written as one number."""
 
 
 class Reading:
@@ -110,7 +112,7 @@ class Reading:
         rows = self._elements(key, found) if isinstance(found, Dense) else None
         if rows is None or rows.ndim != 2:
             self._wrong(key, "a dense tensor of rank 2")
-        return tuple(tuple(row) for row in rows.tolist())
+        return tuple(tuple(row) for row in rows.tolist()) if rows.size else ()
 
     def flag(self, key: str, default: Any = MISSING) -> Any:
         found = self.get(key, default)
@@ -174,6 +176,8 @@ class Reading:
     def _elements(self, key: str, found: Dense) -> Array:
         if not isinstance(found.array, np.ndarray) or found.array.dtype.kind not in "iub":
             self._wrong(key, "a list of integers")
+        if found.is_splat and found.array.size > MOST_LISTED:
+            self.fail("overflow", f"attribute {key!r}: one number is written for a list of {found.array.size:,}")
         return found.array
 
     def _wrong(self, key: str, wanted: str) -> NoReturn:

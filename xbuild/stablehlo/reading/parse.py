@@ -12,11 +12,9 @@ from ...text.spelling.faults import Fault, parse_error
 from ..syntax.parser import Parser
 from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
+from .bytecode import as_text
 from .reader import Reader
 from .rules import all_rules, sized_reader
-
-BYTECODE = "ML\udcefR"
-"""How MLIR bytecode begins, in bytes that are no text of UTF-8."""
 
 _OPEN = re.compile(r"tensor<(?:\d+x)*\?x[^,>]*>", re.ASCII)
 """A type with an extent that is not known; one that has bounds has a comma after its element type."""
@@ -26,8 +24,6 @@ def parse_tree(text: str, file: str | None = None) -> Operation:
     """The tree of the module that MLIR text spells. Raises HloParseError with up to twenty faults."""
     parser = Parser(text)
     try:
-        if text.startswith(BYTECODE):
-            parser.fail("syntax", "this is MLIR bytecode, and text is wanted", "str(...) of the module in MLIR is text")
         ranges = ranges_of(text)
         if len(ranges) > 1:
             hint = "the second begins here; xb.parse_stablehlo_modules reads each"
@@ -70,11 +66,12 @@ def parse_stablehlo(
     """The module that StableHLO text spells, each shape inferred again and compared with the one that is written.
 
     The text is what `jax.jit(f).lower(x).as_text()`, `jax.export`, TensorFlow and PyTorch/XLA give: MLIR with the ops
-    of stablehlo, func and chlo. Regions become computations, and values that they use from outside elements of a state.
-    Instructions have the names of MLIR values (`%total` is `total`, `%3` of an add is `add.3`); reports name the
-    user's lines where the text has locations, else those of the text. Shardings are kept as annotations. `file` is what
-    errors call the text. `replicas` and `partitions` are their numbers, whatever the module states. `shapes` are sizes
-    of dimensions that the text leaves open, by JAX's names ("b") or by argument and dimension ("arg0.1").
+    of stablehlo, func and chlo. Bytes may be MLIR bytecode, or what `jax.export` serializes; jaxlib turns them to text.
+    Regions become computations, and values that they use from outside elements of a state. Instructions have the names
+    of MLIR values (`%total` is `total`, `%3` of an add is `add.3`); reports name the user's lines where the text has
+    locations, else those of the text. Shardings are kept as annotations. `file` is what errors call the text.
+    `replicas` and `partitions` are their numbers, whatever the module states. `shapes` are sizes of dimensions that the
+    text leaves open, by JAX's names ("b") or by argument and dimension ("arg0.1").
 
     Raises HloParseError with up to twenty faults, each with line, column and what was expected.
 
@@ -92,10 +89,9 @@ def parse_stablehlo(
 
     Source: StableHLO specification; XLA, conversion of StableHLO to HLO.
     """
-    if isinstance(text, bytes | bytearray):
-        text = text.decode("utf-8", errors="surrogateescape")
-    if not isinstance(text, str):
+    if not isinstance(text, str | bytes | bytearray):
         raise TypeError(f"StableHLO text is wanted, and {type(text).__name__} is given")
     check_counts(replicas, partitions)
+    text = as_text(text, file)
     with no_collection():
         return module_of(parse_tree(text, file), text, file, replicas=replicas, partitions=partitions, shapes=shapes)

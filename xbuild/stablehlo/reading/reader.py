@@ -70,8 +70,8 @@ class Reader:
         header = Header()
         read_header(self, header, self.functions[name], computation)
         set_counts(header, *self.counts)
-        self._check_ids(header)
         infer_counts(header, self.order)
+        self._check_ids(header)
         return Module(
             header.name or f"module_{computation.name}",
             computation,
@@ -82,8 +82,8 @@ class Reader:
         )
 
     def _check_ids(self, header: Header) -> None:
-        """Refuse groups and pairs that name more devices than the module's attributes or the caller state."""
-        for instruction, operation in self.collectives if header.states_counts else ():
+        """Refuse groups and pairs that the counts of devices, stated or inferred, do not allow."""
+        for instruction, operation in self.collectives:
             if problem := problem_of_ids(instruction, header):
                 self.keep(Fault("invalid_group", f"{operation.name}: {problem}", operation.place))
         if self.faults:
@@ -139,8 +139,10 @@ class Reader:
             for number, argument in enumerate(operation.regions[0].arguments):
                 made = parameter(scope, argument, number, operation)
                 if number < len(notes) and notes[number].fields:
-                    object.__setattr__(made, "annotations", {**made.annotations, **notes_of(notes[number].fields)})
-            root = ended(scope, scope.read(operation.regions[0]), operation)
+                    object.__setattr__(
+                        made, "annotations", {**made.annotations, **notes_of(notes[number].fields, operation.place)}
+                    )
+            root = ended(scope, scope.returned(operation), operation)
             root = with_results(scope, root, operation)
         except (Fault, Poisoned) as fault:
             if isinstance(fault, Fault):
@@ -210,7 +212,7 @@ class Reader:
         return MetadataSource(location.file, location.line, function), {"metadata": metadata}
 
     def notes(self, reading: Reading) -> dict[str, Any]:
-        return notes_of(reading.attributes)
+        return notes_of(reading.attributes, reading.operation.place)
 
     def line(self, place: int) -> int:
         """The line of a place; functions are read in the order of their calls, not in that of the text."""

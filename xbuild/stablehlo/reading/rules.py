@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.graph import Instruction
@@ -35,14 +36,40 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
     Where a rule records one instruction of all operands in their order, operations written alike are read by what was
     recorded first, without the rule: it must depend on nothing but the form of the operation and the operands' shapes.
+
+    An operation has one rule: ValueError where a name has one already (`around` puts a rule in its place).
     """
 
     def enter(function: Rule) -> Rule:
         for name in names:
+            if name in RULES:
+                raise ValueError(f"{name} has a rule already, {RULES[name].__module__}.{RULES[name].__name__}")
             RULES[name] = function
         return function
 
     return enter
+
+
+def around(*names: str) -> Callable[[Callable[[Reading, Rule], Results]], Callable[[Reading, Rule], Results]]:
+    """A decorator that puts a function in the place of the rules of these operations; it is given the rule it replaces.
+
+    KeyError where a name has no rule yet.
+    """
+
+    def enter(function: Callable[[Reading, Rule], Results]) -> Callable[[Reading, Rule], Results]:
+        for name in names:
+            RULES[name] = _around(function, RULES[name])
+        return function
+
+    return enter
+
+
+def _around(function: Callable[[Reading, Rule], Results], earlier: Rule) -> Rule:
+    @wraps(function)
+    def outer(op: Reading) -> Results:
+        return function(op, earlier)
+
+    return outer
 
 
 def both(*names: str) -> tuple[str, ...]:

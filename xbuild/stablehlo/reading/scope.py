@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .reader import Reader
 
 ENDS = ("func.return", "stablehlo.return", "mhlo.return", "sdy.return", "chlo.return")
-_LAYOUTS = {"result_layout", "source_layout"}
+_LAYOUTS = {"result_layout", "source_layout", "xla_shape"}
 """Attributes that XLA leaves at ops, and that say nothing of values."""
 
 _COPIED = ("broadcast", "constant", "convert", "iota", "reshape")
@@ -63,6 +63,18 @@ class Scope:
                 return self._ended(operation)
             self._recovering(operation)
         return self.reader.fail("syntax", "this block ends without a return", place=region.place)
+
+    def returned(self, function: Operation) -> tuple[Instruction, ...]:
+        """Record the operations of a function; what it returns has the types that its head states."""
+        given = self.read(function.regions[0])
+        types = function.attributes["function_type"].results
+        name = f"@{function.attributes.get('sym_name', '')}"
+        if len(given) != len(types):
+            message = f"{name} returns {len(given)} values, and {len(types)} results are written"
+            self.reader.fail("arity_mismatch", message, place=function.place)
+        for number, (value, type_) in enumerate(zip(given, types, strict=True)):
+            self._check_type(function, value.shape, type_, f"result {number} of {name}")
+        return given
 
     def _ended(self, operation: Operation) -> tuple[Instruction, ...]:
         return self._operands(operation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.graph import Module
 from ..syntax.parts import parts_of
+from .bytecode import as_text
 from .parse import parse_stablehlo
 
 
@@ -21,7 +22,6 @@ def parse_stablehlo_modules(
 
     Source: MLIR, mlir-opt --split-input-file.
     """
-    if isinstance(text, bytes | bytearray):
-        text = text.decode("utf-8", errors="surrogateescape")
+    text = as_text(text, file)
     parts = parts_of(text) or [text]
     return tuple(parse_stablehlo(part, file, replicas=replicas, partitions=partitions) for part in parts)

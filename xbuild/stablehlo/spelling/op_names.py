@@ -39,5 +39,11 @@ OP_NAMES = {opcode: _OTHER.get(opcode, f"stablehlo.{opcode}") for opcode in OPS 
 ('stablehlo.add', 'stablehlo.broadcast_in_dim', 'chlo.erf')
 """
 
+HLO_OPCODE = "mhlo.opcode"
+"""The attribute which says that an op of CHLO was this op of HLO, and is to be that again."""
+
+EXPANDED = frozenset(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"))
+"""Opcodes whose op of CHLO is read, as XLA does, as a formula in other ops, unless `HLO_OPCODE` stands at it."""
+
 OPCODES = {name: opcode for opcode, name in OP_NAMES.items()}
 """The opcode of each of these MLIR ops."""

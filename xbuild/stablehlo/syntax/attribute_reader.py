@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from shape_inference import Shape
@@ -13,7 +14,9 @@ from ..literals.dense_literals import dense_array, elements_of
 from ..literals.element_words import WordError
 from ..spelling.element_types import TYPES_BY_NAME
 from .attributes import Attribute, Dense, Enumeration, Opaque, Record, Symbol
+from .resources import array_of, resources_of
 from .type_reader import TypeReader
+from .types import FunctionType
 
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]++|\d++(?:\.\d*+(?:[eE][-+]?\d++)?+)?+)", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_]\w*+", re.ASCII)
@@ -23,6 +26,7 @@ _ONE_WORD = re.compile(r"\s*+(\w++)\s*+", re.ASCII)
 _FIELD = re.compile(r"\s*+\w++\s*+=", re.ASCII)
 _INSIDE = re.compile(r'(?:[^<>"/]++|//[^\n]*+|"[^"\n]*+"|/)*+')
 _ARRAY = re.compile(r"array\s*+<\s*+(\w++)\s*+(?::([^<>\"]*+))?>", re.ASCII)
+_SUB_AXIS = re.compile(r"\((\d{1,9}+)\)(\d{1,9}+)", re.ASCII)
 _OPAQUE = ("affine_map", "affine_set", "sparse", "strided", "distinct", "opaque")
 _LOOKED_INTO = ("stablehlo.", "mhlo.", "chlo.")
 
@@ -102,6 +106,15 @@ class AttributeReader(TypeReader):
         self.word()
         return True
 
+    def _bare(self) -> Record:
+        """An attribute whose kind follows from where it stands, such as `<name = "x", size = 2>`."""
+        return Record("", {}, self.bracketed()[1:-1].strip())
+
+    def _parenthesized(self) -> FunctionType | tuple[int, int]:
+        """The type of a function, or the part of an axis of a mesh, written as (1)2."""
+        part = self.scan(_SUB_AXIS)
+        return (int(part[1]), int(part[2])) if part else self.function_type()
+
     def _opaque(self, match: re.Match[str]) -> Opaque:
         self.place = match.end()
         self.bracketed()
@@ -135,18 +148,24 @@ class AttributeReader(TypeReader):
     def _resource(self) -> Dense:
         self.word()
         place = self.skip()
-        name = self.bracketed()[1:-1].strip()
+        name = self.bracketed()[1:-1].strip().strip('"')
         self.expect(":", " and the type of the elements")
         type_ = self.type()
-        if not isinstance(type_, Shape):
+        if not isinstance(type_, Shape) or type_.is_dynamic:
             self.fail("syntax", f"elements are those of a static tensor, and {type_} is written", place=place)
         return Dense(type_, self.resource(name, type_, place))
 
     def resource(self, name: str, shape: Shape, place: int) -> Any:
         """The elements that stand at the end of the text, or were left out by who printed it."""
+        if name in self.resources:
+            return array_of(self, self.resources[name], shape, place)
         if name != "__elided__":
             self.fail("undefined_name", f"there is no resource {name[:60]!r}", place=place)
         return ElidedArray(shape.dtype, shape.dims)
+
+    @cached_property
+    def resources(self) -> dict[str, str]:
+        return resources_of(self.text)
 
     def dialect_attribute(self) -> Attribute:
         """`#stablehlo<precision HIGHEST>`, `#stablehlo.gather<...>`, or an alias."""
@@ -192,6 +211,8 @@ class AttributeReader(TypeReader):
 _BY_CHARACTER: dict[str, Callable[[AttributeReader], Any]] = {
     '"': AttributeReader._string,
     "[": AttributeReader._list,
+    "(": AttributeReader._parenthesized,
+    "<": AttributeReader._bare,
     "{": AttributeReader._dictionary,
     "@": AttributeReader._symbol,
     "#": AttributeReader.dialect_attribute,

@@ -52,9 +52,9 @@ KINDS: dict[str, Callable[[Parser, str], Any]] = {
     "precisions": lambda parser, name: _words(parser, "stablehlo.precision"),
     "attribute": lambda parser, name: parser.attribute(),
     "sharding": lambda parser, name: _raw(parser, "sdy.sharding"),
-    "shardings": lambda parser, name: _raw(parser, "sdy.sharding_per_value"),
+    "shardings": lambda parser, name: Record("sdy.sharding_per_value", {}, parser.bracketed()),
     "mesh": lambda parser, name: _raw(parser, "sdy.mesh"),
-    "axes": lambda parser, name: _raw(parser, "sdy.axes"),
+    "axes": lambda parser, name: Record(f"sdy.{name}", {}, parser.bracketed()),
     "reduced": lambda parser, name: _reduced(parser),
 }
 """How an attribute of each kind is read."""

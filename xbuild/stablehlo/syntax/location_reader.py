@@ -32,8 +32,10 @@ class LocationReader(AttributeReader):
 
     def definition(self) -> None:
         """Skip the definition of an alias; it is read where it is used, or here to find its faults."""
-        match = _DEFINITION.match(self.text, self.text.rfind("\n", 0, self.skip()) + 1)
-        if not match:
+        begin = self.skip()
+        line = self.text.rfind("\n", 0, begin) + 1
+        match = _DEFINITION.match(self.text, line)
+        if not match or self.text[line:begin].strip():  # after another definition it would be read again
             self.expected("an operation")
         usual = _NAMED.match(self.text, match.end())
         self.place = usual.end() if usual else match.end()

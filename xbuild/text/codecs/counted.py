@@ -40,8 +40,9 @@ def problem_of_ids(instruction: Instruction, header: Header) -> str | None:
     problem = _problem(instruction, count, _IDS.get(strategy(instruction), "replica"))
     if count == 1 or not problem:
         return None
-    stated = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
-    return f"{problem}, and by the header there are {count}, 0..{count - 1}: {stated}"
+    counts = f"replica_count={header.num_replicas}, num_partitions={header.num_partitions}"
+    by = "by the header" if header.states_counts else "by the greatest ids that are named"
+    return f"{problem}, and {by} there are {count}, 0..{count - 1}: {counts}"
 
 
 def _problem(instruction: Instruction, count: int, what: str) -> str | None:

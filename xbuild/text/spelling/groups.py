@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_DEVICES = 1 << 20
 
 _AXIS = re.compile(r"'[^'\n]*+'|\"[^\"\n]*+\"")
+_LISTED = re.compile(r"\(\s*[\d)]", re.ASCII)
 
 
 @frozen
@@ -128,12 +129,15 @@ def _axis_name(scanner: Scanner) -> str:
 
 
 def _device_ids(scanner: Scanner, count: int) -> Any:
-    """The device ids of a mesh: 0, 1, ..., or the iota after `device_ids=`."""
+    """The device ids of a mesh: 0, 1, ..., or the iota or the list after `device_ids=`."""
     if not scanner.take(","):
         return np.arange(count)
     if not scanner.take_word("device_ids"):
         scanner.expected("device_ids=")
     scanner.expect("=")
+    place = scanner.skip()
+    if _LISTED.match(scanner.text, place):
+        return _listed_ids(scanner, count)
     scanner.expect("(")
     place = scanner.skip()
     sizes = _sizes(scanner)
@@ -144,6 +148,14 @@ def _device_ids(scanner: Scanner, count: int) -> Any:
             "syntax", f"device_ids [{_joined(sizes)}] are {math.prod(sizes)}, the mesh has {count}", place=place
         )
     return np.arange(count).reshape(sizes).transpose(order).reshape(-1)
+
+
+def _listed_ids(scanner: Scanner, count: int) -> Any:
+    place = scanner.skip()
+    ids = scanner.listed(scanner.integer, "(", ")")
+    if sorted(ids) != [*range(count)]:
+        scanner.fail("syntax", f"device_ids are the numbers from 0 to {count - 1}, each once", place=place)
+    return np.array(ids)
 
 
 def _grouped(scanner: Scanner, ids: Any, names: list[str]) -> ReplicaGroups:

@@ -22,6 +22,7 @@ from ..support.notes import notes_of
 from ..support.tables import lines, values
 from ..support.words import dictionary, flag, listed
 from ..support.writer import Tree, Writer
+from .elementwise import in_one_precision
 
 Line = tuple[str, str]
 
@@ -113,8 +114,9 @@ def _numbers(numbers: ConvolutionDimensionNumbers) -> str:
 
 @values
 def convolution(writer: Writer, instruction: Instruction) -> Tree:
-    """Annotations stand in the dictionary of the op's own attributes."""
+    """Annotations stand in the dictionary of the op's own attributes; operands of two precisions are converted."""
     a = instruction.attributes
+    last = in_one_precision(writer, instruction)
     window = ", ".join(
         (
             f"stride = {listed(dim.stride for dim in a.window)}",
@@ -130,6 +132,6 @@ def convolution(writer: Writer, instruction: Instruction) -> Tree:
         ("precision_config", listed(f"#stablehlo<precision {each}>" for each in _precisions(instruction))),
         *notes_of(instruction),
     ]
-    head = f"stablehlo.convolution({', '.join(writer.flat(instruction.operands))})"
+    head = f"stablehlo.convolution({', '.join(writer.flat(last.operands))})"
     text = f"{head} dim_numbers = {_numbers(a.dimension_numbers)}, window = {{{window}}} {dictionary(entries)}"
-    return writer.emit(instruction.name, f"{text} : {writer.signature(instruction)}", instruction)
+    return writer.emit(instruction.name, f"{text} : {writer.signature(last)}", instruction)

@@ -9,6 +9,7 @@ from shape_inference.escaping import mlir_string
 
 from ....core.graph import Instruction
 from ....text.spelling.words import nested
+from ...spelling.op_names import EXPANDED, HLO_OPCODE
 from .words import dictionary
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ PAIRS = "_xla_send_recv_source_target_pairs"
 
 def notes_text(writer: Writer, instruction: Instruction) -> str:
     """The dictionary of an instruction's annotations with a blank before it, or nothing."""
-    if not instruction.annotations:
+    if not instruction.annotations and instruction.opcode not in EXPANDED:
         return ""
     entries = [*notes_of(instruction)]
     return f" {dictionary(entries)}" if entries else ""
@@ -33,6 +34,8 @@ def notes_of(instruction: Instruction) -> Iterator[tuple[str, str]]:
         yield FRONTEND, frontend_text(given)
     if "sharding" in kept:
         yield SHARDING, mlir_string(kept["sharding"])
+    if instruction.opcode in EXPANDED:
+        yield HLO_OPCODE, mlir_string(instruction.opcode)
 
 
 def frontend_text(given: Mapping[str, str]) -> str:
