@@ -170,7 +170,8 @@ Chain: TypeAlias = "tuple[int, Axes, tuple[CauseStep, ...], str, Source | None]"
 
 def _chain(tensor: Tensor, dim: int) -> Chain:
     """The steps by which a dimension came to be cut as it is, the last one first."""
-    axes, found, own, before = tensor.axes[dim], [], dim, float("inf")
+    found: list[CauseStep] = []
+    axes, own, before = tensor.axes[dim], dim, float("inf")
     while True:
         steps = [step for step in tensor.steps if step.dim == own and step.number < before]
         if not steps or steps[-1].source is tensor:
