@@ -29,7 +29,8 @@ ORDER = {
     "xbuild": (
         "core", "process", "ops", "properties", "derived.support", "derived", "variance.rules", "variance",
         "special_functions", "array_functions", "decompositions", "text.spelling", "sharding", "sharding.grid_ops",
-        "sharding.rules", "sharding.propagation", "text.codecs", "text.reading", "text.writing", "stablehlo.spelling",
+        "sharding.rules", "sharding.propagation", "sharding.simplifying",
+        "text.codecs", "text.reading", "text.writing", "stablehlo.spelling",
         "stablehlo.literals", "stablehlo.syntax", "stablehlo.reading",
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",

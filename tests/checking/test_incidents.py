@@ -10,7 +10,7 @@ import pytest
 import xbuild as xb
 from interpreter import Refused, Stopped, execute
 from tests.conformance.deadlock import unnamed
-from tests.conformance.deadlock_programs import prepared
+from tests.conformance.deadlock_cases.programs import prepared
 from tests.support.small_programs import case_of, crossed, transfer
 
 X = xb.f32[4]

@@ -13,7 +13,7 @@ import xbuild as xb
 from interpreter import execute
 from tests.checking.spmd_programs import spmd, total
 from tests.conformance.deadlock import failure, main, unnamed, verdict_failure
-from tests.conformance.deadlock_programs import prepared
+from tests.conformance.deadlock_cases.programs import prepared
 from tests.support.small_programs import all_reduce, case_of, crossed, transfer
 from xbuild.core.op import OPS
 

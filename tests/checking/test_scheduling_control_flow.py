@@ -11,7 +11,7 @@ import xbuild as xb
 from interpreter import Stopped, execute
 from tests.checking.spmd_programs import spmd, total
 from tests.conformance.deadlock import failure
-from tests.conformance.deadlock_programs import prepared
+from tests.conformance.deadlock_cases.programs import prepared
 from tests.support.small_programs import Item, case_of, transfer
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import xbuild as xb
 from interpreter import Refused, Stopped, execute
-from tests.conformance.deadlock_programs import prepared
+from tests.conformance.deadlock_cases.programs import prepared
 from tests.support.small_programs import Item, all_reduce, case_of, transfer
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import xbuild as xb
-from tests.conformance.deadlock_data import Case, number_of
-from tests.conformance.deadlock_programs import Prepared, prepared
+from tests.conformance.deadlock_cases.data import Case, number_of
+from tests.conformance.deadlock_cases.programs import Prepared, prepared
 from tests.conformance.reporting import cases_in, failures, report
 
 _BRACKETS = str.maketrans("[{]}", "(())")

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import xbuild as xb
 from examples import pipeline, ring
 from examples.gallery import deadlocks, programs
-from tests.conformance.deadlock_programs import prepared
+from tests.conformance.deadlock_cases.programs import prepared
 from xbuild.cli import main
 from xbuild.pictures.lanes import Lanes
 from xbuild.pictures.lanes.devices import MOST, rows

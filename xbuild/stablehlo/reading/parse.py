@@ -10,9 +10,9 @@ from ...process.gc_pause import no_collection
 from ...text.reading.counts import check_counts
 from ...text.spelling.faults import Fault, parse_error
 from ..syntax.parser import Parser
-from ..syntax.parts import ranges_of
 from ..syntax.trees import Operation
 from .bytecode import as_text
+from .parts import ranges_of
 from .reader import Reader
 from .rules import all_rules, sized_reader
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core.graph import Module
-from ..syntax.parts import parts_of
 from .bytecode import as_text
 from .parse import parse_stablehlo
+from .parts import parts_of
 
 
 def parse_stablehlo_modules(

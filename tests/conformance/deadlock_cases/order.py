@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import xbuild as xb
-from tests.conformance.deadlock_data import Item
+from tests.conformance.deadlock_cases.data import Item
 
 
 def in_dependency_order(items: Sequence[Item], late: list[tuple[str, str]]) -> Iterator[Item]:

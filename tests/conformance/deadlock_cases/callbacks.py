@@ -10,8 +10,8 @@ import numpy as np
 import xbuild as xb
 
 if TYPE_CHECKING:
-    from tests.conformance.deadlock_data import Item
-    from tests.conformance.deadlock_writer import Writer
+    from tests.conformance.deadlock_cases.data import Item
+    from tests.conformance.deadlock_cases.writer import Writer
 
 TARGET = "deadlock_case_host_callback"
 

@@ -13,8 +13,8 @@ import numpy as np
 from attrs import frozen
 
 import xbuild as xb
-from tests.conformance.deadlock_data import Case, data_of, decisions, fed, number_of, settled
-from tests.conformance.deadlock_writer import Writer
+from tests.conformance.deadlock_cases.data import Case, data_of, decisions, fed, number_of, settled
+from tests.conformance.deadlock_cases.writer import Writer
 
 
 @frozen

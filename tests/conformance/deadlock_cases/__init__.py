@@ -1,0 +1,1 @@
+"""Deadlock cases as programs: their data, the order of their items, what is written and how it is run."""
