@@ -1,0 +1,76 @@
+# %% [markdown]
+# # 22. The same layer under four shardings, by cost
+#
+# A layer of two products, for 64 examples of 16 numbers, with weights of 16 by 32 and 32 by 16, on four devices.
+# How it is cut changes no result. It changes what is sent, and what each device has to keep.
+
+# %%
+import xbuild as xb
+from xbuild.learning import about_xbuild, ask
+
+MESH = xb.Mesh(data=2, model=2)
+COUNTED = about_xbuild("Counted by xb.cost, for rings")
+
+
+@xb.computation(xb.f32[64, 16], xb.f32[16, 32], xb.f32[32, 16])
+def layer(x, w1, w2):
+    return xb.dot(xb.maximum(xb.dot(x, w1), 0.0), w2)
+
+
+def cost(x=None, w1=None, w2=None, out=None):
+    """What the layer costs a device, with its parameters and its result cut like this."""
+    values = [*layer.parameters, layer.root]
+    specs = {value.name: spec for value, spec in zip(values, (x, w1, w2, out), strict=True) if spec is not None}
+    module = xb.shard.annotated(xb.Module("layer", layer), {n: xb.shard.by_spec(MESH, s) for n, s in specs.items()})
+    return xb.cost(xb.shard.partition(module).module)
+
+
+whole = xb.P(None, None)
+ROWS, EVERY = xb.P("data", None), xb.P(("data", "model"), None)
+data = cost(x=EVERY, w1=whole, w2=whole, out=EVERY)
+model = cost(x=whole, w1=xb.P(None, ("data", "model")), w2=EVERY, out=whole)
+both = cost(x=ROWS, w1=xb.P(None, "model"), w2=xb.P("model", None), out=ROWS)
+kept = cost(x=EVERY, w1=EVERY, w2=EVERY, out=EVERY)
+
+# %% [markdown]
+# 1. **data**: the examples are cut over all four devices, the weights are whole on each.
+
+# %%
+ask("x is cut in four, and the weights are whole. How many bytes does a device send?",
+    ..., lambda: data.link_bytes, claim=COUNTED)  # fmt: skip
+ask("One device alone does 131,072 FLOPs for the two products (2 * 64 * 16 * 32 twice). How many does each do now?",
+    ..., lambda: sum(row.work.flops for row in data.rows if row.op == "dot"), claim=COUNTED)  # fmt: skip
+
+# %% [markdown] rule
+# 0 bytes, and 32,768 FLOPs: a fourth of the work, and nothing to send on the way forward.
+#
+# 2. **model**: the 32 columns of w1 and rows of w2 are cut in four, the examples are whole.
+
+# %%
+ask("Now the result f32[64,16] is a sum over all four devices: 4,096 bytes. What does a ring all-reduce send, "
+    "2 * (4 - 1) / 4 of it?", ..., lambda: model.link_bytes, claim=COUNTED)  # fmt: skip
+
+# %% [markdown] rule
+# 6,144. Each device keeps a fourth of the weights, and pays with an all-reduce of the activations.
+#
+# 3. **both**: examples over `data`, weights over `model`.
+
+# %%
+ask("A device has 32 examples, and half of the weights. The sum over two devices is of f32[32,16], 2,048 bytes. "
+    "What is sent, 2 * (2 - 1) / 2 of it?", ..., lambda: both.link_bytes, claim=COUNTED)  # fmt: skip
+
+# %% [markdown] rule
+# 2,048: a third. Fewer examples on each device, and shorter rings.
+#
+# 4. **kept in parts**: examples as in 1, and the weights are cut as well; each is gathered before it is used.
+
+# %%
+ask("w1 and w2 have 2,048 bytes each, and a device has a fourth of each. What do the gathers send, 3/4 of both?",
+    ..., lambda: kept.link_bytes, claim=COUNTED)  # fmt: skip
+
+# %% [markdown] rule
+# 3,072: more than 3, less than 2. These bytes do not grow with the examples, and those of 2 and 3 do: with 128
+# examples the sum of 3 sends 4,096. And between steps each device keeps a fourth of the weights.
+#
+# **Rule.** Cut the examples first. Cut the weights when they do not fit; by columns and rows (2, 3) the activations
+# are sent, in parts (4) the weights. Compare the bytes of one with those of the other.
