@@ -70,6 +70,8 @@ def _grid(program: Any) -> Grid:
     if not isinstance(program, ModuleGroup):
         way = "xb.parse_hlo(text) and builder.build() give programs"
         raise TypeError(f"cost: {program!r} is neither a Computation nor a Module or ModuleGroup; {way}")
+    if not program.modules:
+        refuse("invalid_attribute", "cost: the group has no programs", "xb.ModuleGroup({0: module}) has one")
     replicas, partitions = max(
         ((m.num_replicas, m.num_partitions) for m in program.modules.values()), key=lambda rp: rp[0] * rp[1],
         default=(1, 1),
