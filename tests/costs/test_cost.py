@@ -93,6 +93,7 @@ def test_a_group_of_programs_costs_what_its_largest_program_does() -> None:
     small, large = (xb.Module(f"m{n}", xb.computation(xb.f32[n])(xb.negate)) for n in (4, 64))
     cost = xb.cost(xb.ModuleGroup({0: small, 1: large, 2: small}))
     assert (cost.flops, cost.total_flops, cost.num_devices) == (64, 72, 3)
+    assert cost.peak_memory == xb.cost(large).peak_memory == 2 * 256
 
 
 def test_what_is_no_program_or_mesh_is_refused() -> None:
@@ -103,6 +104,8 @@ def test_what_is_no_program_or_mesh_is_refused() -> None:
         xb.cost(module, mesh={"a": 8})  # type: ignore[arg-type]
     with pytest.raises(XbuildError, match="has 6 devices, and the program runs on 8"):
         xb.cost(module, mesh=xb.Mesh(a=6))
+    with pytest.raises(XbuildError, match="the group has no programs"):
+        xb.cost(xb.ModuleGroup({}))
     with pytest.raises(XbuildError, match="not by 'line'"):
         xb.cost(module).by("line")  # type: ignore[arg-type]
 

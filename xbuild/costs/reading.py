@@ -15,7 +15,7 @@ from .report import Cost, CostRow
 
 
 def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = None) -> Cost:
-    """What a program costs each device, without running it: FLOPs, transcendentals, bytes, collectives.
+    """What a program costs each device, without running it: FLOPs, transcendentals, bytes, collectives, memory.
 
     Instructions are counted as XLA's cost analysis counts them, but a loop as often as it runs: by constants, or by the
     trips that a compiler has noted; as one trip, and so marked, where neither tells. Of a conditional the branch of
@@ -25,19 +25,16 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
 
     >>> import xbuild as xb
     >>> total = xb.computation(xb.f32[1024])(xb.cross_replica_sum)
-    >>> print(xb.cost(xb.Module("total", total, num_replicas=4)))
+    >>> print(xb.cost(xb.Module("total", total, num_replicas=4)).table(by="axis"))
     total: 4 devices, mesh a=4
       each device  1.02 kFLOP, 0 transcendentals
       memory       8.19 kB read and written, 0.125 FLOP for each byte
+      at most      8.19 kB alive at once, in the recorded order: 4.1 kB arguments, 4.1 kB outputs
       links        6.14 kB of 1 collective, 6 steps
     <BLANKLINE>
-    largest by FLOPs (1 of 1)
-      instruction   times  FLOPs               shape
-      all-reduce.5  1      1.02 kFLOP  100.0%  f32[1024]
-    <BLANKLINE>
-    collectives (1 of 1 kind)
-      op          groups                        executed  on a link  steps
-      all-reduce  over axis a: 4 of 4, 1 group  1         6.14 kB    6
+    by axis (1 of 1)
+      axis    instructions  FLOPs       transcendentals  memory   on a link
+      axis a  1             1.02 kFLOP  0                8.19 kB  6.14 kB
 
     Source: XLA, xla/service/hlo_cost_analysis.cc.
     """
@@ -73,6 +70,8 @@ def _grid(program: Any) -> Grid:
     if not isinstance(program, ModuleGroup):
         way = "xb.parse_hlo(text) and builder.build() give programs"
         raise TypeError(f"cost: {program!r} is neither a Computation nor a Module or ModuleGroup; {way}")
+    if not program.modules:
+        refuse("invalid_attribute", "cost: the group has no programs", "xb.ModuleGroup({0: module}) has one")
     replicas, partitions = max(
         ((m.num_replicas, m.num_partitions) for m in program.modules.values()), key=lambda rp: rp[0] * rp[1],
         default=(1, 1),

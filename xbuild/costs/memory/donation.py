@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Hashable, Iterator
+from itertools import accumulate
 
-from shape_inference import Dims
+from shape_inference import AnyShape, Dims
 
 from ...core.graph import Module
-from .parts import is_alike, parts_of, place_of
+from .parts import likeness, parts_of, place_of
 
 _ALIAS = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}[^()]*\)")
 _DONOR = re.compile(r"\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}\s*\)")
@@ -19,38 +21,34 @@ def aliases_of(module: Module) -> dict[int, int]:
 
     Those of `input_output_alias`; then each argument of `buffer_donor` with the first result that is like it.
     """
-    text = str(module.annotations.get("input_output_alias", ""))
+    shapes = [each.shape for each in module.entry.parameters]
+    ends = [0, *accumulate(len(parts_of(shape)) for shape in shapes)]
+
+    def argument(number: str, index: str) -> int | None:
+        place = place_of(shapes[int(number)], _dims(index)) if int(number) < len(shapes) else None
+        return None if place is None else place + ends[int(number)]
+
     found: dict[int, int] = {}
-    for match in _ALIAS.finditer(text):
-        output = place_of(module.entry.root.shape, _dims(match[1]))
-        argument = _argument(module, int(match[2]), _dims(match[3]))
-        if output is not None and argument is not None:
-            found[output] = argument
-    for argument in _donors(module):
-        if argument not in found.values():
-            found.update(_matched(module, argument, found))
-    return found
+    for output, number, index in _ALIAS.findall(str(module.annotations.get("input_output_alias", ""))):
+        result, given = place_of(module.entry.root.shape, _dims(output)), argument(number, index)
+        if result is not None and given is not None:
+            found[result] = given
+    donors = (argument(*each) for each in _DONOR.findall(str(module.annotations.get("buffer_donor", ""))))
+    parts = [shape for each in shapes for _, shape in parts_of(each)]
+    return {**found, **dict(_matched(module, found, {donor: parts[donor] for donor in donors if donor is not None}))}
 
 
-def _donors(module: Module) -> Iterator[int]:
-    for match in _DONOR.finditer(str(module.annotations.get("buffer_donor", ""))):
-        argument = _argument(module, int(match[1]), _dims(match[2]))
-        if argument is not None:
-            yield argument
-
-
-def _matched(module: Module, argument: int, taken: dict[int, int]) -> dict[int, int]:
-    given = [shape for each in module.entry.parameters for _, shape in parts_of(each.shape)][argument]
+def _matched(module: Module, found: dict[int, int], donors: dict[int, AnyShape]) -> Iterator[tuple[int, int]]:
+    """Donors that are no alias yet with results that have none, where both are alike."""
+    free: dict[Hashable, deque[int]] = {}
     for output, (_, shape) in enumerate(parts_of(module.entry.root.shape)):
-        if output not in taken and is_alike(given, shape):
-            return {output: argument}
-    return {}
-
-
-def _argument(module: Module, number: int, index: Dims) -> int | None:
-    parameters = module.entry.parameters
-    place = place_of(parameters[number].shape, index) if number < len(parameters) else None
-    return None if place is None else place + sum(len(parts_of(each.shape)) for each in parameters[:number])
+        if output not in found:
+            free.setdefault(likeness(shape), deque()).append(output)
+    taken = set(found.values())
+    for donor, shape in donors.items():
+        outputs = free.get(likeness(shape))
+        if outputs and donor not in taken:
+            yield outputs.popleft(), donor
 
 
 def _dims(text: str) -> Dims:

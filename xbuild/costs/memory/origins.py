@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from shape_inference import Shape
@@ -50,7 +51,7 @@ def _each(instruction: Instruction, operands: Operands) -> Sequence[Origin]:
 
 
 origin_rules.enter("get_tuple_element", lambda each, operands: operands[0][slice(*_ends(each))])
-origin_rules.enter("tuple", lambda each, operands: sum(operands, ()))
+origin_rules.enter("tuple", lambda each, operands: tuple(chain.from_iterable(operands)))
 for _opcode in ("bitcast", "opt_barrier", "domain", "add_dependency", "all_reduce_done", "async_update"):
     origin_rules.enter(_opcode, _all)
 for _opcode in ("dynamic_update_slice", "scatter", "sort", "all_reduce", "all_reduce_start"):
@@ -114,7 +115,7 @@ def _with_operands(first: int) -> Callable[[Instruction, Operands], Sequence[Ori
 
     def rule(instruction: Instruction, operands: Operands) -> Sequence[Origin]:
         found: list[Origin] = [NEW] * len(parts_of(instruction.shape))
-        given = sum(operands, ())[: len(found) - first]
+        given = tuple(chain.from_iterable(operands))[: len(found) - first]
         found[first : first + len(given)] = given
         return found
 

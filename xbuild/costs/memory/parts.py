@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Hashable
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -33,8 +34,12 @@ def part_ends(shape: TupleShape) -> tuple[int, ...]:
 
 def place_of(shape: AnyShape, path: Dims) -> int | None:
     """The place of a part in the list, by its index in nested tuples; None where there is none."""
-    places = [place for place, (found, _) in enumerate(parts_of(shape)) if found == path]
-    return places[0] if places else None
+    return _places(shape).get(path)
+
+
+@functools.lru_cache(maxsize=4096)
+def _places(shape: AnyShape) -> dict[Dims, int]:
+    return {path: place for place, (path, _) in enumerate(parts_of(shape))}
 
 
 def stored_bytes(shape: Shape) -> int:
@@ -55,13 +60,13 @@ def is_on_host(shape: AnyShape) -> bool:
 
 def is_alike(a: AnyShape, b: AnyShape) -> bool:
     """Whether an array can take the memory of another as it lies there: the same extents, bytes and order."""
-    return (
-        isinstance(a, Shape)
-        and isinstance(b, Shape)
-        and a.dims == b.dims
-        and bytes_of(a) == bytes_of(b)
-        and order_of(a) == order_of(b)
-    )
+    return isinstance(a, Shape) and isinstance(b, Shape) and a.dims == b.dims and likeness(a) == likeness(b)
+
+
+@functools.lru_cache(maxsize=4096)
+def likeness(shape: AnyShape) -> Hashable:
+    """What is equal of arrays that can take the memory of each other; of a token nothing is."""
+    return (shape.dims, bytes_of(shape), order_of(shape)) if isinstance(shape, Shape) else id(shape)
 
 
 def order_of(shape: Shape) -> Dims:

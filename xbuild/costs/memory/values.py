@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -134,7 +135,7 @@ def _through(instruction: Instruction, operands: Operands, called: Sequence[Call
     if instruction.opcode == "while":
         return _of_loop(operands[0], called[1])
     if instruction.opcode == "call":
-        return _of_call(sum(operands, ()), called[0])
+        return _of_call(tuple(chain.from_iterable(operands)), called[0])
     if instruction.opcode == "conditional":
         return _of_branches(operands[1:], called)
     return None
