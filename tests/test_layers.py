@@ -40,7 +40,8 @@ ORDER = {
         "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
-        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules", "fields", "tracing", "engines",
+        "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "fields.rules",
+        "fields", "tracing", "engines",
     ),
 }  # fmt: skip
 FAMILIES = {

@@ -19,6 +19,10 @@ from .run import Subject
 from .verdict import Equivalence
 
 
+MOST_TRIPS = 10_000
+"""The trips of a loop after which a run stops where no limits are given: over the fields a loop that converges may not."""
+
+
 def equivalent(
     one: Any,
     other: Any,
@@ -39,6 +43,7 @@ def equivalent(
     are whole on each device). Where `other` has `in_shardings` and `out_shardings`, or specs as the program of a
     shard_map, it is these.
     `arguments`: values for parameters of `one`, by number, where random ones would not do (counts of trips, indices).
+    `limits`: those of each run; by default a loop may make 10,000 trips.
 
     `values`: for names of instructions of `one` the name of that of `other` which is to have the same value, and how it
     lies there, as for an input; where the programs differ, the first of these that does is named.
@@ -72,7 +77,8 @@ def equivalent(
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
     layouts = laid(first, second, inputs, outputs)
-    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits or Limits())
+    limits = limits or Limits(trips=MOST_TRIPS)
+    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits)
     return comparison.verdict()
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 import xbuild as xb
@@ -69,6 +73,19 @@ def test_a_wrong_neighbour_is_told_with_device_and_element() -> None:
     assert found.kind == "different"
     assert found.difference is not None
     assert (found.difference.device, found.difference.element) == (2, (2, 0))
+
+
+def test_the_example_of_the_document() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "equivalence.md").read_text()
+    found = re.search(r"```python\n(.*?)```.*```\n(different: .*?)```", text, re.DOTALL)
+    assert found is not None
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    cut = names["cut"]
+    alone = re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", cut.module.to_hlo())
+    other = Changed(xb.parse_hlo(alone), cut.mesh, cut.in_specs, cut.out_specs)
+    told = str(xb.equivalent(names["whole"].module, other)).splitlines()
+    assert [line.partition(" (")[0] for line in told] == [line.partition(" (")[0] for line in found[2].splitlines()]
 
 
 def test_what_the_check_refuses_is_different() -> None:

@@ -8,9 +8,9 @@ import click
 
 import xbuild
 
-from .support.candidates import targets
 from .group import REFUSED, load, main, module_of, reported
 from .run import SEED
+from .support.candidates import targets
 from .support.saying import say, say_json
 
 
