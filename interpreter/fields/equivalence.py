@@ -18,9 +18,8 @@ from .laying import Layouts, laid, own
 from .run import Subject
 from .verdict import Equivalence
 
-
 MOST_TRIPS = 10_000
-"""The trips of a loop after which a run stops where no limits are given: over the fields a loop that converges may not."""
+"""The trips of a loop after which a run stops where no limits are given: a loop may converge in floating point alone."""
 
 
 def equivalent(
