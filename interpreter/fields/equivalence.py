@@ -19,7 +19,7 @@ from .run import Subject
 from .verdict import Equivalence
 
 MOST_TRIPS = 10_000
-"""The trips of a loop after which a run stops where no limits are given: a loop may converge in floating point alone."""
+"""The trips of a loop after which a run stops where no limits are given: a loop may converge in floats alone."""
 
 
 def equivalent(
@@ -89,7 +89,7 @@ def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:
 
 
 def _program(given: Any) -> Module | ModuleGroup:
-    program = runnable(given)
+    program = runnable(getattr(given, "module", given))
     if not isinstance(program, Module | ModuleGroup):
         raise TypeError(f"equivalent: {given!r} is no program; a Computation, a Module or a ModuleGroup is one")
     return program
