@@ -18,6 +18,9 @@ from .laying import Layouts, laid, own
 from .run import Subject
 from .verdict import Equivalence
 
+MOST_TRIPS = 10_000
+"""The trips of a loop after which a run stops where no limits are given: a loop may converge in floats alone."""
+
 
 def equivalent(
     one: Any,
@@ -39,6 +42,7 @@ def equivalent(
     are whole on each device). Where `other` has `in_shardings` and `out_shardings`, or specs as the program of a
     shard_map, it is these.
     `arguments`: values for parameters of `one`, by number, where random ones would not do (counts of trips, indices).
+    `limits`: those of each run; by default a loop may make 10,000 trips.
 
     `values`: for names of instructions of `one` the name of that of `other` which is to have the same value, and how it
     lies there, as for an input; where the programs differ, the first of these that does is named.
@@ -72,7 +76,8 @@ def equivalent(
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
     layouts = laid(first, second, inputs, outputs)
-    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits or Limits())
+    limits = limits or Limits(trips=MOST_TRIPS)
+    comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits)
     return comparison.verdict()
 
 
@@ -84,7 +89,7 @@ def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:
 
 
 def _program(given: Any) -> Module | ModuleGroup:
-    program = runnable(given)
+    program = runnable(getattr(given, "module", given))
     if not isinstance(program, Module | ModuleGroup):
         raise TypeError(f"equivalent: {given!r} is no program; a Computation, a Module or a ModuleGroup is one")
     return program

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import examples.sharded_block as block
 import xbuild as xb
+from examples import transformer_step
 from tests.equivalence.mutations import OPERATORS, Text, mutants
 from tests.equivalence.planted import Changed, judged
 from tests.equivalence.programs import PAIRS, Pair
@@ -69,6 +75,33 @@ def test_a_wrong_neighbour_is_told_with_device_and_element() -> None:
     assert found.kind == "different"
     assert found.difference is not None
     assert (found.difference.device, found.difference.element) == (2, (2, 0))
+
+
+def test_a_training_step_that_leaves_a_device_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, mesh, specs = transformer_step.step(), transformer_step.MESH, tuple(block.SPECS.values())
+    monkeypatch.setattr(transformer_step, "MESH", xb.Mesh(batch=1, model=1))
+    whole = transformer_step.step()
+    monkeypatch.undo()
+    results = (xb.P(), *specs[2:])
+    assert xb.equivalent(whole, Changed(step, mesh, specs, results))
+    found = xb.equivalent(whole, Changed(transformer_step.left_out(), mesh, specs, results))
+    assert found.kind == "different"
+    assert found.difference is not None
+    assert found.difference.value is not None
+    assert found.difference.value.name == "dot.92.vjp.1"  # whose sum, pvary.14.vjp, the fault is planted in
+
+
+def test_the_example_of_the_document() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "equivalence.md").read_text()
+    found = re.search(r"```python\n(.*?)```.*```\n(different: .*?)```", text, re.DOTALL)
+    assert found is not None
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    cut = names["cut"]
+    alone = re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", cut.module.to_hlo())
+    other = Changed(xb.parse_hlo(alone), cut.mesh, cut.in_specs, cut.out_specs)
+    told = str(xb.equivalent(names["whole"].module, other)).splitlines()
+    assert [line.partition(" (")[0] for line in told] == [line.partition(" (")[0] for line in found[2].splitlines()]
 
 
 def test_what_the_check_refuses_is_different() -> None:

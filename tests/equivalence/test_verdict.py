@@ -149,7 +149,7 @@ def always(state: Any) -> Any:
 
 def test_a_run_that_does_not_end_is_named() -> None:
     program = xb.computation(f[2])(lambda x: xb.while_(x, always, lambda y: y, builder=x.builder))
-    found = xb.equivalent(program, program, limits=xb.Limits(trips=10))
+    found = xb.equivalent(program, program, limits=xb.Limits(trips=100))
     assert (found.kind, found.undecided) == ("undecided", ("a run stopped: limit_trips",))
 
 

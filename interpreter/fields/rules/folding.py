@@ -17,6 +17,7 @@ from ...kernels.sorting import order_by_comparator, taken
 from ...rules.tables import compute
 from . import residues
 from .arithmetic import plus, times
+from .evaluation import is_float
 from .places import places
 from .regions import FieldRegion, applied
 from .residues import Word
@@ -83,15 +84,15 @@ def _by_keys(keys: Sequence[Key], rows: Sequence[Any]) -> Array:
     """The stable permutation of each row by keys, the last of which is sorted by first."""
     order = np.broadcast_to(np.arange(rows[0].shape[-1]), rows[0].shape)
     for key in reversed(keys):
-        ranks = _ranks(applied(key.of, [rows[number] for number in key.operands]), key.is_descending)
+        values = applied(key.of, [rows[number] for number in key.operands])
+        ranks = _ranks(places(values) if is_float(key.of.root.shape) else values, key.is_descending)
         ranks = np.take_along_axis(ranks, order, -1)
         order = np.take_along_axis(order, np.argsort(ranks, axis=-1, kind="stable"), -1)
     return order
 
 
-def _ranks(values: Any, is_descending: bool) -> Array:
-    """Integers that are ordered as the values are, or the other way; NaN is the last."""
-    ordered = places(values) if values.dtype == np.uint64 else values
+def _ranks(ordered: Any, is_descending: bool) -> Array:
+    """Integers that are ordered as the numbers are, or the other way; NaN is the last."""
     _, found = np.unique(ordered.reshape(-1), return_inverse=True)
     ranks = found.reshape(ordered.shape).astype(np.int64)
     ranks = -ranks if is_descending else ranks
@@ -100,5 +101,5 @@ def _ranks(values: Any, is_descending: bool) -> Array:
 
 @fields
 def topk(operand: Word, *, k: int, largest: bool) -> tuple[Word, Array]:
-    order = np.argsort(_ranks(operand, largest), axis=-1, kind="stable")[..., :k]
+    order = np.argsort(_ranks(places(operand), largest), axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(operand, order, axis=-1), order.astype(np.int32)

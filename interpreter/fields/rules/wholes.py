@@ -16,7 +16,7 @@ from .complexes import joined
 from .functions import applied, random_words
 from .places import mixed
 from .residues import Word
-from .tables import fields
+from .tables import Undecidable, fields
 
 
 def digest(words: Any, axes: int) -> Array:
@@ -69,6 +69,8 @@ def _along(vector: Word, like: Word, feature: int) -> Word:
 
 
 def _sums(words: Word, feature: int) -> Word:
+    if residues.has_special(words):
+        raise Undecidable("normalization of infinities and NaN")
     return residues.total(words, tuple(n for n in range(words.ndim) if n != feature))
 
 
