@@ -221,13 +221,8 @@ def policy(*scripts: str) -> str:
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     # The scripts themselves do not use eval; browser automation, as in the tests, does.
     sources = " ".join([*(f"'sha256-{digest}'" for digest in digests), "'unsafe-eval'"])
-    rules = (
-        "default-src 'none'",
-        f"script-src {sources}",
-        "style-src 'unsafe-inline'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+    scripts_only = ("default-src 'none'", f"script-src {sources}")
+    rules = (*scripts_only, "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'")
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 

@@ -72,6 +72,7 @@ PARTIAL = {
     "xbuild/checking/dataflow/shared_results.py:_OPERANDWISE": "the result is made of all operands",
     "xbuild/checking/dataflow/shared_results.py:_MARKS": "the result is of each device by itself",
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
+    "xbuild/learning/puzzle.py:FREE": "a puzzle states whether a solution may use the op",
     "xbuild/stablehlo/op_rules/collectives.py:STARTED": "an async_start of it wraps a computation",
     "xbuild/stablehlo/reading/scope.py:_COPIED": "a region is refused that uses the value from outside",
     "xbuild/reference/readings.py:_PLAIN": "the op is named among those of which a derivative is made",

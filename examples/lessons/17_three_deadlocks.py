@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 17. Three deadlocks
 #
-# A program that hangs is no bad luck: there is a set of devices each of which waits for another. Three patterns are
-# behind most of them. `xb.check` finds them before the run; on a machine they show as silence.
+# A hang is not bad luck: there is a set of devices each of which waits for another. Three patterns are behind most of
+# them. `xb.check` finds them before the run; on a machine they show as silence.
 
 # %%
 import numpy as np
@@ -88,4 +88,4 @@ ask("Both make 2 trips, from 1 and 2. What do they have at the end?", ..., equal
 #
 # **Rule.** All members of a group must come to the same collectives, equally often, in the same order. A branch, an
 # order or a trip count that depends on the replica is where to look. `xbuild explain deadlock` has the words of the
-# report.
+# report, and `xbuild play` makes a game of it.

@@ -128,12 +128,12 @@ def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
 
 
 USES = [
-    (["learn", "99"], "there is no lesson 99: the numbers are 1 to "),
+    (["learn", "99"], "there is no lesson 99: there are 1 to 20, 23 to 24"),
     (["learn", "--page"], "--page wants a number"),
     (["learn", "8", "--page", "--notebook"], "two different things"),
     (["learn", "8", "--copy", "."], "takes no number"),
     (["learn", "8", "-o", "x"], "no effect without --notebook or --page"),
-    (["puzzle", "99"], "there is no puzzle 99: the numbers are 1 to 20"),
+    (["puzzle", "99"], "there is no puzzle 99: there are 1 to 20"),
     (["puzzle", "--solution"], "--solution wants a number"),
 ]
 

@@ -46,7 +46,7 @@ def shown(value: Any) -> str:
     number = array.item()
     if isinstance(number, bool):
         return "yes" if number else "no"
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e16 else f"{number:.6g}"
+    return f"{number + 0:.0f}" if float(number).is_integer() and abs(number) < 1e16 else f"{number:.6g}"
 
 
 def numbers(value: Any) -> list[float] | None:

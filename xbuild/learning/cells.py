@@ -53,8 +53,9 @@ def _without_gaps(lines: list[str]) -> str:
 def _is_directed(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.module == "xbuild.learning"
-    if isinstance(node, ast.Assign):
-        return _named(node.value) in _CLAIMS
+    last = node.body[-1] if isinstance(node, ast.FunctionDef) else node
+    if isinstance(last, ast.Assign | ast.Return):
+        return last.value is not None and _named(last.value) in _CLAIMS
     return _called(node) in _DIRECTED
 
 

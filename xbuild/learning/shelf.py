@@ -60,9 +60,15 @@ def entry(kind: str, number: int) -> Entry:
     """The lesson or puzzle of this number; raises where there is none."""
     known = entries(kind)
     if number not in known:
-        span = f"{min(known)} to {max(known)}"
-        raise LessonError(f"there is no {kind.removesuffix('s')} {number}: the numbers are {span}")
+        raise LessonError(f"there is no {kind.removesuffix('s')} {number}: there are {_spans([*known])}")
     return known[number]
+
+
+def _spans(numbers: list[int]) -> str:
+    """Rising numbers in words, as 1 to 20, 23 to 24."""
+    starts = [each for each in numbers if each - 1 not in numbers]
+    ends = [each for each in numbers if each + 1 not in numbers]
+    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in zip(starts, ends, strict=True))
 
 
 def copy(kind: str, into: Path) -> list[Path]:
