@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from shape_inference import XbuildError
+from shape_inference import MissingRule, XbuildError
 
 from .. import running
 from ..core.graph import Computation, Instruction, Module, ModuleGroup
@@ -45,7 +45,7 @@ def op_example(opcode: str) -> OpExample | None:
         return None
     try:
         trace = running.trace(*call, origins=True)
-    except (XbuildError, TypeError, ValueError):  # an example that shows a refusal
+    except (MissingRule, XbuildError, TypeError, ValueError):  # of a refusal, or of an op that has no value rule yet
         return None
     events = [n for n in range(len(trace)) if trace[n].instruction.opcode == opcode]
     return OpExample(trace, events[0]) if events else None
