@@ -10,6 +10,7 @@ from ..costs import cost
 from ..costs.table import short
 from ..differentiation.rules import REASONS, ZERO
 from ..differentiation.transforms.programs import vjp
+from ..sharding.rules.table import rule_of
 from ..stablehlo.spelling.op_names import OP_NAMES
 from ..stablehlo.writing import ops as _lines  # enters the rules
 from ..stablehlo.writing.support.tables import REFUSED
@@ -33,9 +34,9 @@ def rows(opcode: str) -> Iterator[tuple[str, str]]:
     if JAX_NAMES.get(opcode):
         yield "in JAX", ", ".join(f"jax.lax.{name}" for name in JAX_NAMES[opcode].split())
     yield "derivative", _derivative(opcode)
-    found = _cost(opcode)
-    if found:
-        yield "cost", found
+    for word, text in (("cost", _cost(opcode)), ("sharding rule", _sharding(opcode))):
+        if text:
+            yield word, text
 
 
 def picture(opcode: str) -> str | None:
@@ -88,6 +89,13 @@ def _cost(opcode: str) -> str | None:
     if row.collective is not None:
         parts.append(f"{short(row.collective.link_bytes, 'B')} on a link")
     return f"of the example {', '.join(parts)}"
+
+
+def _sharding(opcode: str) -> str | None:
+    """The factors of the example: which dimensions are cut together, and what a cut then needs."""
+    found = op_example(opcode)
+    rule = None if found is None else rule_of(found.instruction)
+    return None if rule is None else f"of the example {rule}"
 
 
 def spelled(opcode: str) -> str:
