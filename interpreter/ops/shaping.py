@@ -47,14 +47,25 @@ def reshape(operand: Array, *, new_sizes: Dims) -> Array:
 
 
 def _real_sizes(old: Dims, new: Dims) -> Dims:
-    """The sizes if a dimension of the operand is shorter than its bound: equal leading and trailing sizes are kept."""
-    if len(old) == len(new):
+    """The sizes if a dimension of the operand is shorter than its bound: equal leading and trailing sizes are kept.
+
+    Dimensions of size 1 are passed over, since they tell nothing of the others.
+    """
+    if len(old) == len(new) and all(size <= bound for size, bound in zip(old, new, strict=True)):
         return old
-    start = next((d for d, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    end = next((d for d, (a, b) in enumerate(zip(old[:start:-1], new[:start:-1], strict=False)) if a != b), 0)
-    free = next(d for d in range(start, len(new)) if new[d] != 1 or d == len(new) - 1 - end)
+    sizes = [size for size in old if size != 1]
+    places = [dim for dim, bound in enumerate(new) if bound != 1] or [0]
+    start = _equal(sizes, [new[dim] for dim in places[:-1]])
+    end = _equal(sizes[:start:-1], [new[dim] for dim in places[:start:-1]])
+    free = places[min(start, len(places) - 1 - end)]
     rest = prod(size for dim, size in enumerate(new) if dim != free)
     return (*new[:free], prod(old) // rest, *new[free + 1 :])
+
+
+def _equal(sizes: Sequence[int], bounds: Sequence[int]) -> int:
+    """How many sizes are equal to their bounds before the first that is not."""
+    pairs = enumerate(zip(sizes, bounds, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(sizes), len(bounds)))
 
 
 @compute

@@ -14,7 +14,7 @@ MAGIC = b"ML\xefR"
 """How MLIR bytecode begins."""
 
 _ESCAPED = MAGIC.decode("utf-8", errors="surrogateescape")
-SECONDS = 300
+SECONDS = 120
 _LENGTH = 4  # bytes before a list of bytes in a serialized program of JAX, a number that counts them
 _CHILD = Path(__file__).with_name("bytecode_child.py")
 
