@@ -95,14 +95,12 @@ def test_the_svg_is_well_formed_and_the_same_each_time(theme: str) -> None:
 
 
 def test_a_name_of_a_stranger_is_escaped() -> None:
-    named = LOOP.replace('op_name="layer/dot"', 'op_name="<b>&" source_file="<i>&" source_line=3')
+    named = LOOP.replace('op_name="layer/dot"', 'op_name="<b>&"')
     line = xb.timeline(xb.parse_hlo(named), MACHINE)
     ElementTree.fromstring(str(xb.viz(line, "svg")))
     page = str(xb.viz(line, "html"))
     assert "&lt;b&gt;&amp;" in page
-    assert "&lt;i&gt;&amp;" in page
     assert "<b>" not in page
-    assert "<i>" not in page
 
 
 def test_text_and_pages_are_drawn_and_other_formats_refused() -> None:
