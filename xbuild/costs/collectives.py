@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from ..core.graph import Instruction
 from ..properties.device_groups import Groups, grouping, pairs_of
-from ..properties.effects import COLLECTIVES, TRANSFERS
+from ..properties.effects import MEETS, TRANSFERS
 from .algorithms import Algorithm, algorithms
 from .axes import Axes, Digits, digits_of
 from .work import leaf_bytes
@@ -69,7 +69,7 @@ def is_communication(instruction: Instruction) -> bool:
     """Whether an instruction sends to other devices, or receives; done halves and transfers with the host do not."""
     if instruction.opcode in TRANSFERS:
         return not instruction.attributes.is_host_transfer
-    return instruction.opcode in COLLECTIVES
+    return instruction.opcode in MEETS
 
 
 def _has_pairs(instruction: Instruction) -> bool:
