@@ -135,6 +135,21 @@ def test_a_send_without_a_buffer_waits_for_its_recv(buffers: float) -> None:
     assert found.classes[0].end == pytest.approx(waited + 1e-5 + 64 * 64 * 4 / 1e8)
 
 
+def test_links_of_two_axes_work_at_once() -> None:
+    text = ASYNC.format(extent=64).replace("{{0,1,2,3}}", "{{0,1},{2,3}}")
+    other = "more = f32[64,64] all-reduce-start(x), channel_id=2, to_apply=add, replica_groups={{0,2},{1,3}}, "
+    text = text.replace("  d = ", f"  {other}use_global_device_ids=true\n  d = ")
+    text = text.replace("  ROOT", "  m = f32[64,64] all-reduce-done(more)\n  ROOT")
+    module = xb.parse_hlo(text)
+    link = xb.Link(alpha=1e-3, bandwidth=1e9)
+    both = xb.timeline(module, xb.Machine(flops=1e12, memory_bandwidth=1e12, links=link))
+    (times,) = both.classes
+    assert times.links == pytest.approx(2 * both.lower_bound)
+    assert both.lower_bound < both.seconds < 1.01 * both.lower_bound
+    same = xb.parse_hlo(text.replace("{{0,2},{1,3}}", "{{0,1},{2,3}}"))
+    assert xb.timeline(same, both.machine).seconds == pytest.approx(times.links, rel=0.01)
+
+
 def test_what_runs_beside_hides_behind_work() -> None:
     text = """HloModule m, is_scheduled=true
       ENTRY main { x = f32[512,512] parameter(0)
@@ -154,3 +169,9 @@ def test_figures_are_those_of_the_classes() -> None:
     found = xb.timeline(xb.parse_hlo(LOOP), SLOW)
     assert figures(found)["seconds"] == pytest.approx(found.busy + found.exposed + found.bubble)
     assert {span.kind for span in found.spans} == {"compute", "exposed", "link"}
+
+
+def test_started_collectives_are_among_those_of_the_cost() -> None:
+    found = xb.cost(xb.parse_hlo(ASYNC.format(extent=8)))
+    assert [each.instruction.name for each in found.collectives] == ["begun"]
+    assert found.link_bytes == 2 * 3 * 8 * 8 * 4 // 4

@@ -34,7 +34,7 @@ from .matching import LinkTimes, Matching
 from .presets import machine as named_machine
 from .record import ClassTimes, Timeline
 from .simulation import Simulation
-from .tape import Tape, TapeWriter
+from .tape import MOST_ENTRIES, Tape, TapeWriter
 
 
 def timeline(
@@ -166,7 +166,9 @@ class _Timing:
         def decided(instruction: Instruction, path: Path) -> int | None:
             return decisions.decided(device, instruction, path)
 
-        writer = TapeWriter(durations, of_class.order, matching.entries, decided, unrolls)
+        writer = TapeWriter(
+            durations, of_class.order, matching.entries, decided, unrolls, MOST_ENTRIES // len(classes.first)
+        )
         return writer.tape(of_class.module.entry)
 
     def _durations_of(self, entry: Computation) -> Durations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from attrs import field, frozen
 from ..checking.deadlock.level_run import Context
 from ..core.graph import Instruction
 from ..costs import Cost
+from ..properties.effects import TRANSFERS
 from ..properties.mesh import Mesh
 from .collective_times import CollectiveTime
 from .durations import Durations
@@ -158,7 +159,23 @@ class Timeline:
     @property
     def lower_bound(self) -> float:
         """Seconds below which no overlap helps: the busiest device's work, or the busiest links."""
-        return max((max(each.busy, each.links) for each in self.classes), default=0.0)
+        return max((*(each.busy for each in self.classes), *self._on_links.values()), default=0.0)
+
+    @cached_property
+    def _on_links(self) -> Mapping[tuple[int, Hashable], float]:
+        """The seconds for which each class has something on the links of each axis, or sends by one instruction."""
+        found: dict[tuple[int, Hashable], float] = {}
+        spans, times = self.recorder, self.recorder.times().tolist()
+        for number, kind in enumerate(spans.kinds):
+            if kind == LINK:
+                carried = self.carried.get(spans.instructions[number], spans.instructions[number])
+                time = self.collective_times.get(carried)
+                taken = (spans.ends[number] - spans.starts[number]) * times[number]
+                rest = carried if carried.opcode in TRANSFERS else ""
+                for link in (time.axes if time is not None else ()) or (rest,):
+                    place = spans.labels[number], link
+                    found[place] = found.get(place, 0.0) + taken
+        return found
 
     @cached_property
     def critical_path(self) -> tuple[PathStep, ...]:

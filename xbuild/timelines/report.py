@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shape_inference import Shape
 from shape_inference.escaping import in_line
 
 from ..checking.model.program import devices_text
@@ -11,6 +12,7 @@ from ..core.graph import Instruction
 from ..costs.table import columns
 from .advice import changes
 from .collective_times import CollectiveTime
+from .loops import LoopTime, loop_times
 from .path import PathStep, folded
 from .record import ClassTimes, Timeline
 from .recording import EXPOSED, LINK
@@ -35,6 +37,7 @@ def page(timeline: Timeline, top: int) -> Iterator[str]:
     yield from _totals(timeline)
     if len(timeline.classes) > 1:
         yield from _classes(timeline, top)
+    yield from _loops(timeline, top)
     yield from _work(timeline, top)
     yield from _communication(timeline, top)
     yield from _path(timeline, top)
@@ -90,19 +93,42 @@ def _class(each: ClassTimes) -> tuple[str, ...]:
     return (devices_text(each.devices).removeprefix("devices ").removeprefix("device "), *map(duration, times))
 
 
+def _loops(timeline: Timeline, top: int) -> Iterator[str]:
+    loops = loop_times(timeline)
+    if loops:
+        yield ""
+        yield f"loops ({min(top, len(loops))} of {len(loops)} that stand in no other)"
+        yield from columns(
+            ("loop", "trips", "a trip", "in all", "", "line"), (_loop(timeline, each) for each in loops[:top])
+        )
+
+
+def _loop(timeline: Timeline, found: LoopTime) -> tuple[str, ...]:
+    trips, line = found.trips, str(found.loop.source or "")
+    a_trip = duration(found.seconds / trips) if trips else ""
+    part = _part(found.seconds, timeline.seconds)
+    return found.loop.name, "1?" if trips is None else f"{trips:,}", a_trip, duration(found.seconds), part, line
+
+
 def _work(timeline: Timeline, top: int) -> Iterator[str]:
     shares = timeline.shares()
     if shares:
         yield ""
         yield f"longest work ({min(top, len(shares))} of {len(shares)})"
         yield from columns(
-            ("instruction", "times", "seconds", "", "bound by", "scope"),
+            ("instruction", "times", "seconds", "", "bound by", "shape", "scope"),
             (
                 (each.instruction.name, str(each.times), duration(each.seconds), _part(each.seconds, timeline.seconds),
-                 each.bound, _scope(each.instruction))
+                 each.bound, _shape(each.instruction), _scope(each.instruction))
                 for each in shares[:top]
             ),
         )  # fmt: skip
+
+
+def _shape(instruction: Instruction) -> str:
+    """The shape of a result without its layout."""
+    shape = instruction.shape
+    return f"{shape.dtype}[{','.join(map(str, shape.dims))}]" if isinstance(shape, Shape) else "(...)"
 
 
 def _scope(instruction: Instruction) -> str:

@@ -52,7 +52,7 @@ Meetings: TypeAlias = Callable[[Instruction, Path], Iterator[Entry]]
 Decided: TypeAlias = Callable[[Instruction, Path], int | None]
 
 MOST_ENTRIES = 4_000_000
-"""At how many entries of a device's tape a program is refused, where loops that communicate are written out."""
+"""At how many entries of all tapes a program is refused, where loops that communicate are written out."""
 
 
 @define(eq=False)
@@ -68,6 +68,7 @@ class TapeWriter:
     meetings: Meetings
     decided: Decided
     unrolls: bool
+    most: int = MOST_ENTRIES
     size: int = field(default=0, init=False)
 
     def tape(self, computation: Computation, path: Path = ()) -> Tape:
@@ -80,8 +81,8 @@ class TapeWriter:
 
     def _count(self, more: int) -> None:
         self.size += more
-        if self.size > MOST_ENTRIES:
-            refuse("limit_trips", f"timeline: loops that communicate are more than {MOST_ENTRIES:,} steps of a device",
+        if self.size > self.most:
+            refuse("limit_trips", f"timeline: loops that communicate are more than {self.most:,} steps of a device",
                    "fewer trips show the same steady state")  # fmt: skip
 
     def _entries(self, instruction: Instruction, path: Path) -> Iterator[Entry]:
