@@ -50,7 +50,7 @@ REPLICA_KINDS = frozenset({
     "structure_mismatch",
 })  # fmt: skip
 
-SIZE_KINDS = frozenset({"tuple_too_large"})
+SIZE_KINDS = frozenset({"too_many_states", "tuple_too_large"})
 
 VARIANCE_KINDS = frozenset({
     "already_varying", "bilinear_on_unreduced", "branch_type_mismatch", "carry_type_mismatch", "divergent_collective",

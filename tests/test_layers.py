@@ -38,8 +38,8 @@ ORDER = {
         "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
-        "pictures", "pages", "stepping", "explaining.shapes", "explaining",
-        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli",
+        "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",
+        "reference.concepts", "reference", "tpu.support", "tpu", "cli.answers", "cli.support", "cli",
     ),
     "interpreter": (
         "rules", "kernels", "compiler", "ops", "strict", "provenance", "custom_calls", "runtime", "tracing", "engines",

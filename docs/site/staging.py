@@ -25,6 +25,10 @@ class Stage:
         """Write a page that an index links to, and that is not in the side bar: 600 entries there take minutes."""
         self.page(name, f"---\norphan: true\n---\n\n{text}")
 
+    def text(self, name: str, text: str) -> None:
+        """Write a text as it is."""
+        self._write(self.folder / name, text.encode())
+
     def file(self, name: str, source: Path) -> None:
         """Copy a file as it is."""
         self._write(self.folder / name, source.read_bytes())

@@ -14,7 +14,7 @@ import pytest
 import xbuild as xb
 from tests.commands.command_line import usage, xbuild
 from xbuild.cli import main
-from xbuild.cli.candidates import instructions, targets, words
+from xbuild.cli.support.candidates import instructions, targets, words
 
 DEPENDS = """
 HloModule m, replica_count=2

@@ -18,7 +18,7 @@ from shape_inference.tuple_sizes import DEEPEST_TUPLE, MOST_LEAVES
 from tests.limits_table import COMMANDS, outcome
 from tests.support.hostile import ALL_REDUCE, PROGRAMS
 from xbuild.cli import main
-from xbuild.cli.watch import LIMIT
+from xbuild.cli.support.watch import LIMIT
 from xbuild.core.diagnostics import BuildError
 from xbuild.properties.sites import MOST_PLACES, places_of, sites_of
 

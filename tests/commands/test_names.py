@@ -235,8 +235,8 @@ def test_one_module_escapes() -> None:
     }
     assert found == {
         ("shape_inference/escaping.py", "html.escape"),
-        ("xbuild/cli/saying.py", "click.echo"),
-        ("xbuild/cli/saying.py", "click.style"),
+        ("xbuild/cli/support/saying.py", "click.echo"),
+        ("xbuild/cli/support/saying.py", "click.style"),
     }
 
 

@@ -121,3 +121,11 @@ def test_pairs_of_a_transfer_are_devices() -> None:
         xb.ops.after_all((), builder=builder), shape=xb.f32[2], channel_id=1, source_target_pairs=[(0, 3)]
     )
     assert pairs_of(found.instruction, 2, 2) == ((0, 3),)
+
+
+def test_a_module_group_takes_a_list_or_a_mapping() -> None:
+    module = xb.Module("m", xb.computation(xb.f32[2])(lambda x: x + x))
+    assert xb.ModuleGroup([module, module]).modules == {0: module, 1: module}
+    assert xb.ModuleGroup({1: module}).modules == {1: module}
+    with pytest.raises(TypeError, match="device 0 has 3, and a Module is wanted"):
+        xb.ModuleGroup([3])  # type: ignore[list-item]

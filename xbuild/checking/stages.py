@@ -99,6 +99,14 @@ def _endless(module: Module) -> Iterator[str]:
 
 @one_evaluator()
 def _verdict(asked: CheckArguments) -> Verdict:
+    context = context_of(asked)
+    if isinstance(context, Verdict):
+        return context
+    return summary_verdict(context) if is_summarised(asked.program) else _Check(context).verdict()
+
+
+def context_of(asked: CheckArguments) -> Context | Verdict:
+    """What the stages after the structural ones read: channels and identities; the verdict where these find faults."""
     whole = asked.program
     faults = structure_faults(whole)
     if faults:
@@ -109,8 +117,7 @@ def _verdict(asked: CheckArguments) -> Verdict:
     faults = faults or declared_types(whole)
     if faults:
         return Verdict("error", "every", tuple(faults))
-    context = Context(whole, found, identity, asked.send_buffers, asked.infeed)
-    return summary_verdict(context) if is_summarised(whole) else _Check(context).verdict()
+    return Context(whole, found, identity, asked.send_buffers, asked.infeed)
 
 
 def schedule(program: Computation | Module | ModuleGroup) -> Mapping[int, Order]:

@@ -5,6 +5,7 @@ from . import completion as completion
 from . import cost as cost
 from . import edit as edit
 from . import examples as examples
+from . import play as play
 from . import reference as reference
 from . import run as run
 from . import show as show

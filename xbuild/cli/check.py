@@ -13,9 +13,9 @@ from shape_inference.escaping import printable
 
 from .group import REFUSED, each_of, load, main, module_of, needs, takes_target
 from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
-from .paths import distinct, target_of
 from .run import SEED, arguments_of
-from .saying import painted, say, say_json, say_painted
+from .support.paths import distinct, target_of
+from .support.saying import painted, say, say_json, say_painted
 from .viz import form_of, takes_theme, write, write_folder
 
 

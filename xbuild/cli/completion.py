@@ -9,7 +9,7 @@ import click
 from click.shell_completion import BashComplete, add_completion_class, get_completion_class
 
 from .group import main
-from .saying import say
+from .support.saying import say
 
 _COMPLETE = "_XBUILD_COMPLETE"
 

@@ -7,7 +7,7 @@ import click
 import xbuild
 
 from .group import load, main, takes_target
-from .saying import say, say_json
+from .support.saying import say, say_json
 
 
 @main.command()

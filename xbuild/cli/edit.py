@@ -11,10 +11,10 @@ import xbuild
 
 from ..core.diagnostics import BuildError
 from ..core.graph import Module, ModuleGroup
-from .candidates import instructions, targets
 from .group import REFUSED, load, main, module_of, needs, stop, takes_target
-from .paths import distinct, target_of
-from .saying import painted, say_json, say_painted
+from .support.candidates import instructions, targets
+from .support.paths import distinct, target_of
+from .support.saying import painted, say_json, say_painted
 from .viz import write
 
 _COLOURS = {"changed": "yellow", "added": "green", "removed": "red"}

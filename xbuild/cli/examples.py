@@ -8,7 +8,7 @@ import click
 
 from ..files import shipped
 from .group import REFUSED, main
-from .saying import say
+from .support.saying import say
 
 
 @main.command()

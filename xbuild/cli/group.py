@@ -19,9 +19,9 @@ from shape_inference import XbuildError
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files import targets as programs
 from ..files.targets import Program
-from .candidates import targets
-from .saying import INTERRUPTED, ended, say
-from .watch import LIMIT, TimeIsOver, limited
+from .support.candidates import targets
+from .support.saying import INTERRUPTED, ended, say
+from .support.watch import LIMIT, TimeIsOver, limited
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

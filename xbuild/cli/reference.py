@@ -15,9 +15,9 @@ from ..core.diagnostics import BuildError
 from ..core.op import OPS, Schema
 from ..reference.op_names import NAMES
 from ..reference.words import close_to, first_sentence, signature_of, told
-from .candidates import instructions, words
 from .group import given, load, main
-from .saying import say, say_json
+from .support.candidates import instructions, words
+from .support.saying import say, say_json
 
 _NAME = 26
 """The width of the names of ops in the list."""

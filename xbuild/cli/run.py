@@ -17,11 +17,11 @@ from ..files import arguments as npz_inputs
 from ..files import results as archive
 from ..files.targets import file_of
 from ..properties.partitioning import not_partitioned
-from .agreement import agreeing
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
-from .paths import distinct, target_of
-from .saying import say
+from .support.agreement import agreeing
+from .support.paths import distinct, target_of
+from .support.saying import say
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)

@@ -8,9 +8,9 @@ import click
 
 from ..core.graph import Computation, Module, ModuleGroup
 from ..files.targets import Program
-from .candidates import instructions
 from .group import each_of, given, load, main, needs, takes_target
-from .saying import say
+from .support.candidates import instructions
+from .support.saying import say
 
 _STYLE = "How HLO text is spelled: short, with % before names, in full (layouts, metadata), or with types on a mesh."
 

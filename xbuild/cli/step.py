@@ -11,11 +11,11 @@ import click
 
 from ..traces import Trace
 from ..traces.disk import is_trace
-from .candidates import targets
 from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
-from .saying import say
+from .support.candidates import targets
+from .support.saying import say
 from .trace import opened
 
 

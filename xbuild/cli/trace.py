@@ -13,11 +13,11 @@ from ..traces.saying import plain, said
 from .answers.contents import overview as overview
 from .answers.differing import differing
 from .answers.elements import DEPTH, made_of
-from .candidates import instructions
 from .group import REFUSED, Amount, main, needs
 from .keeping import Asked, takes_source_root
-from .paths import distinct
-from .saying import say, say_json
+from .support.candidates import instructions
+from .support.paths import distinct
+from .support.saying import say, say_json
 
 
 @main.command()

@@ -15,10 +15,10 @@ import click
 from ..core.graph import Computation, Module
 from ..files.results import replacing, umask
 from ..files.targets import Program
-from .candidates import instructions
 from .group import Amount, Command, load, main, needs, stop, takes_target
-from .paths import distinct, target_of, text_of
-from .saying import say
+from .support.candidates import instructions
+from .support.paths import distinct, target_of, text_of
+from .support.saying import say
 
 _DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours."
 _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."

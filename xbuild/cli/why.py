@@ -6,9 +6,9 @@ import click
 
 from ..core.graph import ModuleGroup
 from ..differentiation.transforms.origins import why as answer
-from .candidates import instructions
 from .group import load, main, takes_target
-from .saying import say
+from .support.candidates import instructions
+from .support.saying import say
 
 
 @main.command()

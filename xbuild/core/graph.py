@@ -102,8 +102,6 @@ class Instruction(Draft):
     @property
     def called(self) -> tuple[Computation, ...]:
         """The computations that the instruction's attributes name, in order."""
-        if self.attributes is None or not self.attributes.calling:
-            return ()
         return tuple(region for _, region in self.regions())
 
     def regions(self) -> Iterator[tuple[str, Computation]]:
@@ -219,9 +217,8 @@ class Module(Showable, Unchanged):
     def __attrs_post_init__(self) -> None:
         check_name(self.name)
         if not isinstance(self.entry, Computation):
-            raise TypeError(
-                f"module {self.name}: entry is {self.entry!r}, and a Computation is wanted (builder.build() gives one)"
-            )
+            wanted = "a Computation is wanted (builder.build() gives one)"
+            raise TypeError(f"module {self.name}: entry is {self.entry!r}, and {wanted}")
         for count, value in (("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)):
             if value < 1:
                 raise ValueError(f"module {self.name}: {count}={value}, and at least 1 is wanted")
@@ -253,8 +250,8 @@ class Module(Showable, Unchanged):
     def to_stablehlo(self, *, locations: bool = False) -> str:
         """The module as StableHLO text, in MLIR's pretty form, which JAX and XLA read.
 
-        Tuples are dissolved into several values, and called computations are written as regions where they are used.
-        `locations` adds the name of each instruction and the user's line. docs/stablehlo.md says what each op becomes.
+        Tuples become several values, called computations regions where they are used; docs/stablehlo.md has the rest.
+        `locations` adds the name of each instruction and the user's line.
         Raises StablehloError (not_in_stablehlo) where StableHLO has no form for an op, an element type or a constant.
 
         >>> import xbuild as xb
@@ -280,29 +277,15 @@ def module_in(thing: Any) -> Any:
 
 def _modules(given: Mapping[int, Module] | Sequence[Module]) -> dict[int, Module]:
     """The modules by device; of a list, the first is that of device 0."""
-    if not isinstance(given, Mapping | Sequence):
-        raise TypeError(f"module group: {given!r} is neither a list of modules nor a mapping from device to module")
-    modules = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
-    for device, module in modules.items():
-        if not isinstance(module, Module):
-            raise TypeError(f"module group: device {device!r} has {module!r}, and a Module is wanted")
+    modules = dict(given if isinstance(given, Mapping) else enumerate(given))
+    for device in (device for device, module in modules.items() if not isinstance(module, Module)):
+        raise TypeError(f"module group: device {device!r} has {modules[device]!r}, and a Module is wanted")
     return modules
 
 
 @frozen(eq=False, repr=False, slots=False)
 class ModuleGroup(Showable, Unchanged):
-    """One program for each device (MPMD); Send and Recv pair across them by channel id.
-
-    `modules` maps device numbers to modules, or lists the modules of devices 0, 1 and so on.
-    Raises TypeError for anything else.
-
-    >>> import xbuild as xb
-    >>> double = xb.computation(xb.f32[2])(lambda x: x + x)
-    >>> xb.ModuleGroup([xb.Module("one", double), xb.Module("other", double)]).num_devices
-    2
-
-    Source: StableHLO, execution (one program for each process).
-    """
+    """One program for each device (MPMD), by device or as a list; Send and Recv pair across them by channel id."""
 
     modules: Mapping[int, Module] = field(converter=_modules)
 

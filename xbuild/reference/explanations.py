@@ -32,6 +32,7 @@ EXPLANATIONS = {
     "signature_mismatch": "A called computation takes or returns other shapes than the instruction that calls it "
     "needs.",
     "token_expected": "An operand must be a token[], which orders effects, and is not; `xb.after_all` makes one.",
+    "too_many_states": "A program has more states, or its data more ways to decide, than a page of the game holds.",
     "tuple_too_large": "A tuple has more arrays, or deeper nesting, than xbuild reads.",
     # types on a mesh
     "already_varying": "A value is cast to varying along an axis of the mesh along which it is varying already.",

@@ -1,5 +1,14 @@
-"""Second stage: simulation of every enumerated choice of branches and trip counts; `conclude` is its entry."""
+"""Second stage: simulation of every enumerated choice of branches and trip counts; `conclude` is its entry.
+
+The rest is what the game of schedules reads: the scenarios, and the events of each device in each of them.
+"""
 
 from .external_waits import external_wait_findings as external_wait_findings
+from .scenarios import Scenarios as Scenarios
+from .scenarios import Traces as Traces
+from .search import order_parts as order_parts
+from .simulate import ALL as ALL
+from .simulate import EventKey as EventKey
+from .simulate import SimulatedEvent as SimulatedEvent
 from .stage import Conclusion as Conclusion
 from .stage import conclude as conclude

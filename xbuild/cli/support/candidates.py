@@ -66,10 +66,10 @@ def _texts(place: Path) -> list[Path]:
 
 def words(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Words that `explain` knows, and targets."""
-    from ..core.op import OPS
-    from ..reference.concepts import spellings
-    from ..reference.explanations import EXPLANATIONS
-    from ..reference.op_names import NAMES
+    from ...core.op import OPS
+    from ...reference.concepts import spellings
+    from ...reference.explanations import EXPLANATIONS
+    from ...reference.op_names import NAMES
 
     known = dict.fromkeys([*(NAMES[opcode].spelling for opcode in OPS), *spellings(), *EXPLANATIONS])
     found = [CompletionItem(word) for word in known if typed and word.startswith(typed) and " " not in word]

@@ -6,9 +6,9 @@ from typing import Any
 
 from shape_inference import XbuildError
 
-from ..core.graph import Module, ModuleGroup
-from ..properties.mesh import Mesh, mesh_of
-from ..properties.variances import Type, Variance, type_of
+from ...core.graph import Module, ModuleGroup
+from ...properties.mesh import Mesh, mesh_of
+from ...properties.variances import Type, Variance, type_of
 
 
 def agreeing(program: Module | ModuleGroup, arguments: list[list[Any]]) -> list[list[Any]]:

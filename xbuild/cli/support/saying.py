@@ -42,7 +42,7 @@ def say_json(facts: object) -> None:
 
 def ended(command: Callable[[], Any]) -> int:
     """Run a command; gives its exit code, and reports an error in a sentence, without a traceback."""
-    from ..interrupts import awake
+    from ...interrupts import awake
 
     try:
         awake()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from ..files import npz
-from ..files.targets import file_of
+from ...files import npz
+from ...files.targets import file_of
 
 
 def distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:

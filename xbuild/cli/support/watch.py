@@ -21,8 +21,8 @@ from typing import Any
 
 from attrs import define, field
 
-from ..files.results import unfinished
-from ..process.memory import held_bytes
+from ...files.results import unfinished
+from ...process.memory import held_bytes
 
 LIMIT = 3
 """The exit code where a limit of the command was reached."""

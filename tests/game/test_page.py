@@ -1,0 +1,119 @@
+"""The pages in a browser: a scripted player reaches each goal of every level, or says rightly that nobody can."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import browser as browser
+from xbuild.game.level import Case
+from xbuild.game.levels import Entry, in_order
+
+Move = tuple[int, int]
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 900, "height": 700})
+    found = context.new_page()
+    faults: list[str] = []
+    found.on("pageerror", lambda error: faults.append(str(error)))
+    yield found
+    context.close()
+    assert faults == []
+
+
+def way(case: Case, wanted: str) -> list[Move] | None:
+    """The moves to the nearest end or hang of a case."""
+    states = case.states
+    came: dict[int, tuple[int, Move]] = {}
+    waiting, seen = deque([0]), {0}
+    while waiting:
+        number = waiting.popleft()
+        if not states.moves[number] and states.is_end(number) == (wanted == "end"):
+            moves = []
+            while number:
+                number, move = came[number]
+                moves.append(move)
+            return moves[::-1]
+        for move, after in states.moves[number].items():
+            if after not in seen:
+                seen.add(after)
+                came[after] = number, move
+                waiting.append(after)
+    return None
+
+
+@pytest.mark.parametrize("entry", in_order(), ids=lambda each: each.name)
+def test_a_player_reaches_every_goal(entry: Entry, tab: Any, tmp_path: Path) -> None:
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    tab.goto(file.as_uri())
+    level = entry.level()
+    for goal in ("hang", "repair" if entry.is_repair else "end"):
+        tab.click(f"[data-goal={goal}]")
+        tab.click("#again")
+        ways = [way(case, goal) for case in level.cases] if goal != "repair" else []
+        if goal == "repair":
+            _repair(tab)
+        elif any(found is not None for found in ways):
+            number = next(n for n, found in enumerate(ways) if found is not None)
+            if len(ways) > 1:
+                tab.click(f"#cases button:nth-child({number + 1})")
+            _play(tab, ways[number] or [])
+            assert tab.evaluate("document.body.dataset.outcome") == ("ended" if goal == "end" else "hangs")
+        else:
+            tab.click("#claim")
+        assert tab.evaluate("document.body.dataset.won") == "1", goal
+
+
+def _play(tab: Any, moves: list[Move]) -> None:
+    """Click the instructions, one after the other."""
+    for device, item in moves:
+        tab.click(f"#devices .device:nth-child({device + 1}) .item:nth-of-type({item + 1})")
+
+
+def _repair(tab: Any) -> None:
+    """Try the edges that are offered until one is right."""
+    for number in range(tab.locator("[data-repair]").count()):
+        tab.click(f"[data-repair='{number}']")
+        if tab.evaluate("document.body.dataset.won") == "1":
+            return
+
+
+def test_keys_move_and_undo(tab: Any, tmp_path: Path) -> None:
+    entry = next(each for each in in_order() if each.name == "two_sums")
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    tab.goto(file.as_uri())
+    tab.keyboard.press("1")
+    tab.keyboard.press("2")
+    assert tab.evaluate("document.body.dataset.outcome") == "hangs"
+    assert "waits for device 1" in tab.inner_text("#status")
+    tab.keyboard.press("u")
+    assert tab.evaluate("document.body.dataset.outcome") == "open"
+    tab.keyboard.press("r")
+    assert tab.evaluate("document.querySelectorAll('.item.ready').length") == 4
+
+
+def test_a_false_claim_is_told(tab: Any, tmp_path: Path) -> None:
+    entry = next(each for each in in_order() if each.name == "two_sums")
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    tab.goto(file.as_uri())
+    tab.click("#claim")
+    assert "some order hangs" in tab.inner_text("#status")
+    assert tab.evaluate("document.body.dataset.won") == ""
+
+
+def test_a_page_opens_within_a_second(tab: Any, tmp_path: Path) -> None:
+    largest = max(in_order(), key=lambda each: len(each.page()))
+    file = tmp_path / "level.html"
+    file.write_text(largest.page())
+    tab.goto(file.as_uri())
+    spent = tab.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
+    assert spent < 5000  # a wide bound for a busy machine; the figure itself is in benchmarks

@@ -1,0 +1,1 @@
+"""What commands share: candidates of completion, paths of outputs, limits, what is said."""

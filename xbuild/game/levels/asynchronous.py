@@ -1,0 +1,114 @@
+"""Levels of asynchronous pairs and of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xbuild as xb
+
+from ...core.builder import Value
+from ...core.graph import ModuleGroup
+from .entry import level
+from .parts import Body, group, received, sent, total
+
+BOTH = (0, 1)
+
+
+def _pair(x: Value, name: str, channel: int) -> tuple[Value, Value]:
+    """The start of a sum, and its done."""
+    start = xb.all_reduce_start(x, xb.add, channel_id=channel, replica_groups=[BOTH], name=f"start_{name}")
+    return start, xb.all_reduce_done(start, name=f"done_{name}")
+
+
+def _started(names: Sequence[tuple[str, int]]) -> Body:
+    return lambda x: [_pair(x, name, channel)[1] for name, channel in names]
+
+
+@level(18)
+def starts_and_dones() -> ModuleGroup:
+    """Starts and dones.
+
+    A start does not wait; its done waits until all members have started. Both sums are in pairs here.
+    """
+    return group(*[_started([("a", 1), ("b", 2)])] * 2)
+
+
+def _done_in_between(first: str, second: str) -> Body:
+    """The second sum starts after the first is done."""
+    channels = {"a": 1, "b": 2}
+
+    def body(x: Value) -> Sequence[Value]:
+        done = _pair(x, first, channels[first])[1]
+        return [_pair(done, second, channels[second])[1]]
+
+    return body
+
+
+@level(19)
+def no_overlap() -> ModuleGroup:
+    """Pairs that do not overlap.
+
+    On both devices the second pair starts after the first is done; the devices have them in different orders.
+    """
+    return group(_done_in_between("a", "b"), _done_in_between("b", "a"))
+
+
+@level(20)
+def a_pair_and_a_sum() -> ModuleGroup:
+    """A pair on one side.
+
+    Device 0 starts the sum and takes its result later; device 1 sums at once. Each sends or receives in between.
+    """
+
+    def first(x: Value) -> Sequence[Value]:
+        return [_pair(x, "sum", 1)[1], sent(x, 0, 1, 2)]
+
+    def second(x: Value) -> Sequence[Value]:
+        return [*_pair(x, "sum", 1)[1:], *received(x, 0, 1, 2)]
+
+    return group(first, second)
+
+
+@level(14)
+def tokens() -> ModuleGroup:
+    """Tokens.
+
+    On device 0 a token puts the two sends in order; on device 1 a token puts the two recvs in the other order.
+    """
+
+    def first(x: Value) -> Sequence[Value]:
+        return [sent(x, 0, 1, 2, [sent(x, 0, 1, 1)])]
+
+    def second(x: Value) -> Sequence[Value]:
+        value, token = received(x, 0, 1, 2)
+        return [value, *received(x, 0, 1, 1, [token])]
+
+    return group(first, second)
+
+
+@level(15, send_buffers=1)
+def tokens_with_a_buffer() -> ModuleGroup:
+    """Tokens, with a buffer.
+
+    The same programs on a machine that holds one value of each channel.
+    """
+    return tokens()  # type: ignore[return-value]
+
+
+@level(17)
+def a_sum_between_transfers() -> ModuleGroup:
+    """A sum between transfers.
+
+    Three devices: the sum of all, and a value that goes from device 0 to 1 to 2.
+    """
+    every = (0, 1, 2)
+
+    def middle(x: Value) -> Sequence[Value]:
+        value, token = received(x, 0, 1, 2)
+        return [total(x, "sum", 1, every), sent(value, 1, 2, 3, [token])]
+
+    return group(
+        lambda x: [total(x, "sum", 1, every), sent(x, 0, 1, 2)],
+        middle,
+        lambda x: [total(x, "sum", 1, every), *received(x, 1, 2, 3)],
+    )
