@@ -16,11 +16,17 @@ from tests.conformance.families.judging import differing, same
 
 ROOT = Path(__file__).parents[1]
 CASES: list[dict[str, Any]] = json.loads((ROOT / "tests" / "data" / "acceptance_b.json").read_text())["cases"]
-BY_ID = {case["id"]: case for case in CASES}
+GRIDS: list[dict[str, Any]] = json.loads((ROOT / "tests" / "data" / "acceptance_c.json").read_text())["cases"]
+BY_ID = {case["id"]: case for case in (*CASES, *GRIDS)}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
 def test_varying_and_invariant_types(case: dict[str, Any]) -> None:
+    assert failure(case) is None
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in GRIDS])
+def test_the_shard_dialect(case: dict[str, Any]) -> None:
     assert failure(case) is None
 
 
@@ -53,6 +59,12 @@ WRONG = [
     ("B-051", _set("expect", "error", "state_mismatch")),
     ("B-051", _set("expect", {"outputs": {"y": [[0, 0]]}, "types": {}})),
     ("B-053", _set("expect", "error", "branch_type_mismatch")),
+    ("C-001", _set("attrs", "grid_axes", [0])),
+    ("C-037", _set("attrs", "halo_sizes", [0, 2])),
+    ("C-045", _set("expect", "outputs", "plan", [{"op": "all_gather", "grid_axes": [0], "gather_axis": 0}])),
+    ("C-053", _set("expect", "outputs", "shardings", "b", [[0]])),
+    ("C-063", _set("attrs", "allowed", True)),
+    ("C-074", _set("expect", "error", "grid_axis_negative")),
 ]
 
 

@@ -18,6 +18,7 @@ from .sharding.grid_ops.processes import process_linear_index as process_linear_
 from .sharding.grid_ops.processes import process_multi_index as process_multi_index
 from .sharding.grid_ops.processes import shard as shard
 from .sharding.grid_ops.processes import shard_shape as shard_shape
+from .sharding.grid_ops.running import run as run
 from .sharding.grid_ops.transfers import recv as recv
 from .sharding.grid_ops.transfers import send as send
 from .sharding.grid_ops.transfers import shift as shift
@@ -26,6 +27,10 @@ from .sharding.grids import sharding as sharding
 from .sharding.hlo_text import hlo_text as hlo_text
 from .sharding.hlo_text import shardings as shardings
 from .sharding.local_shapes import local_shape as local_shape
+from .sharding.other_texts import by_spec as by_spec
+from .sharding.other_texts import dialect_sharding as dialect_sharding
+from .sharding.other_texts import dialect_text as dialect_text
+from .sharding.other_texts import spec_of as spec_of
 from .sharding.partition import Partitioned as Partitioned
 from .sharding.partition import partition as partition
 from .sharding.placement import Placement as Placement
@@ -36,6 +41,10 @@ from .sharding.planning import reshard as reshard
 from .sharding.propagation import propagate as propagate
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding
+from .sharding.shardy_text import shardy_mesh as shardy_mesh
+from .sharding.shardy_text import shardy_mesh_text as shardy_mesh_text
+from .sharding.shardy_text import shardy_shardings as shardy_shardings
+from .sharding.shardy_text import shardy_text as shardy_text
 from .sharding.simplifying import simplify as simplify
 from .sharding.simplifying import with_uses as with_uses
 from .sharding.stored import annotated as annotated

@@ -51,8 +51,8 @@ def _programs() -> Any:
         a, b, c = (jnp.einsum("bsd,dhe->bshe", x, w) for w in (q, k, v))
         scores = jnp.einsum("bqhe,bkhe->bhqk", a, b)
         length = x.shape[1]
-        mask = lax.broadcasted_iota(jnp.int32, (length, length), 0) >= lax.broadcasted_iota(jnp.int32, (length, length), 1)
-        weights = softmax(jnp.where(mask, scores, -1e9))
+        rows, columns = (lax.broadcasted_iota(jnp.int32, (length, length), dim) for dim in (0, 1))
+        weights = softmax(jnp.where(rows >= columns, scores, -1e9))
         return jnp.einsum("bhqk,bkhe,hed->bqd", weights, c, o)
 
     def split_heads(x: Any, q: Any) -> Any:

@@ -21,11 +21,13 @@ import xbuild as xb
 from xbuild.core.graph import Computation, Instruction, Module
 from xbuild.core.op import OPS
 from xbuild.sharding.propagation import Propagated
+from xbuild.sharding.rebuilding import _with_callees, mapped
 from xbuild.sharding.sharding import Sharding
-from xbuild.sharding.stored import _with_callees, mapped, sharding_of
+from xbuild.sharding.stored import sharding_of
 
 ROOT = Path(__file__).parents[3]
 RULE = "sdy.sharding_rule"
+PIPELINE = "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)"
 RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
 """The pass by which Shardy writes down the rule of each operation."""
 
@@ -174,12 +176,12 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
 
     with _context():
         head = f"sdy.mesh @mesh = <[{job['mesh']}]>\n"
-        text = job["text"].replace("{\n", "{\n" + head, 1) if job["text"].lstrip().startswith("module") else head + job["text"]
+        text = job["text"].replace("{\n", "{\n" + head, 1)
         try:
             module = ir.Module.parse(text)
             if not job.get("rules"):
                 _annotate(ir, module, job)
-            PassManager.parse(job.get("pipeline", "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)")).run(module.operation)
+            PassManager.parse(job.get("pipeline", PIPELINE)).run(module.operation)
         except Exception as error:
             return {"error": str(error)[:2000]}
         return _rules(module) if job.get("rules") else _read(ir, module, job)
@@ -231,7 +233,9 @@ def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:
     for function in _functions(module):
         if function.attributes["sym_name"].value == "main":
             block = function.regions[0].blocks[0]
-            attributes = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else [None] * len(block.arguments)
+            attributes = [None] * len(block.arguments)
+            if "arg_attrs" in function.attributes:
+                attributes = function.attributes["arg_attrs"]
             for name, argument, each in zip(job["parameters"], block.arguments, attributes, strict=True):
                 stated = each["sdy.sharding"] if each is not None and "sdy.sharding" in each else None
                 found[name] = [[_cuts(stated, _rank(ir, argument))]]
@@ -252,7 +256,7 @@ def _per_value(operation: Any) -> list[Any]:
 
 def _list(text: str) -> list[str]:
     """The shardings of `#sdy.sharding_per_value<[<@mesh, [...]>, <@mesh, [...]>]>`."""
-    return [part for part in text.split("<@mesh, ")[1:]]
+    return list(text.split("<@mesh, ")[1:])
 
 
 def _rank(ir: Any, value: Any) -> int:

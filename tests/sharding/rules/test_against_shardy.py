@@ -36,7 +36,9 @@ def plain(maps: list[Any], sizes: dict[Any, int], kinds: dict[Any, str], blocked
     for dims in maps:
         row = []
         for dim in dims:
-            shared = [f for f in dim if sizes[f] > 1 and f not in blocked and (uses[f] > 1 or kinds.get(f) == "reduction")]
+            shared = [
+                f for f in dim if sizes[f] > 1 and f not in blocked and (uses[f] > 1 or kinds.get(f) == "reduction")
+            ]
             row.append(tuple((names.setdefault(f, len(names)), sizes[f], kinds.get(f, "")) for f in shared))
         found.append(tuple(row))
     return tuple(found)

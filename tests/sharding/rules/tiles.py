@@ -27,7 +27,9 @@ def values_of(computation: Computation, arguments: Sequence[Any]) -> Iterator[tu
             known[instruction] = np.asarray(arguments[instruction.attributes.number])
         elif instruction.opcode == "constant":
             known[instruction] = alone(instruction, [])
-        elif instruction.operands and all(isinstance(known.get(each), np.ndarray | np.generic) for each in instruction.operands):
+        elif instruction.operands and all(
+            isinstance(known.get(each), np.ndarray | np.generic) for each in instruction.operands
+        ):
             given = [np.asarray(known[each]) for each in instruction.operands]
             if instruction.opcode in ("tuple", "get_tuple_element", "call", "fusion"):
                 continue
@@ -64,7 +66,7 @@ def tile(array: np.ndarray[Any, Any], dims: FactorMap, rule: ShardingRule, facto
 
 
 def joined(parts: Arrays, dims: FactorMap, rule: ShardingRule, factor: int) -> Any:
-    """The inverse of `tile`: the whole of which these are the parts; any of them where the factor is of no dimension."""
+    """The inverse of `tile`: the whole that has these parts; any of them where the factor is of no dimension."""
     for dim, numbers in enumerate(dims):
         if factor in numbers:
             own = numbers.index(factor)
@@ -95,7 +97,9 @@ def local_attributes(instruction: Instruction, operands: Arrays, rule: ShardingR
     if opcode == "dynamic_slice":
         return {"dynamic_slice_sizes": shrunk(rule.results[0], attributes.dynamic_slice_sizes)}
     if opcode == "gather":
-        return {"slice_sizes": [min(size, dim) for size, dim in zip(attributes.slice_sizes, operands[0].shape, strict=True)]}
+        return {
+            "slice_sizes": [min(size, dim) for size, dim in zip(attributes.slice_sizes, operands[0].shape, strict=True)]
+        }
     if opcode == "convolution":
         return {**_of_groups(instruction, rule, factor, count), "window": _kernel(instruction, operands)}
     return {}
@@ -132,7 +136,9 @@ def neutral(opcode: str, like: np.ndarray[Any, Any]) -> Any:
     lowest = opcode == "maximum"
     if like.dtype.kind in "iu":
         info = np.iinfo(like.dtype)
-        return np.full_like(like, -1 if opcode == "and" and like.dtype.kind == "i" else info.min if lowest else info.max)
+        return np.full_like(
+            like, -1 if opcode == "and" and like.dtype.kind == "i" else info.min if lowest else info.max
+        )
     return np.full_like(like, (not lowest) if like.dtype.kind == "b" else -np.inf if lowest else np.inf)
 
 

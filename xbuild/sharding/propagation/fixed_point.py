@@ -67,7 +67,7 @@ class FixedPoint:
 
     def _at_results(self, strategy: Strategy) -> None:
         for node in self._results:
-            self._propagate(node, strategy, ("both",) * len(node.rule.factors))
+            self._propagate(node, strategy, node.directions(4))
 
     def _around(self, tensor: Tensor) -> list[Node]:
         """The nodes of an array: those that make it, then those that take it, the last one first."""

@@ -1,4 +1,4 @@
-"""A module in which each computation that runs as a whole is called at one place, so that its values are of one call."""
+"""A module in which each computation that runs as a whole is called at one place."""
 
 from __future__ import annotations
 

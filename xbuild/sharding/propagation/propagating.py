@@ -9,7 +9,8 @@ from shape_inference import refuse
 from ...core.graph import Computation, Module, module_in
 from ...properties.mesh import Mesh
 from ..stored import mesh_of_shardings, with_shardings
-from .fixed_point import FixedPoint
+from .dialect import Dialect
+from .fixed_point import STRATEGIES, FixedPoint
 from .flattening import flattened
 from .flow import flow_of, settle
 from .propagated import Propagated, shardings_of
@@ -59,11 +60,16 @@ def propagate(
         )
     if strategy not in ("shardy", "dialect"):
         refuse("invalid_attribute", f"strategy is {strategy!r}, and shardy or dialect is wanted")
+    if factors not in STRATEGIES:
+        refuse("invalid_attribute", f"factors is {factors!r}, and one of {', '.join(STRATEGIES)} is wanted")
     program = flattened(program)
     flow = flow_of(program)
     state(flow, found_mesh)
     settle(flow)
-    FixedPoint(flow, factors).run()
+    if strategy == "dialect":
+        Dialect(flow).run()
+    else:
+        FixedPoint(flow, factors).run()
     shardings = shardings_of(flow, found_mesh)
     return Propagated(with_shardings(program, shardings), found_mesh, strategy, shardings, flow)
 

@@ -36,7 +36,7 @@ def compatible(node: Node, views: Sequence[View], factor: int, direction: Direct
 
 
 def _truncated(axes: Axes, keep: Callable[[Axis, int], Axis | None]) -> Axes:
-    """Axes up to the first that may not stay as it is; `keep` gives what stays of an axis, and is told what is inside."""
+    """Axes up to the first that may not stay as it is; `keep` says what stays of an axis, given the parts before it."""
     parts = 1
     for place, axis in enumerate(axes):
         kept = keep(axis, parts)
@@ -109,28 +109,29 @@ def aggressive(node: Node, views: list[View], directions: Directions) -> None:
     if not any(wanted):
         return
     order = _by_preference(node, views, wanted)
-    for tensor, own in zip(_results_first(node, node.tensors), _results_first(node, views), strict=True):
-        is_operand = any(own is each for each in views[: node.num_operands])
+    places = [*range(node.num_operands, len(views)), *range(node.num_operands)]
+    for place in places:
+        is_operand = place < node.num_operands
         for factor in order:
-            if factor not in own or directions[factor] == ("forward" if is_operand else "backward"):
-                continue
-            axes = _expanded(node, tensor, own, factor, wanted[factor])
-            if axes and is_operand and node.is_elementwise:
-                axes = _as_results(axes, factor, views[node.num_operands :])
-            if is_strict_beginning(own[factor].axes, axes):
-                own[factor].axes = axes
+            if directions[factor] != ("forward" if is_operand else "backward"):
+                axes = _expanded(node, place, views, factor, wanted[factor])
+                if axes:
+                    views[place][factor].axes = axes
 
 
-def _results_first(node: Node, each: Sequence[Tensor] | Sequence[View]) -> list[object]:  # type: ignore[type-arg]
-    return [*each[node.num_operands :], *each[: node.num_operands]]
-
-
-def _expanded(node: Node, tensor: Tensor, own: View, factor: int, wanted: Axes) -> Axes:
-    state = own[factor]
-    axes = _fitting(wanted, tensor, state, node.rule.factors[factor].size)
-    if not is_strict_beginning(state.axes, axes):
+def _expanded(node: Node, place: int, views: Sequence[View], factor: int, wanted: Axes) -> Axes:
+    """The axes that an array comes to have along a factor; none where it has no more than before."""
+    own = views[place]
+    if factor not in own:
         return ()
-    return _truncated(axes, lambda axis, parts: _across(axis, own, factor))
+    before = own[factor].axes
+    axes = _fitting(wanted, node.tensors[place], own[factor], node.rule.factors[factor].size)
+    if not is_strict_beginning(before, axes):
+        return ()
+    axes = _truncated(axes, lambda axis, parts: _across(axis, own, factor))
+    if node.is_elementwise and place < node.num_operands:
+        axes = _as_results(axes, factor, views[node.num_operands :])
+    return axes if is_strict_beginning(before, axes) else ()
 
 
 def _as_results(axes: Axes, factor: int, results: Iterable[View]) -> Axes:

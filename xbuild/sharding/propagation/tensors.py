@@ -142,7 +142,7 @@ def _taken(axes: Sequence[Axis], size: int) -> tuple[list[Axis], list[Axis], boo
 
 
 def dims_of(found: View, dims: FactorMap, factors: Sequence[Factor]) -> list[Axes]:
-    """The axes of each dimension by those of its factors; what stands inside a factor that is not filled is left out."""
+    """The axes of each dimension by those of its factors, up to the first factor that is not filled."""
     made = []
     for numbers in dims:
         axes: list[Axis] = []
