@@ -34,7 +34,7 @@ ORDER = {
         "stablehlo.op_rules", "stablehlo.decomposing", "stablehlo.writing.support", "stablehlo.writing.ops",
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
-        "checking", "costs", "sharding.planning", "sharding.partition", "sharding.partition.ops", "editing",
+        "checking", "costs", "sharding.planning", "sharding.partition.parts", "sharding.partition.ops", "sharding.partition", "editing",
         "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
