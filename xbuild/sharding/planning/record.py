@@ -183,8 +183,6 @@ def resized(value: Value, dim: int, extent: int) -> Value:
     return ops.pad(value, zero(value), padding=[PaddingDimension(0, each, 0) for each in high])
 
 
-
-
 def reshard(value: Value, plan: Plan) -> Value:
     """The part of an array that a device holds after a plan, recorded as HLO collectives by partition ids.
 
