@@ -72,6 +72,7 @@ PARTIAL = {
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
     "xbuild/stablehlo/op_rules/collectives.py:STARTED": "an async_start of it wraps a computation",
     "xbuild/stablehlo/reading/scope.py:_COPIED": "a region is refused that uses the value from outside",
+    "xbuild/reference/readings.py:_PLAIN": "the op is named among those of which a derivative is made",
     "xbuild/reference/stablehlo_table.py:_DISSOLVED": "the op has its name in MLIR",
     "xbuild/stablehlo/spelling/op_names.py:UNNAMED": "one MLIR op has the name of the opcode, or that of _OTHER",
     "xbuild/stablehlo/spelling/op_names.py:_OTHER": "the op of StableHLO has the name of the opcode",

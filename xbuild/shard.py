@@ -38,6 +38,8 @@ from .sharding.planning import Costs as Costs
 from .sharding.planning import Plan as Plan
 from .sharding.planning import plan as plan
 from .sharding.planning import reshard as reshard
+from .sharding.propagation import Propagated as Propagated
+from .sharding.propagation import explain as explain
 from .sharding.propagation import propagate as propagate
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding

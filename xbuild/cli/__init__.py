@@ -8,6 +8,7 @@ from . import examples as examples
 from . import play as play
 from . import reference as reference
 from . import run as run
+from . import shard as shard
 from . import show as show
 from . import step as step
 from . import trace as trace

@@ -230,7 +230,7 @@ def _main() -> None:
 
     found = []
     for name, function, arguments, mesh, specs in _programs():
-        found.append((name, jax.jit(function).lower(*arguments).as_text(), mesh, specs))
+        found.append((name, jax.jit(function, keep_unused=True).lower(*arguments).as_text(), mesh, specs))
     print(json.dumps(found))
 
 

@@ -3,5 +3,8 @@
 from .causes import Cause as Cause
 from .causes import CauseStep as CauseStep
 from .causes import Conflict as Conflict
+from .explaining import Explanation as Explanation
+from .explaining import explain as explain
+from .explaining import short as short
 from .propagated import Propagated as Propagated
 from .propagating import propagate as propagate

@@ -63,3 +63,8 @@ class Conflict:
     factor: str
     axes: tuple[tuple[str, Axes], ...]
     where: Source | None
+
+    def sentence(self) -> str:
+        """The clash in words."""
+        each = ", ".join(f"%{name} by {', '.join(axis.name for axis in axes) or 'none'}" for name, axes in self.axes)
+        return f"{self.what} %{self.at} wants factor {self.factor} cut in one way, and it is cut otherwise: {each}"

@@ -65,13 +65,13 @@ class _Copier:
         self._names[computation.name] += 1
         made: dict[Instruction, Instruction] = {}
         for each in computation.instructions:
-            made[each] = self._copied(each, made)
+            made[each] = self._copied(each, made, is_new=number > 0)
         if not number and all(one is other for one, other in made.items()):
             return computation
         name = f"{computation.name}.call_{number}" if number else computation.name
         return Computation(name, tuple(made.values()), made[computation.root])
 
-    def _copied(self, instruction: Instruction, made: dict[Instruction, Instruction]) -> Instruction:
+    def _copied(self, instruction: Instruction, made: dict[Instruction, Instruction], *, is_new: bool) -> Instruction:
         changes: dict[str, Any] = {}
         operands = tuple(made[each] for each in instruction.operands)
         control = tuple(made[each] for each in instruction.control)
@@ -79,7 +79,7 @@ class _Copier:
             changes["attributes"] = self._with_copies(instruction)
         if operands != instruction.operands or control != instruction.control:
             changes |= {"operands": operands, "control": control}
-        return evolve(instruction, **changes) if changes else instruction
+        return evolve(instruction, **changes) if changes or is_new else instruction
 
     def _with_copies(self, instruction: Instruction) -> Any:
         attributes = instruction.attributes

@@ -60,7 +60,10 @@ def flow_of(module: Module) -> Flow:
 
 
 def settle(flow: Flow) -> None:
-    """Number the nodes, and give them the tensors that theirs were made one with."""
+    """Number the nodes, and give them the tensors that theirs were made one with; names of the entry come first."""
+    entry = frozenset(flow.module.entry.instructions)
+    for tensor in flow.tensors():
+        tensor.names.sort(key=lambda name: name[0] not in entry)
     for number, node in enumerate(flow.nodes):
         node.number, node.tensors = number, tuple(map(of_one, node.tensors))
 
@@ -180,7 +183,7 @@ class _Reader:
         (init,) = instruction.operands
         for called in (condition, body):
             for value, parameter in zip(made, self._leaves[called.parameters[0]], strict=True):
-                merge(value.tensor, parameter.found().tensor)
+                merge(value.tensor, of_one(parameter.found().tensor))
         self._inside((condition, body))
         used(self._leaves[init])
         used(self._leaves[body.root])
@@ -219,7 +222,7 @@ class _Reader:
         inputs, outputs = len(given) - attributes.num_carries, len(made) - attributes.num_carries
         used((*given, *root))
         for carry, parameter in zip(made[outputs:], parameters[inputs:], strict=True):
-            merge(carry.tensor, parameter.found().tensor)
+            merge(carry.tensor, of_one(parameter.found().tensor))
         self._inside((body,))
         for whole, part in zip(given[:inputs], parameters[:inputs], strict=True):
             self._sliced(instruction, whole, part, is_input=True)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TypeAlias
 
 from attrs import define, field
 
-from shape_inference import TupleShape, leaves, refuse
+from shape_inference import AnyShape, TupleShape, leaves, refuse
 
-from ...core.graph import Instruction, Module
+from ...core.graph import Instruction, Module, Source
 from ...properties.mesh import Mesh
 from ..factors import factor_name
 from ..hlo_text import AnySharding
 from ..placement import Placement
 from ..sharding import Sharding
 from .causes import Cause, CauseKind, CauseStep, Conflict
+from .flattening import flows_into
 from .flow import Flow
 from .nodes import Node
+from .prefixes import Axes
 from .stating import closed
 from .tensors import Step, Tensor, view
 from .values import of_one
@@ -42,7 +45,7 @@ class Propagated:
         named: dict[str, Instruction] = {}
         for computation in reversed(self._flow.module.entry.reachable()):
             for instruction in computation.instructions:
-                if instruction in self._flow.leaves:
+                if instruction in self._inside:
                     named.setdefault(instruction.name, instruction)
         return named
 
@@ -64,20 +67,49 @@ class Propagated:
         Raises undefined_name for a name that no value has, or a tuple that has no such leaf.
         """
         instruction = self._find(name)
-        tensors = self._tensors(instruction)
-        if not 0 <= leaf < len(tensors):
-            refuse("undefined_name", f"{name} has {len(tensors)} leaves, and {leaf} is none of them")
-        return _cause(instruction.name, tensors[leaf], instruction)
+        count = len(self._tensors(instruction))
+        if not 0 <= leaf < count:
+            refuse("undefined_name", f"{name} has {count} leaves, and {leaf} is none of them")
+        return self.cause_of(instruction, leaf)
+
+    def cause_of(self, instruction: Instruction, leaf: int = 0) -> Cause:
+        """Why an instruction of the program that was given has its sharding."""
+        return _cause(instruction.name, self._tensors(instruction)[leaf], instruction)
 
     def _tensors(self, instruction: Instruction) -> tuple[Tensor, ...]:
         if instruction is self._flow.module.entry.root and self._flow.results:
             return tuple(self._flow.results)
         return self._flow.tensors_of(instruction)
 
+    def shape(self, name: str, leaf: int = 0) -> AnyShape:
+        """The shape of a value, or of an array of a tuple."""
+        return list(leaves(self._find(name).shape))[leaf]
+
+    def chains(self, name: str, leaf: int = 0) -> tuple[Chain, ...]:
+        """For each dimension of a value that is cut: its number, axes, the steps back, the value that states it, and
+        the line of that value.
+        """
+        tensor = self._tensors(self._find(name))[leaf]
+        return tuple(_chain(tensor, dim) for dim, axes in enumerate(tensor.axes) if axes)
+
     def instructions(self) -> Iterator[Instruction]:
         """The instructions that have a sharding, as the program had them, callers before what they call."""
+        return (instruction for _, instruction in self.homes())
+
+    def homes(self) -> Iterator[tuple[str, Instruction]]:
+        """The instructions that have a sharding, each with the name of its computation."""
         for computation in reversed(self._flow.module.entry.reachable()):
-            yield from (each for each in computation.instructions if each in self._flow.leaves)
+            yield from ((computation.name, each) for each in computation.instructions if each in self._inside)
+
+    @cached_property
+    def _inside(self) -> frozenset[Instruction]:
+        """The instructions of computations that run on whole values, and not as reducers."""
+        found, waiting = set(), [self._flow.module.entry]
+        while waiting:
+            for instruction in waiting.pop().instructions:
+                found.add(instruction)
+                waiting += flows_into(instruction)
+        return frozenset(found)
 
     @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:
@@ -131,6 +163,21 @@ def step_record(step: Step) -> CauseStep:
         step.dim, step.before, step.after, step.source.names[0][0].name, step.source_dim, node.instruction.name,
         node.what, str(node.rule), turn.priority, turn.level, turn.strategy, node.instruction.source,
     )  # fmt: skip
+
+
+Chain: TypeAlias = "tuple[int, Axes, tuple[CauseStep, ...], str, Source | None]"
+
+
+def _chain(tensor: Tensor, dim: int) -> Chain:
+    """The steps by which a dimension came to be cut as it is, the last one first."""
+    axes, found, own, before = tensor.axes[dim], [], dim, float("inf")
+    while True:
+        steps = [step for step in tensor.steps if step.dim == own and step.number < before]
+        if not steps or steps[-1].source is tensor:
+            origin = tensor.names[0][0]
+            return dim, axes, tuple(found), origin.name, origin.source
+        found.append(step_record(steps[-1]))
+        tensor, own, before = steps[-1].source, steps[-1].source_dim, steps[-1].number
 
 
 def _conflicts(node: Node) -> Iterator[Conflict]:

@@ -48,7 +48,7 @@ def identify(one: Sequence[Value], other: Sequence[Value]) -> None:
         kept, gone = left.found(), right.found()
         if kept is not gone:
             kept.uses += gone.uses
-            merge(kept.tensor, gone.tensor)
+            merge(of_one(kept.tensor), of_one(gone.tensor))
             gone.same = kept
 
 
