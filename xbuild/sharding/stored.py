@@ -121,8 +121,8 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
     Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
-    single device, or unknown, or of a group (`shard_as`), is kept as it is. Raises invalid_attribute where the axes of the mesh do not cut as a
-    sharding says.
+    single device, or unknown, or of a group (`shard_as`), is kept as it is. Raises invalid_attribute where the axes of
+    the mesh do not cut as a sharding says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
