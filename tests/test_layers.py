@@ -35,7 +35,7 @@ ORDER = {
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "costs", "sharding.planning", "sharding.partition", "sharding.partition.ops", "editing",
-        "differentiation", "differentiation.forms", "differentiation.regions",
+        "sharding.simplifying", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.svg", "pictures.formats",
         "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",

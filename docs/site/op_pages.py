@@ -7,6 +7,7 @@ from itertools import groupby
 
 import shape_inference
 from xbuild.core.op import OPS, Schema
+from xbuild.reference import readings
 from xbuild.reference.op_names import NAMES
 from xbuild.reference.words import told
 
@@ -58,6 +59,13 @@ def _page(schema: Schema, kinds: dict[str, str]) -> str:
         *_more(schema.opcode),
     ]
     return "\n\n".join(parts)
+
+
+def _readings(opcode: str) -> list[str]:
+    """Names in StableHLO and JAX, the derivative, the cost, and the index picture of the example."""
+    told = table(("", "other readings"), ((word, escaped(text)) for word, text in readings.rows(opcode)))
+    drawn = readings.picture(opcode)
+    return [told, *([fenced(drawn)] if drawn else [])]
 
 
 def _more(opcode: str) -> list[str]:

@@ -159,3 +159,18 @@ def test_arguments_of_other_extents_are_refused() -> None:
     with pytest.raises(xb.XbuildError) as error:
         found.run()
     assert error.value.kind == "arity_mismatch"
+
+
+def test_many_exchanges_are_written_with_their_own_shapes() -> None:
+    """An all-to-all of two dimensions is written as several instructions, whose shapes nothing else holds."""
+
+    def turned(x: xb.Value) -> xb.Value:
+        for _ in range(12):
+            x = xb.sort(xb.sort(x, dimension=0), dimension=1)
+        return x
+
+    program = xb.computation(xb.f32[8, 4])(turned)
+    found = _partitioned(program, [[X], [Y]])
+    again = xb.parse_hlo(found.module.to_hlo())
+    assert again.to_hlo() == found.module.to_hlo()
+    _same(program, found, _numbers(8, 4))

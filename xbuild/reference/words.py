@@ -14,6 +14,7 @@ from ..core.op import OPS, Schema
 from .concepts import concepts, plain, spellings
 from .explanations import EXPLANATIONS
 from .op_names import NAMES
+from .readings import spelled
 
 _SHOWN = 12
 """The greatest number of ops in a sentence."""
@@ -54,7 +55,8 @@ def _op(word: str) -> Iterator[str]:
     names, schema = NAMES[opcode], OPS[opcode]
     also = f", XlaBuilder's {names.xla_builder}" if names.xla_builder else ""
     lines = [f"xb.ops.{signature_of(schema)}", f"{names.spelling} in HLO text{also}"]
-    yield "\n".join([*lines, *_form(names.name), "", inspect.cleandoc(schema.declaration.__doc__ or "")])
+    doc = inspect.cleandoc(schema.declaration.__doc__ or "")
+    yield "\n".join([*lines, *_form(names.name), "", doc, "", spelled(opcode)])
 
 
 def _form(name: str) -> Iterator[str]:

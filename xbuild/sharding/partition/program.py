@@ -114,7 +114,11 @@ def _last_number(module: Module) -> int:
 
 def _promised(module: Module, entered: Sequence[Tree]) -> Module:
     """The module whose parameters say which devices hold equal parts."""
-    texts = dict(zip(module.entry.parameters, map(_text, entered), strict=True))
+    texts = {
+        parameter: _text(tree)
+        for parameter, tree in zip(module.entry.parameters, entered, strict=True)
+        if not any(each.unreduced for each in leaves_of(tree))  # which XLA does not read
+    }
 
     def told(instruction: Instruction) -> Instruction:
         if instruction not in texts:

@@ -36,7 +36,7 @@ class Site:
         return algorithms(op, count(axes), whole)[0].link_bytes
 
     def lacking(self, start: State) -> float:
-        """How many elements of its part of the target a device does not have, on the average; 0 where paddings differ."""
+        """How many elements of its part of the target a device lacks, on the average; 0 where paddings differ."""
         shared = np.ones(self.mesh.num_devices)
         for dim, extent in enumerate(start.extents):
             if extent != self.target.extents[dim]:

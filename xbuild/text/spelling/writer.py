@@ -19,7 +19,7 @@ class Writer:
 
     style: Style = STYLES["short"]
     names: dict[Computation, str] = Factory(dict)
-    _shapes: dict[int, str] = Factory(dict)
+    _shapes: dict[int, tuple[AnyShape, str]] = Factory(dict)
     _sources: dict[tuple[int, int], Source | None] = Factory(dict)
 
     @property
@@ -44,11 +44,11 @@ class Writer:
         return typed_text(instruction, self.shape)
 
     def shape(self, shape: AnyShape) -> str:
-        """The text of a shape, cached by identity: instructions keep their shapes alive, and most shapes are shared."""
+        """The text of a shape, cached by identity, since most shapes are shared; the cache keeps the shape alive."""
         known = self._shapes.get(id(shape))
         if known is None:
-            known = self._shapes[id(shape)] = self._spelled(shape)
-        return known
+            known = self._shapes[id(shape)] = shape, self._spelled(shape)
+        return known[1]
 
     def source(self, instruction: Instruction) -> Source | None:
         """The source line of an instruction, looked up once for each line of the user's program."""
