@@ -10,7 +10,7 @@ from attrs import define, field
 
 import xbuild as xb
 from shape_inference import TokenShape, TupleShape, XbuildError, parse_shape
-from tests.conformance.callbacks import host_callback
+from tests.support.host_callbacks import host_callback
 from tests.conformance.deadlock_data import HOST, Case, Item
 from tests.conformance.deadlock_order import come_after, in_dependency_order
 from xbuild.core.op import OPS

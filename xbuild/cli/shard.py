@@ -14,8 +14,8 @@ from .. import shard as sharding
 from ..core.graph import ModuleGroup
 from ..costs.table import columns
 from ..sharding.propagation import Conflict, Propagated, short
-from .support.candidates import instructions
 from .group import load, main, takes_target
+from .support.candidates import instructions
 from .support.saying import say, say_json
 
 

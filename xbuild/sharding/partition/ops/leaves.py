@@ -21,6 +21,7 @@ from ...shardy_collectives import moved_pairs
 from ..parts.by_factors import by_factors
 from ..parts.frame import Frame, Piece
 from ..parts.layouts import Tree, local_dims, stated, whole_on
+from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
 from ..parts.masks import count_of
 from ..parts.tables import special
 from ..parts.walk import run_whole, settled
@@ -138,7 +139,9 @@ def bitcast(frame: Frame, instruction: Instruction) -> Tree:
 @special
 def custom_call(frame: Frame, instruction: Instruction) -> Tree:
     """A call that marks a sharding gives its operand; any other runs on whole operands."""
-    if instruction.attributes.custom_call_target == "Sharding":
+    if target_of(instruction) in (INTO, OUT_OF):
+        return into_shard(frame, instruction) if target_of(instruction) == INTO else out_of_shard(frame, instruction)
+    if target_of(instruction) == "Sharding":
         found = settled(frame, frame.values[instruction.operands[0]], instruction)
         return _moved(frame, found, instruction) if moved_pairs(instruction) else found
     return run_whole(frame, instruction)

@@ -20,6 +20,7 @@ from ...planning.plan import planned
 from ...planning.record import Recorder, Reducer, dims_of
 from ...planning.states import Step
 from ...sharding import Sharding
+from ...shardy_text import AnyMesh
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -56,6 +57,7 @@ class Shared:
     agreement: int = 0
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
+    meshes: dict[str, AnyMesh] = field(factory=dict)
 
 
 @define(eq=False)
