@@ -1,5 +1,6 @@
 """The partitioner: a global program and its shardings become one program that every device runs on its parts."""
 
-from .frame import Communication as Communication
+from . import ops as ops
 from .partitioned import Partitioned as Partitioned
+from .parts.frame import Communication as Communication
 from .program import partition as partition

@@ -18,13 +18,13 @@ from ..propagation import propagate as propagated
 from ..shardy_text import shardy_meshes
 from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
-from .agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
-from .frame import Frame, PartBuilder, Shared
-from .layouts import Tree, leaves_of
-from .manual import last_channel, manual_bodies
 from .partitioned import Partitioned
-from .trees import as_annotated, asked, local_shape, pieces_of
-from .walk import put_together, walked
+from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
+from .parts.frame import Frame, PartBuilder, Shared
+from .parts.layouts import Tree, leaves_of
+from .parts.manual import last_channel, manual_bodies
+from .parts.trees import as_annotated, asked, local_shape, pieces_of
+from .parts.walk import put_together, walked
 
 
 def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:

@@ -18,13 +18,13 @@ from ...planning.states import padded
 from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
-from ..by_factors import by_factors
-from ..frame import Frame, Piece
-from ..layouts import Tree, local_dims, stated, whole_on
-from ..manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
-from ..masks import count_of
-from ..tables import special
-from ..walk import run_whole, settled
+from ..parts.by_factors import by_factors
+from ..parts.frame import Frame, Piece
+from ..parts.layouts import Tree, local_dims, stated, whole_on
+from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
+from ..parts.masks import count_of
+from ..parts.tables import special
+from ..parts.walk import run_whole, settled
 
 _COUNTING = ("s32", "u32", "s64", "u64", "f32", "f64")
 """Element types in which a part of an iota is its iota in s32, converted."""

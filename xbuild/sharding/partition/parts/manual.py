@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from shape_inference import Shape, TupleShape, refuse
 
-from ...core.graph import Computation, Instruction, Module
-from ..axis import Axis
-from ..sharding import Sharding
-from ..shardy_collectives import axes_in
-from ..shardy_text import shardy_shardings
+from ....core.graph import Computation, Instruction, Module
+from ...axis import Axis
+from ...sharding import Sharding
+from ...shardy_collectives import axes_in
+from ...shardy_text import shardy_shardings
 from .frame import Frame
 from .layouts import Tree, closed, local_dims, whole_on
 
