@@ -61,6 +61,9 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
 """Tables that have every op with some properties, but for those that are listed."""
 
 PARTIAL = {
+    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the op has no loops in the dialect, unless it is elementwise",
+    "xbuild/sharding/propagation/flow.py:_EDGES": "the op has a rule, or its value is its own",
+    "xbuild/sharding/propagation/flow.py:_KINDS": "elementwise ops come first, others with all that have a rule",
     "shape_inference/ops/elementwise.py:RESULT": "the result has the element type of the operand",
     "xbuild/checking/dataflow/constant_propagation.py:_PASSED": "the op is evaluated by its value rule",
     "xbuild/checking/dataflow/ranges.py:_OF_ANY": "the bounds of the operands decide",
@@ -109,10 +112,10 @@ PARTIAL = {
     "xbuild/text/spelling/expansion.py:_EXPANSIONS": "the op is one instruction in text",
     "xbuild/text/spelling/notes.py:_ACCURATE": "result_accuracy is no key of the op",
     "xbuild/text/spelling/notes.py:KEPT": "keys that are not attributes are refused",
-    "xbuild/properties/undefined.py:_HANDED_ON": "the op reads its operand, and a strict run tells that it is undefined",
+    "xbuild/properties/undefined.py:_HANDED_ON": "the op reads its operand, which a strict run tells",
     "xbuild/sharding/shardy_collectives.py:_REDUCING": "the collective of Shardy reduces nothing",
-    "xbuild/sharding/simplifying/indices.py:_ARITHMETIC": "the scalar counts as one of the data, and nothing is simplified",
-    "xbuild/sharding/simplifying/indices.py:_HANDED_ON": "the scalar counts as one of the data, and nothing is simplified",
+    "xbuild/sharding/simplifying/indices.py:_ARITHMETIC": "the scalar counts as data, and nothing is simplified",
+    "xbuild/sharding/simplifying/indices.py:_HANDED_ON": "the scalar counts as data, and nothing is simplified",
     "xbuild/sharding/simplifying/simplify.py:_BY": "sums of reductions by it stay apart",
     "xbuild/sharding/simplifying/simplify.py:_COLLECTIVES": "the op stays as it is",
     "xbuild/stablehlo/op_rules/grids.py:_COLLECTIVES": "the op is none of the collectives of the shard dialect",
