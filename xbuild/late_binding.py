@@ -14,7 +14,6 @@ from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
 from .differentiation import ops as ops
-from .sharding.partition import ops as partition_ops  # noqa: F401  # its rules enter a table
 from .stablehlo.reading import rules
 from .traces import data
 
