@@ -125,6 +125,35 @@ def test_collectives_on_the_values_of_devices(line: str, dims: str, given: Any, 
     assert xb.evaluate(xb.parse(text).entry, whole).tolist() == [1, 2, 3, 4]
 
 
+MANUAL = """
+sdy.mesh @m = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "y"}, {}]>}) -> tensor<8x2xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x", "y"}, {}]>] out_shardings=[<@m, [{"y", "x"}, {}]>]
+      manual_axes={AXES} (%b: tensor<1x2xf32>) {
+    %1 = "stablehlo.all_gather"(%b) {
+      all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>,
+      channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>, use_global_device_ids}
+      : (tensor<1x2xf32>) -> tensor<2x2xf32>
+    sdy.return %1 : tensor<2x2xf32>
+  } : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %2 = stablehlo.negate %0 : tensor<8x2xf32>
+  return %2 : tensor<8x2xf32>
+}
+"""
+
+
+def test_the_computation_of_a_shard_is_kept() -> None:
+    made = xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"x", "y"')), propagate=False)
+    assert xb.check(made.module).kind == "ok"
+    given = np.arange(8, dtype=np.float32).reshape(4, 2)
+    assert (-made.run(given)).tolist() == given[[0, 1, 2, 3, 0, 1, 2, 3]].tolist()
+
+
+def test_a_computation_that_is_manual_along_some_axes_is_refused() -> None:
+    with pytest.raises(XbuildError, match="not along y"):
+        xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"x"')), propagate=False)
+
+
 def test_a_reduction_by_another_op_has_to_be_that_of_its_operand() -> None:
     text = """
     sdy.mesh @m = <["x"=2]>
@@ -193,6 +222,22 @@ class TestFromJax:
         placed = self._sharded(8, spec=("model",)).sharding
         f = self.jax.jit(lambda x: -x, in_shardings=placed, out_shardings=placed)
         assert self._texts(f, xb.f32[8]) == ["[{'model'}]}"] * 2
+
+    def test_shard_map_runs(self) -> None:
+        x, w = self._sharded(8, 16, spec=("data", "model")), self._sharded(16, 4, spec=("model", None))
+        jax, spec = self.jax, self.jax.sharding.PartitionSpec
+
+        def body(a: Any, b: Any) -> Any:
+            return jax.lax.psum(a @ b, "model") + jax.lax.axis_index("data")
+
+        mesh = x.sharding.mesh
+        f = jax.jit(lambda x, w: jax.shard_map(
+            body, mesh=mesh, in_specs=(spec("data", "model"), spec("model", None)), out_specs=spec("data", None)
+        )(x, w) * 2)  # fmt: skip
+        made = xb.shard.partition(xb.from_jax(f, x, w, partition=False))
+        left, right = np.random.default_rng(0).normal(size=(2, 8, 16)).astype(np.float32), np.ones((16, 4), np.float32)
+        wanted = 2 * (left[0] @ right + np.repeat([[0.0], [1.0]], 4, 0))
+        np.testing.assert_allclose(made.run(left[0], right), wanted, rtol=1e-5, atol=1e-5)
 
     def test_a_keyword_of_the_users_function(self) -> None:
         module = xb.from_jax(lambda x, partition: x * partition, xb.f32[2], kwargs={"partition": xb.f32[2]})

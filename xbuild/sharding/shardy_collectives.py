@@ -122,7 +122,11 @@ def _is_sum(instruction: Instruction) -> bool:
 
 
 def _axes(instruction: Instruction, mesh: Mesh) -> Iterator[Axis]:
-    text = str(instruction.annotations.get("frontend_attributes", {}).get(AXES, ""))
+    yield from axes_in(str(instruction.annotations.get("frontend_attributes", {}).get(AXES, "")), mesh)
+
+
+def axes_in(text: str, mesh: Mesh) -> Iterator[Axis]:
+    """The axes, and parts of axes, that a text of Shardy names."""
     for name, pre_size, size in _AXIS.findall(text):
         yield Axis(name, int(size or mesh.size(name)), int(pre_size or 1))
 

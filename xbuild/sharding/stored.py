@@ -52,6 +52,12 @@ def _parsed(instruction: Instruction) -> Parsed | tuple[Parsed, ...] | None:
     return None if text is None else _read(str(text))
 
 
+def _has_group(instruction: Instruction) -> bool:
+    found = _parsed(instruction)
+    several = found if isinstance(found, tuple) else (found,)
+    return any(each is not None and each.group is not None for each in several)
+
+
 _read = functools.lru_cache(maxsize=1 << 12)(parsed)
 
 
@@ -115,8 +121,8 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
     Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
-    single device, or unknown, is kept as it is. Raises invalid_attribute where the axes of the mesh do not cut as a
-    sharding says.
+    single device, or unknown, or of a group (`shard_as`), is kept as it is. Raises invalid_attribute where the axes of
+    the mesh do not cut as a sharding says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
@@ -126,7 +132,9 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
         shardings[instruction] = on_mesh(instruction, sharding, mesh)
     for instruction in _instructions(module):
         found = sharding_of(instruction, mesh)
-        if found is not None and hlo_text(found) != str(instruction.annotations[SHARDING]):
+        if found is None or _has_group(instruction):
+            continue
+        if hlo_text(found) != str(instruction.annotations[SHARDING]):
             shardings[instruction] = found
     return as_constraints(with_shardings(module, shardings), mesh)
 

@@ -10,9 +10,9 @@ from attrs import define, field
 
 import xbuild as xb
 from shape_inference import TokenShape, TupleShape, XbuildError, parse_shape
-from tests.conformance.deadlock_cases.callbacks import host_callback
 from tests.conformance.deadlock_cases.data import HOST, Case, Item
 from tests.conformance.deadlock_cases.order import come_after, in_dependency_order
+from tests.support.host_callbacks import host_callback
 from xbuild.core.op import OPS
 
 SHAPE = "f32[4]"

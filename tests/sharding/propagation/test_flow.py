@@ -189,3 +189,45 @@ def test_the_dialect_visits_each_op_once_in_each_direction() -> None:
     assert whole.cause("z").steps[0].strategy == "dialect"
     assert cuts(found(body, {"x": "a -", "y": "b -"}, strategy="dialect"), "z") == ["[{}, {}]"]
     assert cuts(found(body, {"x": "a -", "z": "- -"}, strategy="dialect"), "y") == ["[{}, {}]"]
+
+
+def test_manual_regions_state_what_enters_and_leaves() -> None:
+    text = """module @m {
+      sdy.mesh @mesh = <["x"=2, "y"=4]>
+      func.func public @main(%a: tensor<8x16xf32>) -> tensor<8x16xf32> {
+        %0 = stablehlo.negate %a : tensor<8x16xf32>
+        %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{"y"}, {"x"}]>]
+            manual_axes={"x", "y"} (%b: tensor<4x4xf32>) {
+          %3 = stablehlo.reshape %b : (tensor<4x4xf32>) -> tensor<2x8xf32>
+          sdy.return %3 : tensor<2x8xf32>
+        } : (tensor<8x16xf32>) -> tensor<8x16xf32>
+        %2 = stablehlo.tanh %1 : tensor<8x16xf32>
+        return %2 : tensor<8x16xf32>
+      }
+    }"""
+    result = propagate(xb.parse_stablehlo(text))
+    by_opcode = {each.opcode: each.name for each in result.instructions() if each.opcode != "custom_call"}
+    assert cuts(result, by_opcode["negate"], by_opcode["tanh"]) == ["[{x}, {y}]", "[{y}, {x}]"]
+    assert cuts(result, by_opcode["reshape"]) == ["[{}, {}] manual={x, y}"]
+
+
+def test_shardings_of_stablehlo_propagate() -> None:
+    text = """module @m {
+      sdy.mesh @mesh = <["x"=2]>
+      func.func public @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        %0 = stablehlo.negate %a : tensor<8xf32>
+        %1 = sdy.sharding_constraint %0 <@mesh, [{}]> : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }"""
+    result = propagate(xb.parse_stablehlo(text))
+    found = {each.opcode: cuts(result, each.name)[0] for each in result.instructions()}
+    assert (found["parameter"], found["custom_call"]) == ("[{x}]", "[{}]")
+
+
+def test_reducers_have_no_shardings() -> None:
+    add = "add { l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }"
+    body = "x = f32[8,4] parameter(0)\nz = f32[] constant(0)\ny = f32[4] reduce(x, z), dimensions={0}, to_apply=add"
+    result = found(body, {"x": "- b"}, add)
+    assert cuts(result, "y") == ["[{b}]"]
+    assert "sharding" not in result.module.entry.root.attributes.to_apply.root.annotations

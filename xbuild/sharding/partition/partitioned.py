@@ -14,8 +14,8 @@ from ...core.graph import Module
 from ...properties.mesh import Mesh
 from ..planning.places import index_along
 from ..sharding import Sharding
-from .frame import Communication
-from .layouts import Tree, local_dims
+from .parts.frame import Communication
+from .parts.layouts import Tree, local_dims
 
 
 @frozen(eq=False, repr=False)

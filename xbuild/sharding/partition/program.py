@@ -15,14 +15,16 @@ from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
+from ..shardy_text import shardy_meshes
 from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
-from .agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
-from .frame import Frame, PartBuilder, Shared
-from .layouts import Tree, leaves_of
 from .partitioned import Partitioned
-from .trees import as_annotated, asked, local_shape, pieces_of
-from .walk import put_together, walked
+from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
+from .parts.frame import Frame, PartBuilder, Shared
+from .parts.layouts import Tree, leaves_of
+from .parts.manual import last_channel, manual_bodies
+from .parts.trees import as_annotated, asked, local_shape, pieces_of
+from .parts.walk import put_together, walked
 
 
 def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:
@@ -65,7 +67,7 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
 def _check(module: Module) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
-    for computation in module.computations:
+    for computation in {*module.computations} - manual_bodies(module):
         for instruction in computation.instructions:
             _check_instruction(instruction)
 
@@ -80,7 +82,7 @@ def _check_instruction(instruction: Instruction) -> None:
 
 
 def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement)
+    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module))
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)

@@ -77,7 +77,7 @@ def plan(
     >>> mesh = xb.Mesh(x=2, y=2)
     >>> x, y = whole(mesh, "x"), whole(mesh, "y")
     >>> print(plan(cut(mesh, [[x], [y]]), cut(mesh, [[], [x]]), (4, 4)))
-    collective_permute over x, y: 16 bytes; all_gather over y dimension 0: 16 bytes
+    all_gather over y dimension 1: 16 bytes; all_to_all over x from dimension 0 to dimension 1: 16 bytes
 
     Source: Shardy, reshard to collectives.
     """

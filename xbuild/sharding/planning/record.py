@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field
 
 from shape_inference import PrimitiveType, refuse
+from shape_inference.rules import RuleTable
 
 from ... import ops
 from ...core.attributes import PaddingDimension
@@ -20,6 +21,11 @@ from .plan import Plan
 from .states import Axes, State, Step
 
 Reducer = Callable[..., Any]
+
+recorded = RuleTable("recorded")
+"""step -> rule(to, value, step, before, reducer): the part of a device after a step of a plan."""
+
+_S32 = np.dtype(np.int32)
 
 
 @define(eq=False)
@@ -71,7 +77,7 @@ class Recorder:
         """The value after the steps; partial results are combined by the reducer, by sums where there is none."""
         before = start
         for step in steps:
-            value = _RECORDED[step.op](self, value, step, before, reducer or combiner(value))
+            value = recorded[step.op](self, value, step, before, reducer or combiner(value))
             if not step.is_local:
                 self.noted(value, step)
             before = step.after
@@ -99,7 +105,8 @@ def zero(value: Value) -> Value:
     return constant(value.builder, np.zeros((), dtype_of(value).dtype))
 
 
-def _slice(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def all_slice(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     (dim,) = step.dimensions
     return own_part(to, value, dim, step.axes)
 
@@ -113,35 +120,41 @@ def own_part(to: Recorder, value: Value, dim: int, axes: Axes) -> Value:
     return ops.dynamic_slice(value, starts, dynamic_slice_sizes=sizes)
 
 
-def _gather(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def all_gather(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     (dim,), parts = step.dimensions, count(step.axes)
     return ops.all_gather([value], all_gather_dimension=dim, shard_count=parts, **to.global_groups(step.axes))
 
 
-def _exchange(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def all_to_all(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     split, join = step.dimensions
     return ops.all_to_all(
         [value], split_dimension=split, concat_dimension=join, split_count=count(step.axes), **to.groups(step.axes)
     )
 
 
-def _permute(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
-    pairs = moves(to.mesh, before.dims, step.after.dims)
+@recorded
+def collective_permute(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+    pairs = moves(to.mesh, before.tiles, step.after.tiles)
     return ops.collective_permute([value], source_target_pairs=pairs, channel_id=to.channel())
 
 
-def _reduce(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def all_reduce(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     return ops.all_reduce([value], to_apply=reducer, **to.global_groups(step.axes))
 
 
-def _scatter(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def reduce_scatter(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     (dim,), parts = step.dimensions, count(step.axes)
     return ops.reduce_scatter(
         [value], to_apply=reducer, scatter_dimension=dim, shard_count=parts, **to.global_groups(step.axes)
     )
 
 
-def _to_unreduced(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def to_unreduced(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     is_first = ops.compare(to.place(step.axes), constant(to.builder, np.int32(0)), direction="EQ")
     dims = dims_of(value)
     return ops.select(spread(is_first, dims), value, spread(zero(value), dims))
@@ -152,7 +165,8 @@ def spread(value: Value, dims: Sequence[int]) -> Value:
     return ops.broadcast(value, sizes=tuple(dims), dimensions=()) if dims else value
 
 
-def _pad(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
+@recorded
+def pad(to: Recorder, value: Value, step: Step, before: State, reducer: Reducer) -> Value:
     (dim,) = step.dimensions
     return resized(value, dim, step.after.extents[dim])
 
@@ -167,19 +181,6 @@ def resized(value: Value, dim: int, extent: int) -> Value:
         return ops.slice(value, start_indices=(0,) * len(dims), limit_indices=limits, strides=(1,) * len(dims))
     high = [extent - dims[dim] if number == dim else 0 for number in range(len(dims))]
     return ops.pad(value, zero(value), padding=[PaddingDimension(0, each, 0) for each in high])
-
-
-_S32 = np.dtype(np.int32)
-_RECORDED: dict[str, Callable[[Recorder, Value, Step, State, Reducer], Value]] = {
-    "all_slice": _slice,
-    "all_gather": _gather,
-    "all_to_all": _exchange,
-    "collective_permute": _permute,
-    "all_reduce": _reduce,
-    "reduce_scatter": _scatter,
-    "to_unreduced": _to_unreduced,
-    "pad": _pad,
-}
 
 
 def reshard(value: Value, plan: Plan) -> Value:

@@ -129,7 +129,7 @@ def joined(site: Site, start: State, steps: Sequence[Step]) -> tuple[Step, ...]:
     states = [start]
     for step in steps:
         last = found[-1] if found else None
-        if last is not None and step.op == last.op and step.op in _JOINED and step.dimensions == last.dimensions:
+        if last is not None and step.op == last.op and _joins(step) and step.dimensions == last.dimensions:
             axes = step.axes + last.axes if step.op == "all_gather" else last.axes + step.axes
             found[-1] = site.step(step.op, axes, step.dimensions, states[-2], step.after)
             states[-1] = step.after
@@ -139,4 +139,6 @@ def joined(site: Site, start: State, steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(found)
 
 
-_JOINED = {"all_slice", "all_gather", "reduce_scatter"}
+def _joins(step: Step) -> bool:
+    """Whether two such steps on one dimension are one over the axes of both."""
+    return step.op in ("all_slice", "all_gather", "reduce_scatter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -13,9 +13,8 @@ from ..axis import Axis, count, merged
 from ..sharding import Sharding
 
 Axes: TypeAlias = tuple[Axis, ...]
-Op: TypeAlias = Literal[
-    "all_slice", "collective_permute", "all_to_all", "all_gather", "all_reduce", "reduce_scatter", "to_unreduced", "pad"
-]
+Op: TypeAlias = str
+"""all_slice, collective_permute, all_to_all, all_gather, all_reduce, reduce_scatter, to_unreduced or pad."""
 
 
 @frozen
@@ -29,6 +28,11 @@ class State:
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "used", frozenset(axis for axes in self.dims for axis in axes) | {*self.unreduced})
+
+    @property
+    def tiles(self) -> tuple[Axes, ...]:
+        """The axes along which devices hold different parts, whether of the array or of a sum."""
+        return *self.dims, self.unreduced
 
     @property
     def local_dims(self) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ class Site:
             return 0
         whole = (after if op == "all_gather" else before).elements * self.width
         if op == "collective_permute":
-            is_moved = any(source != target for source, target in moves(self.mesh, before.dims, after.dims))
+            is_moved = any(source != target for source, target in moves(self.mesh, before.tiles, after.tiles))
             return whole if is_moved else 0
         return algorithms(op, count(axes), whole)[0].link_bytes
 

@@ -23,6 +23,16 @@ def flows_into(instruction: Instruction) -> tuple[Computation, ...]:
     return instruction.called if OPS[instruction.opcode].properties.calls in _RUN else ()
 
 
+def running_in(entry: Computation) -> set[Computation]:
+    """The computations that run on whole values, the entry among them; reducers and comparators do not."""
+    found, waiting = {entry}, [entry]
+    while waiting:
+        for instruction in waiting.pop().instructions:
+            waiting += (new := [each for each in flows_into(instruction) if each not in found])
+            found.update(new)
+    return found
+
+
 def flattened(module: Module) -> Module:
     """The module with a copy of a computation for each further call of it; the module itself where there is none.
 

@@ -12,10 +12,13 @@ from ...core.graph import Computation, Instruction, Module
 from ...core.op import OPS
 from ..factors import Factor, ShardingRule
 from ..rules import rule_of
-from .flattening import flows_into
+from .flattening import flows_into, running_in
 from .nodes import Node, NodeKind
 from .tensors import Tensor
-from .values import Value, fresh, identify, leaf_range, merge, of_one, used
+from .values import Value, fresh, fresh_of, identify, leaf_range, merge, of_one, used
+
+ENTRANCE, EXIT = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
+"""Targets of the custom calls at the ends of a manual region."""
 
 _KINDS: dict[str, NodeKind] = {
     "reshape": "alike", "transpose": "alike", "dynamic_slice": "slice", "dynamic_update_slice": "slice",
@@ -28,7 +31,8 @@ _KINDS: dict[str, NodeKind] = {
 class Flow:
     """The arrays and nodes of a program in the order in which they run, and the leaves of each instruction.
 
-    `results` are tensors of their own for the leaves of the entry's root, where the program states their shardings.
+    `results` are tensors of their own for the leaves of the entry's root, where the program states their shardings;
+    `copies` those of constants for each use; `entrances` the operands of manual regions as these want them.
     """
 
     module: Module
@@ -36,6 +40,7 @@ class Flow:
     nodes: list[Node] = field(factory=list)
     results: list[Tensor] = field(factory=list)
     copies: dict[Instruction, list[Tensor]] = field(factory=dict)
+    entrances: dict[Instruction, tuple[Tensor, ...]] = field(factory=dict)
 
     def tensors_of(self, instruction: Instruction) -> tuple[Tensor, ...]:
         """The tensors of an instruction's leaves."""
@@ -51,7 +56,10 @@ def flow_of(module: Module) -> Flow:
     """The flow of a module in which each computation is called once."""
     flow = Flow(module)
     inner: dict[Computation, list[Node]] = {}
+    running = running_in(module.entry)
     for computation in module.entry.reachable():
+        if computation not in running:
+            continue
         inner[computation] = _Reader(flow, inner).read(computation)
     flow.nodes = inner[module.entry]
     for value in flow.leaves[module.entry.root]:
@@ -125,6 +133,11 @@ class _Reader:
             self._nodes += self._inner[called]
         given = self._operands(instruction) if is_constant else self._own(instruction)
         used(given)
+        if is_entrance(instruction):
+            wanted = fresh_of(given)
+            self._flow.entrances[instruction] = tuple(value.tensor for value in wanted)
+            for source, value in zip(given, wanted, strict=True):
+                self.edge(instruction, "manual region", [[source]], value)
         rule = rule_of(instruction)
         if rule is None or not any(rule.operands):
             return
@@ -252,6 +265,11 @@ _EDGES: dict[str, Callable[[_Reader, Instruction], None]] = {
     "domain": _Reader.first,
 }
 """How ops without a rule hand shardings on; tuples and their elements are read with them."""
+
+
+def is_entrance(instruction: Instruction) -> bool:
+    """Whether an instruction cuts global arrays for a manual region."""
+    return instruction.opcode == "custom_call" and instruction.attributes.custom_call_target == ENTRANCE
 
 
 def _is_constraint(instruction: Instruction) -> bool:

@@ -17,7 +17,6 @@ from ..hlo_text import AnySharding
 from ..placement import Placement
 from ..sharding import Sharding
 from .causes import Cause, CauseKind, CauseStep, Conflict
-from .flattening import flows_into
 from .flow import Flow
 from .nodes import Node
 from .prefixes import Axes
@@ -45,7 +44,7 @@ class Propagated:
         named: dict[str, Instruction] = {}
         for computation in reversed(self._flow.module.entry.reachable()):
             for instruction in computation.instructions:
-                if instruction in self._inside:
+                if instruction in self._flow.leaves:
                     named.setdefault(instruction.name, instruction)
         return named
 
@@ -99,17 +98,7 @@ class Propagated:
     def homes(self) -> Iterator[tuple[str, Instruction]]:
         """The instructions that have a sharding, each with the name of its computation."""
         for computation in reversed(self._flow.module.entry.reachable()):
-            yield from ((computation.name, each) for each in computation.instructions if each in self._inside)
-
-    @cached_property
-    def _inside(self) -> frozenset[Instruction]:
-        """The instructions of computations that run on whole values, and not as reducers."""
-        found, waiting = set(), [self._flow.module.entry]
-        while waiting:
-            for instruction in waiting.pop().instructions:
-                found.add(instruction)
-                waiting += flows_into(instruction)
-        return frozenset(found)
+            yield from ((computation.name, each) for each in computation.instructions if each in self._flow.leaves)
 
     @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:

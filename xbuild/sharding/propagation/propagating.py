@@ -8,11 +8,13 @@ from shape_inference import refuse
 
 from ...core.graph import Computation, Module, module_in
 from ...properties.mesh import Mesh
-from ..stored import mesh_of_shardings, with_shardings
+from ..shardy_text import shardy_meshes
+from ..stored import mesh_of_shardings, on_one_mesh, with_shardings
 from .dialect import Dialect
 from .fixed_point import STRATEGIES, FixedPoint
 from .flattening import flattened
 from .flow import flow_of, settle
+from .manual import state_regions
 from .propagated import Propagated, shardings_of
 from .stating import state
 
@@ -50,7 +52,7 @@ def propagate(
     Source: Shardy, propagation; MLIR, shard dialect, sharding propagation.
     """
     program = _program(module)
-    found_mesh = mesh or mesh_of_shardings(program)
+    found_mesh = mesh or mesh_of_shardings(program) or _noted(program)
     if found_mesh is None:
         refuse(
             "invalid_attribute",
@@ -62,9 +64,10 @@ def propagate(
         refuse("invalid_attribute", f"strategy is {strategy!r}, and shardy or dialect is wanted")
     if factors not in STRATEGIES:
         refuse("invalid_attribute", f"factors is {factors!r}, and one of {', '.join(STRATEGIES)} is wanted")
-    program = flattened(program)
+    program = flattened(on_one_mesh(program, found_mesh))
     flow = flow_of(program)
     state(flow, found_mesh)
+    state_regions(flow, found_mesh)
     settle(flow)
     if strategy == "dialect":
         Dialect(flow).run()
@@ -72,6 +75,11 @@ def propagate(
         FixedPoint(flow, factors).run()
     shardings = shardings_of(flow, found_mesh)
     return Propagated(with_shardings(program, shardings), found_mesh, strategy, shardings, flow)
+
+
+def _noted(program: Module) -> Mesh | None:
+    """The first mesh that a program of Shardy names."""
+    return next((each for each in shardy_meshes(program).values() if isinstance(each, Mesh)), None)
 
 
 def _program(given: object) -> Module:

@@ -36,6 +36,11 @@ def fresh(instruction: Instruction) -> tuple[Value, ...]:
     return tuple(made)
 
 
+def fresh_of(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Values with tensors of their own that have the extents of others, and their names."""
+    return tuple(Value(Tensor(value.tensor.dims, names=list(value.tensor.names[:1]))) for value in values)
+
+
 def leaf_range(shape: TupleShape, index: int) -> slice:
     """The places that the leaves of an element have among those of a tuple."""
     counts = [sum(1 for _ in leaves(each)) for each in shape.elements[: index + 1]]

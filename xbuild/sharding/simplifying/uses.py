@@ -9,7 +9,7 @@ from ...editing import edit
 from ...properties.mesh import Mesh
 from ..factors import ShardingRule
 from ..grid_ops.processes import shard
-from ..partition.assignments import Site
+from ..partition.parts.assignments import Site
 from ..rules.table import rule_of
 from ..sharding import Sharding
 from ..stored import mesh_of_shardings, sharding_of

@@ -6,6 +6,7 @@ from . import collectives as collectives
 from . import contraction as contraction
 from . import control_flow as control_flow
 from . import elementwise as elementwise
+from . import grid_indices as grid_indices
 from . import grids as grids
 from . import reduction as reduction
 from . import shaping as shaping

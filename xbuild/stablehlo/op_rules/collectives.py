@@ -87,6 +87,7 @@ def all_to_all(op: Reading) -> Results:
     """Each operand is exchanged alone, since those of one op of HLO have one shape."""
     dims = {key: op.integer(key) for key in ("split_dimension", "concat_dimension", "split_count")}
     ids = {**groups(op), **channel(op)}
+    op.ignore("use_global_device_ids")  # a channel says the same
     if len(op.operands) == 1:
         return op.result("all_to_all", op.operands, **dims, **ids)
     return tuple(op.result("all_to_all", (each,), **dims, **ids) for each in op.operands)

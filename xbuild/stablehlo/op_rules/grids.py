@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from attrs import define, field
 
-from shape_inference import Shape, XbuildError, s64
+from shape_inference import XbuildError
 
 from ...core.builder import Builder, Value
 from ...core.graph import Instruction
-from ...derived.conversion import convert
 from ...ops.leaves import parameter
 from ...properties.mesh import Mesh
-from ...sharding.grid_ops import collectives, halos, processes, transfers
+from ...sharding.grid_ops import collectives, halos, transfers
 from ...sharding.grid_ops.groups import channels_from, last_channel
-from ...sharding.grids import grid, sharding
+from ...sharding.grids import grid
 from ...sharding.sharding import Sharding
 from ...text.spelling.faults import Fault
 from ..reading.header import GRIDS
 from ..reading.operation import Reading
 from ..reading.reader import Reader
 from ..reading.rules import Results, rule
-from ..syntax.attributes import Dense
 
 
 @define(eq=False)
-class _State:
+class State:
     """What rules keep of a module under reading: the last channel, shardings by value, sends that wait for a recv."""
 
     channel: int = 0
@@ -37,18 +35,20 @@ class _State:
     sent: list[tuple[Any, Instruction]] = field(factory=list)
 
 
-_STATES: WeakKeyDictionary[Reader, _State] = WeakKeyDictionary()
+_STATES: WeakKeyDictionary[Reader, State] = WeakKeyDictionary()
 
 
-def _state(op: Reading) -> _State:
-    return _STATES.setdefault(op.scope.reader, _State())
+def state(op: Reading) -> State:
+    """What rules keep of the module that an operation is of."""
+    return _STATES.setdefault(op.scope.reader, State())
 
 
-def _both(*names: str) -> tuple[str, ...]:
+def both(*names: str) -> tuple[str, ...]:
+    """The names with both names of the dialect."""
     return tuple(f"{dialect}.{name}" for name in names for dialect in ("shard", "mesh"))
 
 
-def _mesh(op: Reading) -> Mesh:
+def mesh(op: Reading) -> Mesh:
     """The grid that an operation names; one open size is what the number of partitions leaves."""
     name, reader = op.symbol("grid"), op.scope.reader
     grids = [each for each in reader.tree.regions[0].operations if each.name in GRIDS]
@@ -66,18 +66,18 @@ def _mesh(op: Reading) -> Mesh:
     return grid(sizes)
 
 
-def _inlined(op: Reading, function: Callable[..., Any], *operands: Instruction) -> tuple[Instruction, ...]:
+def inlined(op: Reading, function: Callable[..., Any], *operands: Instruction) -> tuple[Instruction, ...]:
     """What a function records on the operands, recorded here; its results are those of the operation."""
-    state, reader = _state(op), op.scope.reader
+    kept, reader = state(op), op.scope.reader
     builder = Builder("grid_op")
     builder.reserve(computations=[each.name for each in reader.order])
-    channels_from(builder, state.channel)
+    channels_from(builder, kept.channel)
     values = [parameter(builder=builder, number=n, shape=each.shape) for n, each in enumerate(operands)]
     try:
         made = function(*values) if operands else function(builder)
     except XbuildError as error:
         raise Fault(error.kind, f"{op.operation.name}: {error.message}", op.operation.place, error.hints) from None
-    state.channel = last_channel(builder)
+    kept.channel = last_channel(builder)
     here = {value.instruction: operand for value, operand in zip(values, operands, strict=True)}
     for instruction in builder.recorded_since(len(values)):
         here[instruction] = _again(op, instruction, here)
@@ -133,48 +133,48 @@ _COLLECTIVES: dict[str, Callable[[Reading], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@rule(*_both(*_COLLECTIVES))
+@rule(*both(*_COLLECTIVES))
 def collective(op: Reading) -> Results:
     (operand,) = op.wants(1)
     name = op.operation.name.partition(".")[2]
-    mesh, axes, attributes = _mesh(op), _axes(op), _COLLECTIVES[name](op)
+    grid_, axes, attributes = mesh(op), _axes(op), _COLLECTIVES[name](op)
     function = getattr(collectives, name)
-    return _inlined(op, lambda x: function(x, mesh=mesh, grid_axes=axes, **attributes), operand)
+    return inlined(op, lambda x: function(x, mesh=grid_, grid_axes=axes, **attributes), operand)
 
 
-@rule(*_both("shift"))
+@rule(*both("shift"))
 def shift(op: Reading) -> Results:
     (operand,) = op.wants(1)
-    mesh, axes, rotate = _mesh(op), _axes(op), op.flag("rotate", False)
+    grid_, axes, rotate = mesh(op), _axes(op), op.flag("rotate", False)
     attributes = {"shift_axis": op.integer("shift_axis"), "offset": op.integer("offset"), "rotate": rotate}
-    return _inlined(op, lambda x: transfers.shift(x, mesh=mesh, grid_axes=axes, **attributes), operand)
+    return inlined(op, lambda x: transfers.shift(x, mesh=grid_, grid_axes=axes, **attributes), operand)
 
 
-@rule(*_both("send"))
+@rule(*both("send"))
 def send(op: Reading) -> Results:
     """The operand; the transfer is recorded with the recv that meets it."""
     (operand,) = op.wants(1)
-    attributes = {"mesh": _mesh(op), "grid_axes": _axes(op), "destination": op.integers("destination")}
-    found = _inlined(op, lambda x: transfers.send(x, **attributes), operand)
-    _state(op).sent.append((attributes, operand))
+    attributes = {"mesh": mesh(op), "grid_axes": _axes(op), "destination": op.integers("destination")}
+    found = inlined(op, lambda x: transfers.send(x, **attributes), operand)
+    state(op).sent.append((attributes, operand))
     return found
 
 
-@rule(*_both("recv"))
+@rule(*both("recv"))
 def recv(op: Reading) -> Results:
     (operand,) = op.wants(1)
-    attributes = {"mesh": _mesh(op), "grid_axes": _axes(op), "source": op.integers("source", None)}
-    waiting = _state(op).sent
+    attributes = {"mesh": mesh(op), "grid_axes": _axes(op), "source": op.integers("source", None)}
+    waiting = state(op).sent
     met = next((each for each in waiting if _meets(each, attributes, operand)), None)
     if met is None:
-        return _inlined(op, lambda x: transfers.recv(x, **attributes), operand)  # which refuses it
+        return inlined(op, lambda x: transfers.recv(x, **attributes), operand)  # which refuses it
     waiting.remove(met)
 
     def transferred(x: Value, sent: Value) -> Value:
         transfers.send(sent, **met[0])
         return transfers.recv(x, **attributes)
 
-    return _inlined(op, transferred, operand, met[1])
+    return inlined(op, transferred, operand, met[1])
 
 
 def _meets(sent: tuple[Any, Instruction], attributes: dict[str, Any], operand: Instruction) -> bool:
@@ -182,120 +182,9 @@ def _meets(sent: tuple[Any, Instruction], attributes: dict[str, Any], operand: I
     return is_same and sent[1].shape == operand.shape
 
 
-@rule(*_both("update_halo"))
+@rule(*both("update_halo"))
 def update_halo(op: Reading) -> Results:
     (operand,) = op.wants(1)
     attributes = {"split_axes": op.get("split_axes"), "halo_sizes": op.integers("halo_sizes")}
-    mesh = _mesh(op)
-    return _inlined(op, lambda x: halos.update_halo(x, mesh=mesh, **attributes), operand)
-
-
-def _as_indices(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The function with its results as s64, which is what an index is."""
-
-    def converted(*given: Any) -> Any:
-        found = function(*given)
-        return tuple(convert(each, s64) for each in (found if isinstance(found, tuple) else (found,)))
-
-    return converted
-
-
-@rule(*_both("process_linear_index"))
-def process_linear_index(op: Reading) -> Results:
-    mesh = _mesh(op)
-    return _inlined(op, _as_indices(lambda builder: processes.process_linear_index(builder, mesh=mesh)))
-
-
-@rule(*_both("process_multi_index"), "shard.grid_shape", "mesh.mesh_shape")
-def indices(op: Reading) -> Results:
-    """The coordinates of a device, or the sizes of the grid, along axes."""
-    mesh, axes = _mesh(op), op.integers("axes", ())
-    is_place = op.operation.name.endswith("process_multi_index")
-    function = processes.process_multi_index if is_place else processes.grid_shape
-    count = len(axes) or len(mesh.axes)
-    if len(op.operation.result_types) != count:
-        op.fail("arity_mismatch", f"Unexpected number of results {len(op.operation.result_types)}. Expected {count}.")
-    return _inlined(op, _as_indices(lambda builder: function(builder, mesh=mesh, axes=axes)))
-
-
-@rule(*_both("neighbors_linear_indices"))
-def neighbors_linear_indices(op: Reading) -> Results:
-    mesh, axes, given = _mesh(op), op.integers("split_axes"), op.get("device")
-
-    def found(*values: Any) -> Any:
-        builder = values[0] if isinstance(values[0], Builder) else values[0].builder
-        device = _filled(given, [] if isinstance(values[0], Builder) else values)
-        return processes.neighbors_linear_indices(builder, mesh=mesh, device=device, split_axes=axes)
-
-    return _inlined(op, _as_indices(found), *op.operands)
-
-
-def _filled(given: Sequence[int], values: Sequence[Value]) -> list[Any]:
-    """Numbers, with values in the places of -1."""
-    left = iter(values)
-    return [next(left) if each == -1 else each for each in given]
-
-
-@rule(*_both("sharding"))
-def sharding_(op: Reading) -> Results:
-    """A value that programs have only while they are read: an empty tuple, of which the sharding is kept."""
-    mesh = _mesh(op)
-    lists = op.get("split_axes")
-    more = {key: op.integers(key, ()) for key in ("halo_sizes", "sharded_dims_offsets")}
-    try:
-        found = sharding(mesh, lists, **more)
-    except XbuildError as error:
-        op.fail(error.kind, error.message)
-    made = op.result("tuple", ())
-    _state(op).shardings[made] = found
-    return made
-
-
-def _sharding_of(op: Reading, value: Instruction) -> Sharding:
-    found = _state(op).shardings.get(value)
-    return found or op.fail("invalid_operand", f"%{value.name} is no sharding that an op of this function gives")
-
-
-@rule(*_both("shard"))
-def shard(op: Reading) -> Results:
-    operand, given = op.wants(2)
-    found, for_users = _sharding_of(op, given), op.flag("annotate_for_users", False)
-    made = _inlined(op, lambda x: processes.shard(x, found, annotate_for_users=for_users), operand)
-    _state(op).shardings[made[0]] = found
-    return made
-
-
-@rule(*_both("get_sharding"))
-def get_sharding(op: Reading) -> Results:
-    (operand,) = op.wants(1)
-    made = op.result("tuple", ())
-    _state(op).shardings[made] = _sharding_of(op, operand)
-    return made
-
-
-@rule(*_both("shard_shape"))
-def shard_shape(op: Reading) -> Results:
-    """The extents of a part; the extents of the whole array are numbers."""
-    given, device = op.get("dims"), op.get("device")
-    if -1 in given:
-        op.fail("missing_shape", "the extents of the whole array are numbers here, and a value is given")
-    (source, *rest) = op.operands
-    found = _sharding_of(op, source)
-
-    def shape(*values: Any) -> Any:
-        builder = values[0] if isinstance(values[0], Builder) else values[0].builder
-        whole = _filled(device, [] if isinstance(values[0], Builder) else values)
-        sizes = processes.shard_shape(given, found, whole, builder=builder)
-        return tuple(each if isinstance(each, Value) else processes.number(builder, each) for each in sizes)
-
-    return _inlined(op, _as_indices(shape), *rest)
-
-
-@rule("arith.constant")
-def constant(op: Reading) -> Results:
-    value = op.get("value")
-    if isinstance(value, Dense):
-        return op.result("constant", literal=op.literal("value"))
-    shape = op.shape
-    assert isinstance(shape, Shape)
-    return op.result("constant", literal=np.asarray(value, shape.dtype.dtype))
+    grid_ = mesh(op)
+    return inlined(op, lambda x: halos.update_halo(x, mesh=grid_, **attributes), operand)

@@ -97,9 +97,9 @@ xor: %* {} =same
 """
 
 _SDY = """
-all_gather: $gathering_axes:attribute % out_sharding = $out_sharding:sharding {} =same
+all_gather: $gathering_axes:axes % out_sharding = $out_sharding:sharding {} =same
 all_reduce: $reduction_axes:reduced % out_sharding = $out_sharding:sharding {} =same
-all_slice: $slicing_axes:attribute % out_sharding = $out_sharding:sharding {} =same
+all_slice: $slicing_axes:axes % out_sharding = $out_sharding:sharding {} =same
 all_to_all: $params:axes % out_sharding = $out_sharding:sharding {} =same
 collective_permute: % out_sharding = $out_sharding:sharding {} =same
 constant: &constant
@@ -112,7 +112,7 @@ reduce_scatter: $reduce_scatter_axes:reduced % out_sharding = $out_sharding:shar
 replicated_to_unreduced: $axes:axes % out_sharding = $out_sharding:sharding {} =same
 reshard: % $sharding:sharding {} =same
 return: %* {} [ : &operand_types ]
-sharded_to_unreduced: $axes:attribute % out_sharding = $out_sharding:sharding {} =same
+sharded_to_unreduced: $axes:axes % out_sharding = $out_sharding:sharding {} =same
 sharding_constraint: % $sharding:sharding {} =same
 sharding_group: % group_id = $group_id:int {} =operands
 """

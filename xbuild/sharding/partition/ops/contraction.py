@@ -11,9 +11,9 @@ from shape_inference import Shape
 
 from .... import ops
 from ....core.graph import Instruction
-from ..frame import Frame
-from ..masks import masked, neutral
-from ..tables import Cut, Operands, joining, local_attributes, preparing
+from ..parts.frame import Frame
+from ..parts.masks import masked, neutral
+from ..parts.tables import Cut, Operands, joining, local_attributes, preparing
 
 
 @joining

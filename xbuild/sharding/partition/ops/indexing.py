@@ -16,10 +16,10 @@ from ....core.builder import Value
 from ....core.graph import Instruction
 from ...factors import Factor, ShardingRule
 from ...planning.record import constant, dims_of, dtype_of, spread, zero
-from ..choices import partial_axes
-from ..frame import Frame
-from ..masks import combiner_of, masked, neutral, uneven_dims
-from ..tables import Cut, Operands, adapted, finishing, joining, preparing, recording
+from ..parts.choices import partial_axes
+from ..parts.frame import Frame
+from ..parts.masks import combiner_of, masked, neutral, uneven_dims
+from ..parts.tables import Cut, Operands, adapted, finishing, joining, preparing, recording
 
 # Gather: a device finds what it holds, zeros elsewhere; the sum over devices is the gather.
 

@@ -18,12 +18,13 @@ from ...planning.states import padded
 from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
-from ..by_factors import by_factors
-from ..frame import Frame, Piece
-from ..layouts import Tree, local_dims, stated, whole_on
-from ..masks import count_of
-from ..tables import special
-from ..walk import run_whole, settled
+from ..parts.by_factors import by_factors
+from ..parts.frame import Frame, Piece
+from ..parts.layouts import Tree, local_dims, stated, whole_on
+from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
+from ..parts.masks import count_of
+from ..parts.tables import special
+from ..parts.walk import run_whole, settled
 
 _COUNTING = ("s32", "u32", "s64", "u64", "f32", "f64")
 """Element types in which a part of an iota is its iota in s32, converted."""
@@ -138,7 +139,9 @@ def bitcast(frame: Frame, instruction: Instruction) -> Tree:
 @special
 def custom_call(frame: Frame, instruction: Instruction) -> Tree:
     """A call that marks a sharding gives its operand; any other runs on whole operands."""
-    if instruction.attributes.custom_call_target == "Sharding":
+    if target_of(instruction) in (INTO, OUT_OF):
+        return into_shard(frame, instruction) if target_of(instruction) == INTO else out_of_shard(frame, instruction)
+    if target_of(instruction) == "Sharding":
         found = settled(frame, frame.values[instruction.operands[0]], instruction)
         return _moved(frame, found, instruction) if moved_pairs(instruction) else found
     return run_whole(frame, instruction)

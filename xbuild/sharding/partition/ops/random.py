@@ -5,10 +5,10 @@ from __future__ import annotations
 from .... import ops
 from ....core.graph import Instruction
 from ...axis import Axis
-from ..frame import Frame
-from ..layouts import Tree, bytes_of
-from ..tables import special
-from ..walk import run_whole, settled
+from ..parts.frame import Frame
+from ..parts.layouts import Tree, bytes_of
+from ..parts.tables import special
+from ..parts.walk import run_whole, settled
 
 
 @special

@@ -13,10 +13,10 @@ from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
 from ...planning.record import constant
-from ..choices import partial_axes
-from ..frame import Frame
-from ..masks import combiner_of, masked, neutral
-from ..tables import Cut, Operands, joining, preparing
+from ..parts.choices import partial_axes
+from ..parts.frame import Frame
+from ..parts.masks import combiner_of, masked, neutral
+from ..parts.tables import Cut, Operands, joining, preparing
 
 
 def _neutral(instruction: Instruction) -> Any:

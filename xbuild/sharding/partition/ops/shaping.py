@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tables import Cut, local_attributes
+from ..parts.tables import Cut, local_attributes
 
 
 @local_attributes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.graph import Instruction
-from ..frame import Frame
-from ..layouts import Tree
-from ..tables import special
-from ..walk import settled
+from ..parts.frame import Frame
+from ..parts.layouts import Tree
+from ..parts.tables import special
+from ..parts.walk import settled
 
 _several: type[Any] = tuple
 

@@ -13,10 +13,10 @@ from shape_inference.windows import WindowDimension
 
 from ....core.attributes import PaddingDimension
 from ....core.builder import Value
-from ..frame import Frame
-from ..masks import combiner_of, neutral
-from ..tables import Cut, Operands, halos, local_attributes, preparing
-from ..windows import Reach, reach, windowed
+from ..parts.frame import Frame
+from ..parts.masks import combiner_of, neutral
+from ..parts.tables import Cut, Operands, halos, local_attributes, preparing
+from ..parts.windows import Reach, reach, windowed
 
 Along: TypeAlias = "dict[int, Reach]"
 """By dimension of the operand the windows that devices want; nothing for a dimension that is not moved."""

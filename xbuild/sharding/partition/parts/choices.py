@@ -11,8 +11,8 @@ from attrs import evolve, frozen
 
 from shape_inference import Shape
 
-from ..axis import count
-from ..sharding import Sharding
+from ...axis import count
+from ...sharding import Sharding
 from .assignments import Assignment, Site
 from .layouts import distance
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from shape_inference import Shape
 
-from ... import ops
-from ...checking import check
-from ...core.builder import Value
-from ...core.graph import Module
-from ...properties.effects import communicates_itself
-from ..axis import Axis
-from ..planning.record import combiner, constant, zero
+from .... import ops
+from ....checking import check
+from ....core.builder import Value
+from ....core.graph import Module
+from ....properties.effects import communicates_itself
+from ...axis import Axis
+from ...planning.record import combiner, constant, zero
 from .frame import Frame, Piece
 from .layouts import bytes_of, whole_on
 

@@ -11,14 +11,14 @@ from attrs import frozen
 
 from shape_inference.types import s32
 
-from ... import ops
-from ...core.attributes import PaddingDimension
-from ...core.builder import Value
-from ...core.graph import Instruction
-from ...properties.mesh import Mesh
-from ..axis import Axis, count
-from ..planning.places import groups_along, index_along
-from ..planning.record import constant, dims_of, spread
+from .... import ops
+from ....core.attributes import PaddingDimension
+from ....core.builder import Value
+from ....core.graph import Instruction
+from ....properties.mesh import Mesh
+from ...axis import Axis, count
+from ...planning.places import groups_along, index_along
+from ...planning.record import constant, dims_of, spread
 from .frame import Frame
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"

@@ -9,12 +9,12 @@ import numpy as np
 from shape_inference import PrimitiveType, Shape
 from shape_inference.types import s32
 
-from ... import ops
-from ...core.builder import Value
-from ...core.graph import Computation
-from ..axis import Axis, count
-from ..planning.record import constant, dims_of, spread
-from ..sharding import Sharding
+from .... import ops
+from ....core.builder import Value
+from ....core.graph import Computation
+from ...axis import Axis, count
+from ...planning.record import constant, dims_of, spread
+from ...sharding import Sharding
 from .frame import Frame
 
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from shape_inference import Shape, TupleShape, leaves
 
-from ... import ops
-from ...core.builder import Value
-from ...core.graph import Computation, Instruction
-from ...core.op import OPS
-from ...properties.order import ordered
-from ..rules.table import rule_of
+from .... import ops
+from ....core.builder import Value
+from ....core.graph import Computation, Instruction
+from ....core.op import OPS
+from ....properties.order import ordered
+from ...rules.table import rule_of
 from .by_factors import by_factors, told
 from .frame import Frame, Piece
 from .layouts import Tree, mapped, stated, whole_on

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shape_inference import AnyShape, Shape, TupleShape
 
-from ... import ops
-from ...core.builder import Value
-from ...core.graph import Instruction
-from ...properties.mesh import Mesh
+from .... import ops
+from ....core.builder import Value
+from ....core.graph import Instruction
+from ....properties.mesh import Mesh
 from .frame import Frame
 from .layouts import Tree, local_dims, mapped, stated, whole_on
 

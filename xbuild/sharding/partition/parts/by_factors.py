@@ -10,12 +10,12 @@ from attrs import evolve
 
 from shape_inference import Shape, leaves
 
-from ... import ops
-from ...core.builder import Value
-from ...core.graph import Computation, Instruction
-from ..axis import Axis
-from ..factors import ShardingRule
-from ..sharding import Sharding
+from .... import ops
+from ....core.builder import Value
+from ....core.graph import Computation, Instruction
+from ...axis import Axis
+from ...factors import ShardingRule
+from ...sharding import Sharding
 from .assignments import Assignment, Site
 from .choices import Request, partial_axes
 from .frame import Frame, Piece

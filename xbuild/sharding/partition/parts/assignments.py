@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from ...properties.mesh import Mesh
-from ..axis import Axis, count, merged
-from ..factors import FactorMap, ShardingRule
-from ..sharding import Sharding, cut
+from ....properties.mesh import Mesh
+from ...axis import Axis, count, merged
+from ...factors import FactorMap, ShardingRule
+from ...sharding import Sharding, cut
 
 Axes: TypeAlias = tuple[Axis, ...]
 Assignment: TypeAlias = tuple[Axes, ...]

@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 from shape_inference import Shape, TupleShape
 from shape_inference.types import Dims
 
-from ...core.graph import Instruction
-from ...properties.mesh import Mesh
-from ..axis import Axis, count, merged
-from ..placement import Placement
-from ..planning.plan import Costs, planned
-from ..planning.states import padded
-from ..sharding import DimSharding, Sharding, cut
-from ..stored import sharding_of
+from ....core.graph import Instruction
+from ....properties.mesh import Mesh
+from ...axis import Axis, count, merged
+from ...placement import Placement
+from ...planning.plan import Costs, planned
+from ...planning.states import padded
+from ...sharding import DimSharding, Sharding, cut
+from ...stored import sharding_of
 
 Axes: TypeAlias = tuple[Axis, ...]
 Tree: TypeAlias = Any

@@ -11,10 +11,10 @@ from shape_inference import Shape
 from shape_inference.rules import RuleTable
 from shape_inference.types import Dims
 
-from ...core.builder import Value
-from ...core.graph import Instruction
-from ..axis import count
-from ..sharding import Sharding
+from ....core.builder import Value
+from ....core.graph import Instruction
+from ...axis import count
+from ...sharding import Sharding
 from .assignments import Assignment, Site
 from .frame import Frame
 from .layouts import Tree, local_dims

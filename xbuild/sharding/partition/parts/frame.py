@@ -9,17 +9,18 @@ from attrs import Factory, define, field, frozen
 
 from shape_inference import AnyShape, Shape
 
-from ...core.builder import Builder, Value
-from ...core.context import annotated
-from ...core.graph import Instruction, Source
-from ...core.op import OPS
-from ...costs.algorithms import algorithms
-from ...properties.mesh import Mesh
-from ..axis import Axis
-from ..planning.plan import planned
-from ..planning.record import Recorder, Reducer, dims_of
-from ..planning.states import Step
-from ..sharding import Sharding
+from ....core.builder import Builder, Value
+from ....core.context import annotated
+from ....core.graph import Instruction, Source
+from ....core.op import OPS
+from ....costs.algorithms import algorithms
+from ....properties.mesh import Mesh
+from ...axis import Axis
+from ...planning.plan import planned
+from ...planning.record import Recorder, Reducer, dims_of
+from ...planning.states import Step
+from ...sharding import Sharding
+from ...shardy_text import AnyMesh
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -56,6 +57,7 @@ class Shared:
     agreement: int = 0
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
+    meshes: dict[str, AnyMesh] = field(factory=dict)
 
 
 @define(eq=False)
