@@ -1,1 +1,1 @@
-"""What the partitioner has for all ops: parts of arrays, the choice of axes, masks, windows of neighbours, the walk."""
+"""What all ops share in the partitioner: pieces of arrays, the choice of axes, masks, windows of neighbours."""
