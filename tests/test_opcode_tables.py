@@ -63,7 +63,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
 """Tables that have every op with some properties, but for those that are listed."""
 
 PARTIAL = {
-    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the op has no loops in the dialect, unless it is elementwise",
+    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "it has no loops in the dialect, unless it is elementwise",
     "xbuild/sharding/propagation/flow.py:_EDGES": "the op has a rule, or its value is its own",
     "xbuild/sharding/propagation/flow.py:_KINDS": "elementwise ops come first, others with all that have a rule",
     "shape_inference/ops/elementwise.py:RESULT": "the result has the element type of the operand",
@@ -122,9 +122,6 @@ PARTIAL = {
     "xbuild/text/spelling/notes.py:_ACCURATE": "result_accuracy is no key of the op",
     "xbuild/text/spelling/notes.py:KEPT": "keys that are not attributes are refused",
     "xbuild/properties/undefined.py:_HANDED_ON": "the op reads its operand, which a strict run tells",
-    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the dialect's strategy leaves the op unannotated",
-    "xbuild/sharding/propagation/flow.py:_EDGES": "shardings go by the rule of the op",
-    "xbuild/sharding/propagation/flow.py:_KINDS": "the op has its turn with those of its priority",
     "xbuild/sharding/shardy_collectives.py:_REDUCING": "the collective of Shardy reduces nothing",
     "xbuild/sharding/simplifying/indices.py:_ARITHMETIC": "the scalar counts as data, and nothing is simplified",
     "xbuild/sharding/simplifying/indices.py:_HANDED_ON": "the scalar counts as data, and nothing is simplified",
