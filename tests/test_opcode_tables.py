@@ -61,7 +61,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
 """Tables that have every op with some properties, but for those that are listed."""
 
 PARTIAL = {
-    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the op has no loops in the dialect, unless it is elementwise",
+    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the op has no loops in the dialect, or is elementwise",
     "xbuild/sharding/propagation/flow.py:_EDGES": "the op has a rule, or its value is its own",
     "xbuild/sharding/propagation/flow.py:_KINDS": "elementwise ops come first, others with all that have a rule",
     "shape_inference/ops/elementwise.py:RESULT": "the result has the element type of the operand",
@@ -74,7 +74,7 @@ PARTIAL = {
     "xbuild/checking/dataflow/shared_results.py:_MARKS": "the result is of each device by itself",
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
     "xbuild/sharding/partition/ops/random.py:opcode": "the op depends on no random state of a device",
-    "xbuild/sharding/partition/ops/windows.py:FILLERS": "no element of the op comes from a neighbour, or all are gathered",
+    "xbuild/sharding/partition/ops/windows.py:FILLERS": "no element comes from a neighbour, or all are gathered",
     "xbuild/sharding/partition/parts/by_factors.py:PASSING": "a factor of the results and of an operand may be cut",
     "xbuild/sharding/partition/parts/masks.py:COMBINERS": "the op has no neutral element",
     "xbuild/stablehlo/op_rules/collectives.py:STARTED": "an async_start of it wraps a computation",
