@@ -63,7 +63,7 @@ WHOLE: dict[str, tuple[frozenset[str], set[str]]] = {
 """Tables that have every op with some properties, but for those that are listed."""
 
 PARTIAL = {
-    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "it has no loops in the dialect, unless it is elementwise",
+    "xbuild/sharding/propagation/dialect.py:_INTERFACES": "the op has no loops in the dialect, or is elementwise",
     "xbuild/sharding/propagation/flow.py:_EDGES": "the op has a rule, or its value is its own",
     "xbuild/sharding/propagation/flow.py:_KINDS": "elementwise ops come first, others with all that have a rule",
     "shape_inference/ops/elementwise.py:RESULT": "the result has the element type of the operand",
