@@ -9,7 +9,9 @@ import xbuild as xb
 from xbuild.learning import about_xbuild, ask, show
 
 MESH = xb.Mesh(data=2, model=2)
-PARTITIONED = about_xbuild("So the partitioner of xbuild decides; the result is that of one device, which XLA gives, too")
+PARTITIONED = about_xbuild(
+    "So the partitioner of xbuild decides; the result is that of one device, which XLA gives, too"
+)
 
 
 @xb.computation(xb.f32[4, 2], xb.f32[2, 4], xb.f32[4, 2])
