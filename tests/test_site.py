@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import xbuild as xb
-from docs.site import api_pages, concept_pages, documents, game_pages, op_pages
+from docs.site import api_pages, concept_pages, documents, game_pages, lesson_pages, op_pages
 from docs.site.markdown import document, escaped
 from docs.site.staging import Stage
 from xbuild.core.op import OPS
@@ -18,7 +18,7 @@ from xbuild.core.op import OPS
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """All pages, staged."""
     found = Stage(tmp_path_factory.mktemp("pages"))
-    for maker in (documents, api_pages, op_pages, concept_pages, game_pages):
+    for maker in (documents, api_pages, op_pages, concept_pages, game_pages, lesson_pages):
         maker.make(found)
     return found
 

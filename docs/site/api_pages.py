@@ -20,11 +20,12 @@ from .signatures import called
 from .staging import Stage
 
 OWNERS: dict[str, Any] = {
-    "xb": xb, "xb.mesh": xb.mesh, "xb.tpu": xb.tpu, "xb.engines": xb.engines, "shape_inference": shape_inference,
+    "xb": xb, "xb.mesh": xb.mesh, "xb.shard": xb.shard, "xb.tpu": xb.tpu, "xb.engines": xb.engines, "shape_inference": shape_inference,
 }  # fmt: skip
 _SECTIONS = {
     "xb": "Programs, ops, checks, runs and pictures: what `import xbuild as xb` gives.",
     "xb.mesh": "Collectives by the names of the axes of a mesh.",
+    "xb.shard": "Shardings over a mesh: propagate, partition, plan, explain; the ops of MLIR's shard dialect.",
     "xb.tpu": "Replicated computations in the manner of `tf.compat.v1.tpu`.",
     "xb.engines": "The same program on real XLA and on StableHLO's reference interpreter.",
     "shape_inference": "Shapes, element types, and the shape rule of each op.",

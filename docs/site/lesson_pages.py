@@ -1,0 +1,37 @@
+"""The lessons and puzzles on the site: a list, the offline page of each lesson, and what each puzzle asks for."""
+
+from __future__ import annotations
+
+from xbuild.learning import shelf
+from xbuild.learning.page import lesson_page
+
+from .markdown import escaped, fenced, table
+from .staging import Stage
+
+_LESSONS = """# Lessons
+
+Each lesson asks before it shows, runs what it asks about, and says the rule; the pages need no network, and keep what
+is answered to themselves. `xbuild learn 7` takes the same lesson in the terminal, and `xbuild learn 7 --notebook`
+writes it as a notebook: [how it works, and what counts as passed](learning.md).
+"""
+
+_PUZZLES = """# Puzzles
+
+`xbuild puzzle --copy .` copies the stubs; `xbuild puzzle 3 --check puzzles/03_one_hot.py` judges a solution by its
+specification on random inputs, by the check for deadlock, and scores it by the cost of its program.
+"""
+
+
+def make(stage: Stage) -> None:
+    """Stage both lists, and the pages of the lessons."""
+    rows = []
+    for number, entry in shelf.entries("lessons").items():
+        name = entry.path.stem
+        stage.text(f"_extra/lessons/{name}.html", lesson_page(entry))
+        link = f'<a href="lessons/{name}.html">{escaped(entry.title)}</a>'
+        rows.append((str(number), link, str(entry.number_of_questions)))
+    stage.page("lessons", f"{_LESSONS}\n{table(('', 'lesson', 'questions'), rows)}")
+    parts = [_PUZZLES]
+    for number, entry in shelf.entries("puzzles").items():
+        parts += [f"## {number}. {escaped(entry.title)}", fenced(entry.path.read_text(encoding="utf-8"), "python")]
+    stage.page("puzzles", "\n\n".join(parts))
