@@ -20,7 +20,8 @@ from .signatures import called
 from .staging import Stage
 
 OWNERS: dict[str, Any] = {
-    "xb": xb, "xb.mesh": xb.mesh, "xb.shard": xb.shard, "xb.tpu": xb.tpu, "xb.engines": xb.engines, "shape_inference": shape_inference,
+    "xb": xb, "xb.mesh": xb.mesh, "xb.shard": xb.shard, "xb.tpu": xb.tpu,
+    "xb.engines": xb.engines, "shape_inference": shape_inference,
 }  # fmt: skip
 _SECTIONS = {
     "xb": "Programs, ops, checks, runs and pictures: what `import xbuild as xb` gives.",
