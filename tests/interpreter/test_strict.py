@@ -216,3 +216,13 @@ HAND_ON = frozenset({
 def test_every_op_is_checked_or_can_lose_nothing() -> None:
     assert sorted(set(rules) & HAND_ON) == []
     assert sorted(set(OPS) - set(rules) - HAND_ON) == []
+
+
+def test_tuples_in_tuples_are_looked_through_without_calls() -> None:
+    @xb.computation(xb.f32[2])
+    def deep(x: xb.Value) -> xb.Value:
+        for _ in range(1500):
+            x = xb.get_tuple_element(xb.tuple_(xb.tuple_(x, x), x), 0)[1]
+        return x + 1.0
+
+    np.testing.assert_array_equal(xb.execute(deep, [[[1.0, 2.0]]], strict=True)[0], [2.0, 3.0])

@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_judged_is_told(text: str, words: str) -> None:
 
 
 USES = [
-    (["learn", "99"], "there is no lesson 99: there are 1 to 20, 23 to 24"),
+    (["learn", "99"], "there is no lesson 99: there are 1 to 24"),
     (["learn", "--page"], "--page wants a number"),
     (["learn", "8", "--page", "--notebook"], "two different things"),
     (["learn", "8", "--copy", "."], "takes no number"),

@@ -32,14 +32,30 @@ def undefined_on(instruction: Instruction) -> tuple[Devices, ...]:
 
     Followed through what hands elements on; whatever else uses an undefined value gives one that counts as defined.
     """
-    while instruction.opcode in _HANDED_ON and not marked_undefined(instruction):
-        instruction = instruction.operands[0]
-    if instruction.opcode == "tuple":
-        return tuple(frozenset().union(*undefined_on(each)) for each in instruction.operands)
-    if instruction.opcode == "get_tuple_element":
-        return (undefined_on(instruction.operands[0])[instruction.attributes.index],)
-    count = len(instruction.shape.elements) if isinstance(instruction.shape, TupleShape) else 1
-    return (marked_undefined(instruction),) * count
+    if not isinstance(instruction.shape, TupleShape):
+        return (_undefined([(instruction, ())]),)
+    return tuple(_undefined([(instruction, (number,))]) for number in range(len(instruction.shape.elements)))
+
+
+def _undefined(looked_for: list[tuple[Instruction, tuple[int, ...]]]) -> Devices:
+    """The devices on which any of these is undefined: elements of values, by indices from the innermost tuple."""
+    found = NOWHERE
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    while looked_for:
+        instruction, indices = each = looked_for.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        found |= marked_undefined(instruction)
+        if instruction.opcode in _HANDED_ON:
+            looked_for.append((instruction.operands[0], indices))
+        elif instruction.opcode == "get_tuple_element":
+            looked_for.append((instruction.operands[0], (*indices, instruction.attributes.index)))
+        elif instruction.opcode == "tuple" and indices:
+            looked_for.append((instruction.operands[indices[-1]], indices[:-1]))
+        elif instruction.opcode == "tuple":
+            looked_for += [(operand, ()) for operand in instruction.operands]
+    return found
 
 
 def reads(instruction: Instruction) -> Iterator[tuple[int, Instruction, Devices]]:
@@ -47,9 +63,7 @@ def reads(instruction: Instruction) -> Iterator[tuple[int, Instruction, Devices]
     if instruction.opcode in (*_HANDED_ON, "tuple", "get_tuple_element"):
         return
     for number, operand in enumerate(instruction.operands):
-        devices = frozenset().union(*undefined_on(operand)) & _readers(
-            instruction, frozenset().union(*undefined_on(operand))
-        )
+        devices = _readers(instruction, _undefined([(operand, ())]))
         if devices:
             yield number, operand, devices
 
