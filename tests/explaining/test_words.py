@@ -20,7 +20,8 @@ INSIDE = {
     "across", "block", "congruence class",
     "context (of a check)", "degree (of a value)", "event (of the check)", "hook", "hub", "item", "joint",
     "labels",
-    "mark (of an instruction)", "mark (of a run)", "observation", "place (of a number)", "reading (of a value)", "reading (of the op set)",
+    "mark (of an instruction)", "mark (of a run)", "observation", "place (of a number)",
+    "reading (of a value)", "reading (of the op set)",
     "request", "segment", "shared block", "skeleton", "span", "spot", "stretch", "tape", "word (over prime fields)",
 }  # fmt: skip
 """Terms of the code alone, which no report and no document for users has."""

@@ -225,4 +225,4 @@ def test_tuples_in_tuples_are_looked_through_without_calls() -> None:
             x = xb.get_tuple_element(xb.tuple_(xb.tuple_(x, x), x), 0)[1]
         return x + 1.0
 
-    np.testing.assert_array_equal(xb.execute(deep, [[[1.0, 2.0]]], strict=True)[0], [2.0, 3.0])
+    assert xb.execute(deep, [[[1.0, 2.0]]], strict=True)[0].tolist() == [2.0, 3.0]
