@@ -32,6 +32,7 @@ from .sharding.other_texts import dialect_sharding as dialect_sharding
 from .sharding.other_texts import dialect_text as dialect_text
 from .sharding.other_texts import spec_of as spec_of
 from .sharding.partition import Partitioned as Partitioned
+from .sharding.partition import explain as explain
 from .sharding.partition import partition as partition
 from .sharding.placement import Placement as Placement
 from .sharding.planning import Costs as Costs
@@ -39,7 +40,6 @@ from .sharding.planning import Plan as Plan
 from .sharding.planning import plan as plan
 from .sharding.planning import reshard as reshard
 from .sharding.propagation import Propagated as Propagated
-from .sharding.propagation import explain as explain
 from .sharding.propagation import propagate as propagate
 from .sharding.sharding import DimSharding as DimSharding
 from .sharding.sharding import Sharding as Sharding

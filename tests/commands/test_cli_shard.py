@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import xbuild as xb
 from xbuild.cli import main
+from xbuild.cli.shard import beside
 
 TEXT = """HloModule m
 relu { p = f32[8,6] parameter(0)  ROOT m = f32[8,6] negate(p) }
@@ -79,6 +80,70 @@ def test_programs_without_shardings_are_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["shard", str(path)])
     assert done.exit_code == 1
     assert "states no sharding" in done.output
+
+
+CUTS = {"one.hlo": ("{}, {'x'}", "{'x'}, {}"), "two.hlo": ("{'x'}, {}", "{'x'}, {}")}
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> list[str]:
+    for name, (a, b) in CUTS.items():
+        (tmp_path / name).write_text(f"""HloModule m, num_partitions=2
+ENTRY e {{
+  a = f32[8,4] parameter(0), sharding={{mesh['x'=2], [{a}]}}
+  b = f32[4,6] parameter(1), sharding={{mesh['x'=2], [{b}]}}
+  ROOT y = f32[8,6] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+""")
+    return [str(tmp_path / name) for name in CUTS]
+
+
+def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
+    told, found = said(products[0]), json.loads(said(products[0], "--json"))["partitioned"]
+    parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
+    assert "partitioned: 2 collectives inserted, 112 B sent by a device" in told
+    assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
+    assert all(each.reason in told for each in parts.communications)
+    assert found["communications"][0]["line"] == f"{products[0]}:3 in e"
+    assert (found["bytes_by_axis"], found["verdict"]) == ({"x": 64 + 48}, "ok")
+    spmd = xb.parse_hlo(said(products[0], "--partitioned"))
+    assert sum(each.opcode == "all_gather" for each in spmd.entry.instructions) == 2
+
+
+def test_shardings_stand_side_by_side(products: list[str]) -> None:
+    one, two = json.loads(said(products[0], "--compare", products[1], "--json"))
+    assert (one["bytes_by_axis"], two["bytes_by_axis"]) == ({"x": 112}, {"x": 48})
+    assert (one["flops"], two["flops"]) == (2 * 8 * 4 * 6, 2 * 4 * 4 * 6)
+    assert one["exposed_seconds"] > two["exposed_seconds"] > 0
+    table = said(products[0], "--compare", products[1], "--machine", "v5p")
+    assert ["bytes", "over", "x", "112", "B", "48", "B"] in [line.split() for line in table.splitlines()]
+
+
+def test_a_name_to_compare_is_of_the_same_file() -> None:
+    assert [beside("m.py:one", each) for each in ("two", "n.py:two", "n.hlo")] == ["m.py:two", "n.py:two", "n.hlo"]
+
+
+def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
+    module, mesh = xb.Module("m", xb.computation(xb.f32[8, 4])(lambda x: x + x)), xb.Mesh(data=2)
+    named = xb.shard.annotated(module, {module.entry.parameters[0].name: xb.P("data", None)}, mesh=mesh)
+    assert named.to_hlo() == xb.shard.annotated(module, {0: xb.P("data")}, mesh=mesh).to_hlo()
+    again = xb.shard.annotated(named, {module.entry.root.name: xb.P(None, "data")})
+    assert str(again.entry.root.annotations["sharding"]) == "{mesh['data'=2], [{}, {'data'}]}"
+    for key, spec, on, message in [
+        (0, xb.P("data"), None, "no mesh says how many devices"),
+        (3, xb.P("data"), mesh, "none is number 3"),
+        (0, xb.P("model"), mesh, "model"),
+        (0, xb.P(None, None, "data"), mesh, "3 entries"),
+    ]:
+        with pytest.raises(xb.XbuildError, match=message):
+            xb.shard.annotated(module, {key: spec}, mesh=on)
+
+
+def test_a_collective_that_was_not_inserted_is_named(products: list[str]) -> None:
+    parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
+    assert xb.shard.explain(parts, "all-gather.2") == parts.communications[1]
+    with pytest.raises(xb.XbuildError, match="no inserted collective 'q': all-gather"):
+        xb.shard.explain(parts, "q")
 
 
 def test_the_page_on_shardings_runs() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
-from shape_inference import Shape, leaves
+from shape_inference import Shape, XbuildError, leaves
 from shape_inference.escaping import in_line
 
 from .. import shard as sharding
-from ..core.graph import ModuleGroup
+from ..core.graph import Module, ModuleGroup
 from ..costs.table import columns
 from ..sharding.propagation import Conflict, Propagated, short
 from .group import load, main, takes_target
-from .support.candidates import instructions
+from .support import partitioned
+from .support.candidates import instructions, targets
 from .support.saying import say, say_json
 
 
@@ -25,24 +27,71 @@ from .support.saying import say, say_json
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
               help="Shardy's fixed point, or the rule of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
-@click.option("--json", "as_json", is_flag=True, help="All values, causes and conflicts as JSON, on stdout.")
-def shard(target: str, name: str | None, strategy: str, as_hlo: bool, as_json: bool) -> None:
-    """Propagate the shardings that a program states, and say how every value is cut.
+@click.option("--partitioned", "as_spmd", is_flag=True, help="The program that each device runs, as HLO text.")
+@click.option("--json", "as_json", is_flag=True, help="All values, causes and communications as JSON, on stdout.")
+@click.option("--compare", "others", metavar="TARGET", multiple=True, shell_complete=targets,
+              help="Costs beside another TARGET, or another NAME of this file; may be repeated.")  # fmt: skip
+@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="With --compare: the machine.")
+def shard(target: str, name: str | None, others: tuple[str, ...], machine: str, **how: Any) -> None:
+    """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
     Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
-    that states it.
+    that states it. Of each collective that partitioning inserts stands the reason. `--compare TARGET` puts the costs of
+    several shardings side by side.
     """
+    if others:
+        compare([target, *(beside(target, each) for each in others)], machine, how["as_json"])
+        return
+    found = sharding.propagate(single(target), strategy=how["strategy"])
+    if name is not None:
+        answer = sharding.explain(found, name)
+        say_json(answer.to_dict()) if how["as_json"] else say(str(answer))
+    elif how["as_hlo"]:
+        say(found.module.to_hlo())
+    else:
+        show(found, how["as_spmd"], how["as_json"])
+
+
+def show(found: Propagated, as_spmd: bool, as_json: bool) -> None:
+    """Print the page, the data, or the partitioned program."""
+    if as_spmd:
+        say(sharding.partition(found.module, propagate=False, mesh=found.mesh).module.to_hlo())
+        return
+    parts: sharding.Partitioned | str
+    try:
+        parts = sharding.partition(found.module, propagate=False, mesh=found.mesh)
+    except XbuildError as error:
+        parts = str(error).splitlines()[0]
+    if as_json:
+        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts)
+        say_json({**as_dict(found), "partitioned": inserted})
+        return
+    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts)
+    say("\n".join([*page(found), "", *below]))
+
+
+def single(target: str) -> Module:
+    """The one program of a target; a usage error where there is one for each device."""
     program = load(target)
     if isinstance(program, ModuleGroup):
         raise click.UsageError("shardings are of one program for all devices, and this is one for each device")
-    found = sharding.propagate(program, strategy=strategy)  # type: ignore[arg-type]
-    if name is not None:
-        answer = sharding.explain(found, name)
-        say_json(answer.to_dict()) if as_json else say(str(answer))
-    elif as_json:
-        say_json(as_dict(found))
+    return program if isinstance(program, Module) else Module(program.name, program)
+
+
+def beside(target: str, other: str) -> str:
+    """A target, or a name in the file of the first target, as a target."""
+    file, colon, _ = target.rpartition(":")
+    is_name = bool(colon) and other.isidentifier() and not Path(other).exists()
+    return f"{file}:{other}" if is_name else other
+
+
+def compare(several: list[str], machine: str, as_json: bool) -> None:
+    """Print what the shardings of several targets cost, side by side."""
+    rows = [partitioned.costs(single(each), machine) for each in several]
+    if as_json:
+        say_json([{"target": each, "machine": machine, **row} for each, row in zip(several, rows, strict=True)])
     else:
-        say(found.module.to_hlo() if as_hlo else "\n".join(page(found)))
+        say("\n".join(partitioned.table([Path(each).name.rpartition(":")[2] for each in several], rows, machine)))
 
 
 def page(found: Propagated) -> Iterator[str]:

@@ -13,7 +13,9 @@ from shape_inference import Shape, TupleShape, refuse
 from ..core.graph import Instruction, Module
 from ..properties.mesh import Mesh, mesh_of
 from ..text.spelling.notes import Raw
+from ..variance.specs import P
 from .hlo_text import AnySharding, Parsed, hlo_text, parsed, placed
+from .other_texts import by_spec
 from .placement import Placement
 from .rebuilding import mapped as mapped
 from .sharding import Sharding
@@ -139,20 +141,49 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     return as_constraints(with_shardings(module, shardings), mesh)
 
 
-def annotated(module: Module, shardings: Mapping[str, AnySharding]) -> Module:
-    """The module with these shardings, by the names of instructions; other annotations are kept.
+def annotated(module: Module, shardings: Mapping[str | int, AnySharding | P], *, mesh: Mesh | None = None) -> Module:
+    """The module with these shardings, by the names of instructions or the numbers of parameters.
 
-    A name is looked up in the entry first, then in the other computations. Raises undefined_name for a name that no
-    instruction has; rank_mismatch where a sharding has more entries than the array has dimensions.
+    A name is looked up in the entry first, then in the other computations. A short form such as `xb.P("x")` is meant on
+    `mesh`, or on the mesh of the shardings that the module states. Other annotations are kept.
+    Raises: undefined_name for a name that no instruction has; arity_mismatch for a number that no parameter has;
+    rank_mismatch where a sharding has more entries than the array has dimensions; invalid_attribute for a short form
+    without a mesh; unbound_axis for an axis that the mesh has not.
+
+    >>> import xbuild as xb
+    >>> module = xb.Module("doubled", xb.computation(xb.f32[8, 4])(lambda x: x + x))
+    >>> found = annotated(module, {0: xb.P("data", None)}, mesh=xb.Mesh(data=2))
+    >>> print(xb.shard.hlo_text(sharding_of(found.entry.parameters[0])))
+    {mesh['data'=2], [{'data'}, {}]}
     """
-    found = {_named(module, name): sharding for name, sharding in shardings.items()}
+    if mesh is None and any(isinstance(each, P) for each in shardings.values()):
+        mesh = mesh_of_shardings(module)
+    found = {_named(module, name): _placed(name, sharding, mesh) for name, sharding in shardings.items()}
     return with_shardings(module, found)
 
 
-def _named(module: Module, name: str) -> Instruction:
+def _placed(name: str | int, sharding: AnySharding | P, mesh: Mesh | None) -> AnySharding:
+    if not isinstance(sharding, P):
+        return sharding
+    if mesh is None:
+        message = f"annotated: {sharding} for {name!r} names axes, and no mesh says how many devices these have"
+        refuse("invalid_attribute", message, "mesh=xb.Mesh(data=2), or a sharding made by xb.shard.by_spec(mesh, spec)")
+    return by_spec(mesh, sharding)
+
+
+def _named(module: Module, name: str | int) -> Instruction:
+    if isinstance(name, int):
+        return _numbered(module, name)
     every = (each for computation in (module.entry, *module.computations) for each in computation.instructions)
     found = next((each for each in every if each.name == name), None)
     return found or refuse("undefined_name", f"module {module.name} has no instruction {name!r}")
+
+
+def _numbered(module: Module, number: int) -> Instruction:
+    parameters = module.entry.parameters
+    if not 0 <= number < len(parameters):
+        refuse("arity_mismatch", f"module {module.name} has {len(parameters)} parameters, and none is number {number}")
+    return parameters[number]
 
 
 def with_shardings(module: Module, shardings: Mapping[Instruction, AnySharding]) -> Module:

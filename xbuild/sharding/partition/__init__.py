@@ -1,6 +1,7 @@
 """The partitioner: a global program and its shardings become one program that every device runs on its parts."""
 
 from . import ops as ops
+from .explaining import explain as explain
 from .partitioned import Partitioned as Partitioned
 from .parts.frame import Communication as Communication
 from .program import partition as partition

@@ -57,6 +57,12 @@ class Partitioned:
         results = execute(self.module, self.arguments(*arrays, padding=padding), **options)
         return _joined(results, self.result, self.out_shardings)
 
+    def communication(self, name: str) -> Communication:
+        """The inserted collective of this name. Raises undefined_name where none was inserted under it."""
+        found = next((each for each in self.communications if each.name == name), None)
+        names = ", ".join(each.name for each in self.communications) or "none"
+        return found or refuse("undefined_name", f"{self.module.name} has no inserted collective {name!r}: {names}")
+
     def __repr__(self) -> str:
         return self.module.to_hlo()
 

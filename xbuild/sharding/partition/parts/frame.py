@@ -45,6 +45,18 @@ class Communication:
         where = f" ({self.source})" if self.source is not None else ""
         return f"{self.name}: {self.opcode} over {names}, {self.bytes} bytes: {self.reason}{where}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        return {
+            "name": self.name,
+            "op": self.opcode,
+            "axes": [axis.name for axis in self.axes],
+            "bytes": self.bytes,
+            "value": self.value,
+            "reason": self.reason,
+            "line": None if self.source is None else str(self.source),
+        }
+
 
 @define(eq=False)
 class Shared:

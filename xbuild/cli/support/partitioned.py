@@ -1,0 +1,81 @@
+"""What partitioning a program inserts, and what several shardings of one program cost, as lines and as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import xbuild
+from shape_inference.escaping import in_line
+
+from ...core.graph import Module
+from ...costs.table import columns, short
+from ...sharding.partition import Communication, Partitioned, partition
+
+
+def by_axis(found: Partitioned) -> Counter[str]:
+    """The bytes that a device sends over each set of axes, which joins their names by commas."""
+    sums = Counter[str]()
+    for each in found.communications:
+        sums[_axes(each)] += each.bytes
+    return sums
+
+
+def _axes(communication: Communication) -> str:
+    return ",".join(dict.fromkeys(axis.name for axis in communication.axes))
+
+
+def lines(found: Partitioned) -> Iterator[str]:
+    """Each communication of a partitioned program with its reason, the sums by axis, and the verdict of the check."""
+    total = f"{short(sum(by_axis(found).values()), 'B')} sent by a device"
+    yield f"partitioned: {len(found.communications)} collectives inserted, {total}"
+    if found.communications:
+        rows = ((each.name, _axes(each), short(each.bytes, "B"), in_line(each.reason), _where(each))
+                for each in found.communications)  # fmt: skip
+        yield from columns(("collective", "over", "bytes", "why", "line"), rows)
+        sums = (f"{axes} {short(size, 'B')}" for axes, size in sorted(by_axis(found).items()))
+        yield f"bytes by axis: {'; '.join(sums)}"
+    yield str(xbuild.check(found.module)).splitlines()[0]
+
+
+def _where(communication: Communication) -> str:
+    return "" if communication.source is None else in_line(str(communication.source))
+
+
+def as_dict(found: Partitioned) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "communications": [each.to_dict() for each in found.communications],
+        "bytes_by_axis": dict(sorted(by_axis(found).items())),
+        "verdict": xbuild.check(found.module).kind,
+    }
+
+
+def costs(module: Module, machine: str) -> dict[str, Any]:
+    """What a device of a partitioned program sends, holds and computes, and the time a machine is exposed to."""
+    found = partition(module)
+    laid = xbuild.timeline(found.module, machine)
+    return {
+        "mesh": dict(found.mesh.sizes),
+        "collectives": len(found.communications),
+        "bytes_by_axis": dict(sorted(by_axis(found).items())),
+        "exposed_seconds": laid.exposed,
+        "peak_memory": laid.cost.peak_memory,
+        "flops": laid.cost.flops,
+        "verdict": xbuild.check(found.module).kind,
+    }
+
+
+def table(names: Sequence[str], rows: Sequence[dict[str, Any]], machine: str) -> Iterator[str]:
+    """A column for each sharding, a line for each cost."""
+    axes = sorted({each for row in rows for each in row["bytes_by_axis"]})
+    yield from columns(("of a device", *names), [
+        ("mesh", *(" x ".join(f"{axis}={size}" for axis, size in row["mesh"].items()) for row in rows)),
+        ("collectives", *(str(row["collectives"]) for row in rows)),
+        *((f"bytes over {each}", *(short(row["bytes_by_axis"].get(each, 0), "B") for row in rows)) for each in axes),
+        (f"exposed on {machine}", *(short(row["exposed_seconds"] * 1e6, "us") for row in rows)),
+        ("peak memory", *(short(row["peak_memory"], "B") for row in rows)),
+        ("FLOPs", *(short(row["flops"]) for row in rows)),
+        ("check", *(row["verdict"] for row in rows)),
+    ])  # fmt: skip
