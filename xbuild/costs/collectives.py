@@ -32,7 +32,7 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link at an execution, by the first algorithm; those of a transfer count at its send."""
+        """Bytes over the busiest link at an execution, by the first algorithm; a transfer counts at its send."""
         return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property

@@ -29,7 +29,8 @@ def memory_svg(memory: Memory, limit: float | None = None, theme: str = "auto") 
 def _head(memory: Memory, count: int) -> Iterator[str]:
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
     yield text(0, 14, f"memory of a device: at most {short(memory.peak, 'B')} alive at once", 13, "name")
-    yield text(0, 30, f"over {count:,} positions of the program, in {order}; callees stand at their first call", 11, "dim")
+    said = f"over {count:,} positions of the program, in {order}; callees stand at their first call"
+    yield text(0, 30, said, 11, "dim")
 
 
 def _y(size: float, most: float) -> float:
