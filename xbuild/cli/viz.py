@@ -20,9 +20,7 @@ from .support.candidates import instructions
 from .support.paths import distinct, target_of, text_of
 from .support.saying import say
 
-_DATA = (
-    "File of JSON with numbers or texts by instruction name, shown in colour; or `cost` (FLOPs), `cost=bytes`."
-)
+_DATA = "File of JSON with numbers or texts by instruction name, shown in colour; or `cost` (FLOPs), `cost=bytes`."
 COST = "cost"
 """The data that is no file: the FLOPs of each instruction."""
 
