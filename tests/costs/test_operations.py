@@ -62,7 +62,7 @@ def test_a_start_costs_what_its_collective_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["send", "recv"])
-def test_ends_of_a_transfer_cost_a_message(op: str) -> None:
+def test_a_transfer_counts_once_at_its_send(op: str) -> None:
     given = "p, t" if op == "send" else "t"
     done = "token[]" if op == "send" else "(f32[8], token[])"
     pairs = "channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}"
@@ -71,7 +71,9 @@ def test_ends_of_a_transfer_cost_a_message(op: str) -> None:
         f" ROOT d = {done} {op}-done(s), channel_id=1"
     )
     (row,) = xb.cost(text(body, ", replica_count=2")).collectives
-    assert (row.link_bytes, row.steps, row.flops) == (32, 1, 0)
+    assert (row.link_bytes, row.steps, row.flops) == ((32, 1, 0) if op == "send" else (0, 0, 0))
+    assert row.collective is not None
+    assert row.collective.total_bytes == row.link_bytes
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=12)

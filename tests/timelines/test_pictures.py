@@ -16,6 +16,7 @@ import xbuild as xb
 from benchmarks.pipelines import pipeline
 from tests.costs.test_cost import LOOP
 from xbuild.cli import main
+from xbuild.pictures.svg.memory_curve import memory_svg
 from xbuild.pictures.timelines import TimePicture
 from xbuild.pictures.timelines.columns import STEP, columns_of
 from xbuild.pictures.timelines.laying import MOST_LANES, WIDTH, time_picture
@@ -111,6 +112,23 @@ def test_text_and_pages_are_drawn_and_other_formats_refused() -> None:
         xb.viz(line, "dot")
 
 
+@pytest.mark.parametrize(
+    ("share", "told"), [(1.0, "of 1 kB: fits"), (0.5, "of 500 B: does not fit by 500 B"), (None, "states none")]
+)
+def test_memory_is_told_against_the_machine(share: float | None, told: str) -> None:
+    program = xb.parse_hlo(
+        "HloModule m\nENTRY e {\n x = s8[500] parameter(0)\n ROOT y = s8[500] reverse(x), dimensions={0}\n}"
+    )
+    limit = None if share is None else 1000 * share
+    line = xb.timeline(program, xb.Machine(flops=1e12, memory_bandwidth=1e11, memory=limit))
+    assert told in str(line)
+    assert "alive there  x 500 B, y 500 B" in str(line)
+    drawn = memory_svg(line.cost.memory, limit)
+    ElementTree.fromstring(drawn)
+    assert ("the machine has" in drawn) is (limit is not None)
+    assert "peak at y" in drawn
+
+
 def test_the_commands_draw(tmp_path: Path) -> None:
     target, run = tmp_path / "loop.hlo", CliRunner().invoke
     target.write_text(LOOP)
@@ -121,6 +139,7 @@ def test_the_commands_draw(tmp_path: Path) -> None:
     assert "largest by FLOPs" in (tmp_path / "p.html").read_text()
     boxes = run(main, ["viz", str(target), "--data", "cost"]).stdout
     assert "FLOPs: 5 to 40,960" in boxes
+    assert "bytes: " in run(main, ["viz", str(target), "--data", "cost=bytes"]).stdout
     for wrong, told in (
         (["--timeline"], "--timeline needs --machine"),
         (["--machine", "v5e"], "no effect without --timeline"),

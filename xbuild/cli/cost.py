@@ -87,11 +87,13 @@ def _write(laid: Timeline | None, trace: str | None, chakra: str | None, goal: s
 
 
 def _write_page(laid: Timeline, place: str) -> None:
-    """Write a page: the picture of the time line, its tables, and those of the counts."""
+    """Write a page: pictures of the time line and of its memory, its tables, and those of the counts."""
     from ..pictures.formats.framing import page
+    from ..pictures.svg.memory_curve import memory_svg
     from ..pictures.svg.time_lanes import time_svg
     from ..pictures.timelines.laying import time_picture
 
     picture = time_picture(laid)
-    text = page(time_svg(picture), f"{laid}\n\n{laid.cost}", "auto", picture.headline)
+    drawn = time_svg(picture) + memory_svg(laid.cost.memory, laid.machine.memory)
+    text = page(drawn, f"{laid}\n\n{laid.cost}", "auto", picture.headline)
     Path(place).write_text(text, encoding="utf-8")

@@ -20,9 +20,12 @@ from .support.candidates import instructions
 from .support.paths import distinct, target_of, text_of
 from .support.saying import say
 
-_DATA = "File of JSON with numbers or texts by instruction name, shown in the boxes and as colours; or `cost`: FLOPs."
+_DATA = "File of JSON with numbers or texts by instruction name, shown in colour; or `cost` (FLOPs), `cost=bytes`."
 COST = "cost"
 """The data that is no file: the FLOPs of each instruction."""
+
+COSTS = {COST: ("flops", "FLOPs"), "cost=flops": ("flops", "FLOPs"), "cost=bytes": ("bytes", "bytes")}
+"""Words for data that is no file: which figure of `xbuild cost` they lay over boxes, and its name in the legend."""
 
 _SECONDS = "Limit on the seconds that graphviz takes, for png and pdf."
 
@@ -86,7 +89,7 @@ def viz(target: str, output: str | None, **view: Any) -> None:
     needs("-o FILE.png or .pdf", output and output.endswith((".png", ".pdf")), "seconds")
 
     needs("--timeline", view["timeline"], "machine")
-    distinct({**target_of(target), "--data": None if view["data"] == COST else view["data"]}, {"-o": output})
+    distinct({**target_of(target), "--data": None if view["data"] in COSTS else view["data"]}, {"-o": output})
     if view["timeline"]:
         _draw_timeline(target, output, **view)
         return
@@ -115,8 +118,8 @@ def _drawn(target: str, output: str | None, view: dict[str, Any]) -> tuple[str |
     del view["timeline"], view["machine"]
     if view.pop("replication"):
         view |= _counted(program)
-    if view["data"] == COST:
-        view["data"] = _cost(program)
+    if isinstance(view["data"], str):
+        view["data"] = _cost(program, COSTS[view["data"]][0])
     try:
         laid = {name: view.pop(name) for name in ("data", "data_name") if name in view}
         seconds, theme = view.pop("seconds"), view.pop("theme")
@@ -141,11 +144,11 @@ def _draw_timeline(target: str, output: str | None, machine: str | None, theme: 
     write(picture_of(timeline(load(target), machine), form, theme=theme), output)  # type: ignore[arg-type]
 
 
-def _cost(program: Program) -> dict[Any, Any]:
-    """The FLOPs of each instruction that has some, in all its executions, as data of the picture."""
+def _cost(program: Program, figure: str) -> dict[Any, Any]:
+    """A figure of each instruction that has some, in all its executions, as data of the picture."""
     from ..costs import cost
 
-    return {row.instruction: row.flops for row in cost(program).rows if row.flops}
+    return {row.instruction: number for row in cost(program).rows if (number := getattr(row, figure))}
 
 
 def _counted(program: Program) -> dict[str, Any]:
@@ -158,8 +161,8 @@ def _counted(program: Program) -> dict[str, Any]:
 
 def _data(file: str | None, name: str | None) -> dict[str, Any]:
     """The data that is shown in the boxes, and its name in the legend."""
-    if file == COST and not Path(file).exists():
-        return {"data": COST, "data_name": name or "FLOPs"}
+    if file in COSTS and not Path(file).exists():
+        return {"data": file, "data_name": name or COSTS[file][1]}
     if file is None:
         return {"data": None, "data_name": "data"}
     try:

@@ -32,17 +32,21 @@ class CollectiveCost:
 
     @property
     def link_bytes(self) -> int:
-        """Bytes over the busiest link at an execution, by the first algorithm."""
-        return self.algorithms[0].link_bytes
+        """Bytes over the busiest link at an execution, by the first algorithm; a transfer counts at its send."""
+        return 0 if self._is_recv else self.algorithms[0].link_bytes
 
     @property
     def steps(self) -> int:
-        return self.algorithms[0].steps
+        return 0 if self._is_recv else self.algorithms[0].steps
 
     @property
     def total_bytes(self) -> int:
         """Bytes over all links of all groups at an execution, by the first algorithm."""
-        return self.algorithms[0].total_bytes * self.num_groups
+        return 0 if self._is_recv else self.algorithms[0].total_bytes * self.num_groups
+
+    @property
+    def _is_recv(self) -> bool:
+        return self.instruction.opcode == "recv"
 
     def __str__(self) -> str:
         """`all-gather over axis b: 8 of 512, 64 groups`"""

@@ -48,7 +48,7 @@ def _totals(cost: Cost) -> Iterator[str]:
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
     yield f"  at most      {short(memory.peak, 'B')} alive at once, in {order}: {_kinds(memory)}"
     if cost.collectives:
-        steps = f"{short(cost.steps)} steps"
+        steps = f"{short(cost.steps)} step{'s' * (cost.steps != 1)}"
         yield f"  links        {short(cost.link_bytes, 'B')} of {_count(len(cost.collectives), 'collective')}, {steps}"
     if not cost.is_known:
         yield "  a loop whose trips are unknown is counted as one trip"

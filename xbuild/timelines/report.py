@@ -9,7 +9,7 @@ from shape_inference.escaping import in_line
 
 from ..checking.model.program import devices_text
 from ..core.graph import Instruction
-from ..costs.table import columns
+from ..costs.table import columns, short
 from .advice import changes
 from .collective_times import CollectiveTime
 from .loops import LoopTime, loop_times
@@ -62,6 +62,21 @@ def _totals(timeline: Timeline) -> Iterator[str]:
         yield f"  {name:12} {duration(part):9} {_part(part, seconds):>6}  {said[name]}"
     yield f"  at least     {duration(timeline.lower_bound):9} {_part(timeline.lower_bound, seconds):>6}  {_LEAST}"
     yield f"  bound by     {_bound(timeline)}"
+    yield from _memory(timeline)
+
+
+def _memory(timeline: Timeline) -> Iterator[str]:
+    """The peak against the memory of the machine, and the largest arrays that are alive there."""
+    memory, limit = timeline.cost.memory, timeline.machine.memory
+    if limit is None:
+        yield f"  memory       {short(memory.peak, 'B')} at most; the machine states none"
+    else:
+        told = "fits" if memory.peak <= limit else f"does not fit by {short(memory.peak - limit, 'B')}"
+        yield f"  memory       {short(memory.peak, 'B')} at most, of {short(limit, 'B')}: {told}"
+    largest = ", ".join(f"{each.instruction.name} {short(each.bytes, 'B')}" for each in memory.alive[:3])
+    if largest:
+        more = len(memory.alive) - 3
+        yield f"  alive there  {largest}{f' and {more:,} more' if more > 0 else ''}"
 
 
 _LEAST = "the busiest device's work, or its busiest links, whatever is hidden behind what"
