@@ -14,6 +14,7 @@ from ..sharding.rules.table import rule_of
 from ..stablehlo.spelling.op_names import OP_NAMES
 from ..stablehlo.writing import ops as _lines  # enters the rules
 from ..stablehlo.writing.support.tables import REFUSED
+from .corner_cases import told
 from .index_pictures import index_picture
 from .jax_names import JAX_NAMES
 from .op_examples import OpExample, op_example
@@ -34,9 +35,8 @@ def rows(opcode: str) -> Iterator[tuple[str, str]]:
     if JAX_NAMES.get(opcode):
         yield "in JAX", ", ".join(f"jax.lax.{name}" for name in JAX_NAMES[opcode].split())
     yield "derivative", _derivative(opcode)
-    for word, text in (("cost", _cost(opcode)), ("sharding rule", _sharding(opcode))):
-        if text:
-            yield word, text
+    found = (("corner cases", told(opcode)), ("cost", _cost(opcode)), ("sharding rule", _sharding(opcode)))
+    yield from ((word, text) for word, text in found if text)
 
 
 def picture(opcode: str) -> str | None:
