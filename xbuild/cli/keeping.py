@@ -47,6 +47,12 @@ def takes_source_root(command: Command) -> Command:
     return click.option("--source-root", type=click.Path(exists=True, file_okay=False), help=told)(command)
 
 
+def takes_machine(command: Command) -> Command:
+    """A decorator that adds the option --machine to a command that writes a page."""
+    told = "A machine, as of `xbuild cost`: the lanes of the page are there in the proportions of modelled time, too."
+    return click.option("--machine", metavar="NAME", help=told)(command)
+
+
 @define
 class Asked:
     """Where a run is kept (a page, a folder, both or neither), and how much of its values."""
@@ -55,6 +61,7 @@ class Asked:
     folder: str | None = None
     sampling: dict[str, int] = field(factory=dict)
     source_root: str | None = None
+    machine: str | None = None
 
     def __bool__(self) -> bool:
         return self.page is not None or self.folder is not None
@@ -72,7 +79,7 @@ class Asked:
         from ..pages import write_page
 
         try:
-            write_page(found, self.page, source_root=self.source_root)
+            write_page(found, self.page, source_root=self.source_root, machine=self.machine)
         except OSError as error:
             raise click.UsageError(f"{self.page}: {error.strerror}") from None
 

@@ -19,7 +19,7 @@ from ..files.targets import file_of
 from ..properties.agreement import agreeing
 from ..properties.partitioning import not_partitioned
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
-from .keeping import Asked, apart, executed, in_a_folder, takes_source_root
+from .keeping import Asked, apart, executed, in_a_folder, takes_machine, takes_source_root
 from .support.paths import distinct, target_of
 from .support.saying import say
 
@@ -87,6 +87,7 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
 @takes_source_root
+@takes_machine
 @click.option(
     "--trace", "folder", type=click.Path(file_okay=False), help="Folder for the trace, which `xbuild trace` reads."
 )
@@ -125,6 +126,7 @@ def run(
     eps: float | None,
     page: str | None,
     source_root: str | None,
+    machine: str | None,
     folder: str | None,
     trace_bytes: int,
     trace_every: int,
@@ -146,13 +148,14 @@ def run(
     With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
     """
     from ..running import Limits, engines
+    from ..timelines import timeline
 
     other = against if engine == "both" else engine
     needs("--engine both", engine == "both", "eps", "against")
     needs("--engine xla, or both against it", other == "xla", "platform")
     if other != "interpreter":
         _one_mode(denormals, other)
-    needs("--page", page, "source_root")
+    needs("--page", page, "source_root", "machine")
     needs("--trace DIR", folder, "trace_bytes", "trace_every")
     apart(folder, file_of(target), inputs, infeed, outputs, page)
     if outputs:
@@ -172,7 +175,9 @@ def run(
     for option, value in (("--strict is", strict), ("--page and --trace are", page or folder)):
         if value and engine not in ("interpreter", "both"):
             raise click.UsageError(f"{option} for the interpreter, and --engine {engine} is given")
-    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root)
+    asked = Asked(page, folder, {"bytes": trace_bytes, "every": trace_every}, source_root, machine)
+    if machine is not None:
+        timeline(program, machine)  # refuses a machine or a program before the run
     if asked and limits.seconds is not None:
         limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None

@@ -14,7 +14,7 @@ from .answers.contents import overview as overview
 from .answers.differing import differing
 from .answers.elements import DEPTH, made_of
 from .group import REFUSED, Amount, main, needs
-from .keeping import Asked, takes_source_root
+from .keeping import Asked, takes_machine, takes_source_root
 from .support.candidates import instructions
 from .support.paths import distinct
 from .support.saying import say, say_json
@@ -57,6 +57,7 @@ from .support.saying import say, say_json
 )
 @click.option("--page", type=click.Path(dir_okay=False), help="File for a page that replays the run, FILE.html.")
 @takes_source_root
+@takes_machine
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def trace(
     folders: tuple[str, ...],
@@ -71,6 +72,7 @@ def trace(
     eps: float | None,
     page: str | None,
     source_root: str | None,
+    machine: str | None,
     as_json: bool,
 ) -> None:
     """Answer questions to a run that `xbuild run --trace DIR` has kept.
@@ -92,10 +94,10 @@ def trace(
         raise click.UsageError("--differ compares all devices of one run, and takes neither --of, --devices nor OTHER")
     _agree(name, compares, differ, {"--device": device, "--turn": turn, "--element": element}, {"--eps": eps})
     distinct({f"DIR, {folder}": folder for folder in folders}, {"--page": page})
-    needs("--page", page, "source_root")
+    needs("--page", page, "source_root", "machine")
     traces = [opened(folder) for folder in folders]
     if page is not None:
-        _page(traces[0], page, source_root)
+        _page(traces[0], page, source_root, machine)
     if name is not None and not any(_comes_to(each, name) for each in traces):
         raise click.UsageError(f"the run never came to {name!r}{_close(traces[0], name)}")
     if compares:
@@ -146,12 +148,12 @@ def opened(folder: str) -> Trace:
         raise click.UsageError(str(error)) from None
 
 
-def _page(found: Trace, page: str, source_root: str | None) -> None:
+def _page(found: Trace, page: str, source_root: str | None, machine: str | None) -> None:
     from attrs import evolve
 
     from ..running import tracing
 
-    Asked(page, source_root=source_root).keep(
+    Asked(page, source_root=source_root, machine=machine).keep(
         evolve(found, origins=tracing.origins_in(found), across=tracing.across_in(found))
     )
 

@@ -10,19 +10,27 @@ from pathlib import Path
 from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..files.results import replacing
+from ..timelines import Machine
 from ..traces import Trace
+from .modelled import modelled
 
 __all__ = ["framed", "page_text", "write_page"]
 
 _SCRIPTS = (
     "decoding.js", "sizes.js", "blocks.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js",
-    "around.js", "culling.js", "graph.js", "app.js",
+    "around.js", "culling.js", "graph.js", "modelled.js", "app.js",
 )  # fmt: skip
 
 
-def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None) -> str:
+def page_text(
+    trace: Trace,
+    *,
+    source_root: str | os.PathLike[str] | None = None,
+    machine: Machine | str | None = None,
+) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
 
+    With a `machine`, as `xb.timeline` takes it, the lanes are there in the proportions of modelled time, too.
     Source lines of a loaded trace, and of metadata in HLO text, are shown as they were kept; the files that they name
     are opened only under `source_root`.
 
@@ -40,6 +48,7 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
         "title": in_html(data["title"]),
         "style": asset("page.css"),
         "graph": data.pop("graph"),
+        **modelled(trace, machine),
         "data": in_json(data),
         "script": script,
     }
@@ -47,12 +56,20 @@ def page_text(trace: Trace, *, source_root: str | os.PathLike[str] | None = None
 
 
 def write_page(
-    trace: Trace, path: str | os.PathLike[str], *, source_root: str | os.PathLike[str] | None = None
+    trace: Trace,
+    path: str | os.PathLike[str],
+    *,
+    source_root: str | os.PathLike[str] | None = None,
+    machine: Machine | str | None = None,
 ) -> Path:
-    """Write the step page to a file, in one step: an interrupted write leaves the file as it was before."""
+    """Write the step page to a file, in one step: an interrupted write leaves the file as it was before.
+
+    Takes what the page takes: `source_root`, and a `machine` for lanes in the proportions of modelled time.
+    """
     target = Path(path)
+    text = page_text(trace, source_root=source_root, machine=machine)
     with replacing(target) as file:
-        file.write(page_text(trace, source_root=source_root).encode())
+        file.write(text.encode())
     return target
 
 

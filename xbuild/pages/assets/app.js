@@ -159,6 +159,7 @@ function start() {
   Strip.start();
   Sizes.start();
   Graph.start();
+  Modelled.start();
   Search.start();
   go(Object.assign({time: D.stop ? D.end : 1}, readAddress()));
 }
