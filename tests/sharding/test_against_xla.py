@@ -15,3 +15,9 @@ def test_results_are_equal_and_no_more_is_sent() -> None:
     assert len(found) == 8
     assert {row.name: row.fault for row in found if row.fault} == {}
     assert {row.name: row.ratio for row in found if row.ratio > 1} == {}
+
+
+def test_a_custom_call_keeps_the_layout_of_its_results() -> None:
+    pytest.importorskip("jax")
+    (row,) = rows("cholesky of batches")
+    assert row.fault is None

@@ -174,3 +174,35 @@ def test_many_exchanges_are_written_with_their_own_shapes() -> None:
     again = xb.parse_hlo(found.module.to_hlo())
     assert again.to_hlo() == found.module.to_hlo()
     _same(program, found, _numbers(8, 4))
+
+
+CALL = """HloModule m
+ENTRY main {
+  a = f32[4,6]{1,0} parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT b = f32[4,6]{0,1} custom-call(a), custom_call_target="f", operand_layout_constraints={f32[4,6]{0,1}}, KEPT
+}"""
+
+
+def test_a_custom_call_keeps_its_layouts_and_the_frontend_attributes_that_are_no_shardings() -> None:
+    text = CALL.replace("KEPT", 'frontend_attributes={n="1",xla.sdy.sharding_rule="([i])->([i])"}')
+    found = partition(xb.parse_hlo(text), mesh=xb.Mesh(x=2)).module
+    (call,) = (each for each in found.entry.instructions if each.opcode == "custom_call")
+    assert str(call.shape) == "f32[4,6]{0,1}"
+    assert str(call.attributes.operand_layout_constraints[0]) == "f32[4,6]{0,1}"
+    noted = {each.opcode: each.annotations["frontend_attributes"] for each in found.entry.instructions
+             if "frontend_attributes" in each.annotations}  # fmt: skip
+    assert noted == {"custom_call": {"n": "1"}}
+
+
+BITCAST = """HloModule m
+ENTRY main {
+  a = f32[4,6]{0,1} parameter(0), sharding={devices=[2,1]<=[2]}
+  ROOT b = f32[8,3]LAYOUT bitcast(a)
+}"""
+
+
+@pytest.mark.parametrize("layout", ["{1,0}", "{0,1}"])
+def test_a_bitcast_reads_and_writes_in_the_layouts_of_the_global_program(layout: str) -> None:
+    module = xb.parse_hlo(BITCAST.replace("LAYOUT", layout))
+    found = partition(module, mesh=xb.Mesh(x=2))
+    _same(module.entry, found, np.arange(24, dtype=np.float32).reshape(4, 6))

@@ -255,3 +255,23 @@ def test_the_dictionary_of_a_typed_call_may_stand_under_the_name_that_jax_gives_
     attributes = parse_stablehlo(text).entry.root.attributes
     assert attributes.backend_config == "{side = 76 : ui8}"
     assert attributes.api_version == "API_VERSION_TYPED_FFI"
+
+
+SOLVED = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @solve(%x) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+    result_layouts = [dense<[0, 1]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}"""
+
+
+def test_a_call_has_the_layouts_that_are_stated_of_its_results() -> None:
+    module = parse_stablehlo(SOLVED)
+    assert str(module.entry.root.shape) == "f32[2,3]{0,1}"
+    assert "result_layouts = [dense<[0, 1]> : tensor<2xindex>]" in module.to_stablehlo()
+    by_rows = SOLVED.replace("result_layouts = [dense<[0, 1]", "result_layouts = [dense<[1, 0]")
+    assert str(parse_stablehlo(by_rows).entry.root.shape) == "f32[2,3]"
+
+
+def test_a_layout_of_a_result_is_an_order_of_its_dimensions() -> None:
+    with pytest.raises(xb.HloParseError, match=r"result_layouts: \[1, 1\] is no order of the dimensions of f32\[2,3\]"):
+        parse_stablehlo(SOLVED.replace("result_layouts = [dense<[0, 1]", "result_layouts = [dense<[1, 1]"))

@@ -144,7 +144,7 @@ def rng_bit_generator(op: Reading) -> Results:
 
 @rule(*both("custom_call"))
 def custom_call(op: Reading) -> Results:
-    shapes = op.shapes
+    shapes = _result_shapes(op)
     shape = shapes[0] if len(shapes) == 1 else TupleShape(shapes)
     if op.text("call_target_name") == "ragged_all_to_all":
         return _ragged_all_to_all(op)
@@ -212,17 +212,33 @@ def _aliases(op: Reading) -> tuple[Any, ...]:
 
 
 def _layouts(op: Reading) -> dict[str, Any]:
-    """The layouts of operands, where they are stated; those of results mean nothing here."""
-    op.ignore("result_layouts")
+    """The operands' shapes with the layouts that are stated."""
+    shapes = [operand.shape for operand in op.operands]
     given = op.get("operand_layouts", None)
-    if not isinstance(given, tuple) or len(given) != len(op.operands):
+    if not isinstance(given, tuple) or len(given) != len(shapes):
         return {}
-    found = []
-    for operand, layout in zip(op.operands, given, strict=True):
-        shape = operand.shape
-        is_plain = isinstance(shape, Shape) and isinstance(layout, Dense)
-        order = tuple(layout.array.reshape(-1).tolist()) if is_plain else ()
-        if is_plain and sorted(order) != list(range(shape.rank)):  # type: ignore[union-attr]
-            op.fail("invalid_attribute", f"operand_layouts: {list(order)} is no order of the dimensions of {shape}")
-        found.append(Shape(shape.dtype, shape.dims, shape.dynamic, Layout(order)) if is_plain else shape)  # type: ignore[union-attr]
-    return {"operand_layout_constraints": tuple(found)}
+    pairs = zip(shapes, given, strict=True)
+    return {"operand_layout_constraints": tuple(_laid_out(op, "operand_layouts", *pair) for pair in pairs)}
+
+
+def _result_shapes(op: Reading) -> tuple[AnyShape, ...]:
+    """The results' shapes, with a layout where the stated one is not row by row, which is that of no layout."""
+    given = op.get("result_layouts", None)
+    if not isinstance(given, tuple) or len(given) != len(op.shapes):
+        return op.shapes
+    laid_out = [_laid_out(op, "result_layouts", *pair) for pair in zip(op.shapes, given, strict=True)]
+    return tuple(each.plain() if _is_by_rows(each) else each for each in laid_out)
+
+
+def _is_by_rows(shape: AnyShape) -> bool:
+    return isinstance(shape, Shape) and shape.layout == Layout(tuple(reversed(range(shape.rank))))
+
+
+def _laid_out(op: Reading, key: str, shape: AnyShape, layout: Any) -> AnyShape:
+    """An array's shape with its layout; a tuple or a token as it is."""
+    if not isinstance(shape, Shape) or not isinstance(layout, Dense):
+        return shape
+    order = tuple(layout.array.reshape(-1).tolist())
+    if sorted(order) != list(range(shape.rank)):
+        op.fail("invalid_attribute", f"{key}: {list(order)} is no order of the dimensions of {shape}")
+    return Shape(shape.dtype, shape.dims, shape.dynamic, Layout(order))

@@ -192,8 +192,9 @@ class Frame:
 
     def record(self, opcode: str, operands: Sequence[Value], segments: Any, attributes: dict[str, Any],
                name: str | None = None) -> Value:  # fmt: skip
-        """Record an op by its opcode with flat operands."""
-        return self.builder.record(OPS[opcode], tuple(operands), segments, attributes, name)
+        """Record an op by its opcode with flat operands, and the frontend attributes of the op that it is part of."""
+        with annotated(**_frontend(getattr(self.builder, "part_of", None))):
+            return self.builder.record(OPS[opcode], tuple(operands), segments, attributes, name)
 
     def within(self, instruction: Instruction) -> Any:
         """Inside, recorded instructions carry the scope and the line of this one."""
@@ -209,6 +210,15 @@ class Frame:
 
 
 _KEPT = ("metadata",)
+_OF_THE_GLOBAL = ("xla.sdy.", "xbuild.")
+"""How the frontend attributes begin that are shardings, or rules of sharding, of the global program."""
+
+
+def _frontend(instruction: Instruction | None) -> dict[str, Any]:
+    """The frontend attributes that an instruction keeps on each device."""
+    notes = instruction.annotations.get("frontend_attributes", {}) if instruction is not None else {}
+    kept = {key: each for key, each in notes.items() if not key.startswith(_OF_THE_GLOBAL)}
+    return {"frontend_attributes": kept} if kept else {}
 
 
 def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:

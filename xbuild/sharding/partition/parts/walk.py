@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shape_inference import Shape, TupleShape, leaves
+from shape_inference import AnyShape, Shape, TupleShape, leaves
 
 from .... import ops
 from ....core.builder import Value
@@ -69,9 +69,21 @@ def run_whole(frame: Frame, instruction: Instruction, *, is_settled: bool = True
     operands = [whole_value(frame, frame.values[each], f"{instruction.name} runs on whole operands")
                 for each in instruction.operands]  # fmt: skip
     attributes = dict(instruction.attribute_values())
+    if instruction.opcode in ("bitcast", "custom_call"):
+        attributes["shape"] = instruction.shape  # with its layout, by which the op writes its result
+    if instruction.opcode == "bitcast":
+        operands = [_by_rows(operands[0], instruction.operands[0].shape)]
     value = frame.record(instruction.opcode, operands, instruction.segments, attributes, instruction.name)
     tree = taken_apart(frame, value, instruction)
     return settled(frame, tree, instruction) if is_settled else tree
+
+
+def _by_rows(value: Value, shape: AnyShape) -> Value:
+    """An array with its dimensions in the order of a layout: its elements row by row are those of memory."""
+    if not isinstance(shape, Shape) or shape.layout is None:
+        return value
+    order = shape.layout.minor_to_major[::-1]
+    return value if order == tuple(range(shape.rank)) else ops.transpose(value, permutation=order)
 
 
 def settled(frame: Frame, tree: Tree, instruction: Instruction) -> Tree:
