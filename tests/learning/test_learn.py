@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from tests.commands.command_line import usage, xbuild
 from xbuild.learning import progress, shelf
 
+ROOT = Path(__file__).parents[2]
 PAD = shelf.entry("lessons", 8)
 RIGHT = ["[0, 1, 2, 3, 0, 0]", "1 0 2 0 3", "0,2,0,3,0,0", "2"]
 
@@ -185,3 +188,30 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
 def test_a_file_without_a_solution_is_told() -> None:
     Path("attempt.py").write_text("x = 1\n")
     assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py has no function `solution`"
+
+
+def test_a_solved_puzzle_without_figures_is_listed() -> None:
+    progress.progress().solve("greatest_common_divisor", {"flops": 3})
+    assert "11  The greatest common divisor  [solved]\n" in xbuild("puzzle").stdout
+
+
+def test_processes_at_once_keep_all_answers(folder: Path) -> None:
+    """Each of four processes reads the progress before any writes, and each keeps 25 answers and a puzzle."""
+    text = (
+        "import sys; from xbuild.learning.progress import progress; kept = progress(); sys.stdin.readline()\n"
+        "for n in range(25): kept.note('pad' if n % 2 else sys.argv[1], f'{sys.argv[1]} {n}')\n"
+        "kept.solve(sys.argv[1], {'flops': 1})\n"
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", text, str(n)], stdin=subprocess.PIPE, cwd=ROOT, text=True)
+        for n in range(4)
+    ]
+    for run in runs:
+        assert run.stdin is not None
+        run.stdin.write("go\n")
+        run.stdin.close()
+    assert [run.wait(60) for run in runs] == [0, 0, 0, 0]
+    found = kept(folder)
+    assert len(found["lessons"]["pad"]) == 4 * 12
+    assert [len(found["lessons"][str(n)]) for n in range(4)] == [13] * 4
+    assert set(found["puzzles"]) == {"0", "1", "2", "3"}
