@@ -92,6 +92,49 @@ def test_what_is_wrong_is_said(number: int, attempt: Any, words: str) -> None:
     assert words in stated(number).judged(attempt).lacks
 
 
+def argmax(function: Any, start: int = -(2**31)) -> Any:
+    """A solution of puzzle 6 by a function of two pairs."""
+    return lambda x: xb.reduce(
+        [x, xb.iota(x.builder, xb.s32[8], 0)], [np.int32(start), np.int32(8)], function, [0]
+    )[1]  # fmt: skip
+
+
+def taken(first: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    return xb.select(first, a, b), xb.select(first, i, j)
+
+
+def first_of_equal(a: Any, i: Any, b: Any, j: Any) -> Any:
+    return taken(xb.or_(xb.gt(a, b), xb.and_(xb.eq(a, b), xb.lt(i, j))), a, i, b, j)
+
+
+FOLDS = [
+    (argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j), -(2**31)), ""),
+    (argmax(lambda a, i, b, j: taken(xb.gt(a, b), a, i, b, j)), ""),
+    (argmax(lambda a, i, b, j: taken(xb.le(a, b), b, j, a, i)), ""),
+    (argmax(first_of_equal, 0), "  spec   "),
+    (argmax(first_of_equal, -100), "  spec   "),
+    (argmax(lambda a, i, b, j: (xb.maximum(a, b), xb.select(xb.gt(b, a), j, i))), ""),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), FOLDS)
+def test_an_argmax_of_one_order_is_refused(attempt: Any, words: str) -> None:
+    found = stated(6).judged(attempt)
+    assert words in found.lacks
+    assert "  spec   " in found.lacks or "in any order" in found.lacks
+
+
+def test_a_fold_that_is_right_in_one_order_is_told_with_two_elements() -> None:
+    """Of s32 above its smallest, `keep a unless b is larger` is right from the left, and only from there."""
+    puzzle = Puzzle(spec=lambda x: np.int32(np.argmax(x)), shapes=[xb.s32[8]], any_order=True)
+    found = puzzle.judged(argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j)))
+    assert "with the two exchanged: XLA reduces in any order" in found.lacks
+    assert puzzle.judged(argmax(first_of_equal)).is_solved
+    plain = Puzzle(spec=lambda x: np.int32(3 * x[0]), shapes=[xb.s32[1]], any_order=True)
+    by_halves = plain.judged(lambda x: xb.reduce(x, np.int32(0), lambda a, b: (a + b) * 3, [0]))
+    assert "from the left" in by_halves.lacks
+
+
 def test_a_send_before_the_recv_deadlocks_in_the_swap() -> None:
     def attempt(x: Any) -> Any:
         both = [(0, 1), (1, 0)]

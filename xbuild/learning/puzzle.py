@@ -18,6 +18,7 @@ from ..core.graph import Module, ModuleGroup
 from ..core.regions import computation
 from ..costs import cost
 from .answers import shown
+from .folds import clash
 
 Program: TypeAlias = Module | ModuleGroup
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -56,7 +57,8 @@ class Puzzle:
     `spec` takes the arguments and gives the result; with several devices it takes a list of each device's one argument
     and gives a list of the results. `allowed` names the ops that a solution may use, beside FREE; all ops where it is
     empty. `limits` are figures of the score that a solution must not pass. `program` makes a program of what the
-    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers.
+    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers. Where
+    `any_order` is set, a reduce of the solution must give the same in every order.
     """
 
     spec: Callable[..., Any]
@@ -67,6 +69,7 @@ class Puzzle:
     limits: Mapping[str, int] = field(factory=dict)
     program: Callable[[Any], Program] | None = None
     draw: Callable[[np.random.Generator], Rows] | None = None
+    any_order: bool = False
 
     def build(self, solution: Any) -> Program:
         """The program of a solution."""
@@ -112,6 +115,8 @@ class Puzzle:
                 _compared(rows, found[0], self.spec(*rows[0]))
             else:
                 _compared(rows, found, self.spec([row[0] for row in rows]))
+        if self.any_order and (lack := clash(_instructions(program))):
+            raise Unsolved(lack)
 
     def _arguments(self, program: Program, generator: np.random.Generator) -> Rows:
         if self.draw is not None:
