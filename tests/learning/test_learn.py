@@ -37,9 +37,12 @@ def lines(*answers: str) -> str:
 
 
 def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
-    found = xbuild("learn", 8, input=lines("1 2", RIGHT[0], *RIGHT[1:]))
+    found = xbuild("learn", 8, input=lines("0 0 1 2 3 0", "1 2", "pad", *RIGHT))
     assert found.exit_code == 0
     assert "not so. Guess again; Enter shows it." in found.stdout
+    assert "  you gave 2 numbers, and 6 are wanted. Guess again; " in found.stdout
+    assert "  you gave a word, and numbers are wanted. Guess again; " in found.stdout
+    assert found.stdout.count("not so") == 1
     assert "4 of 4 right\ndone; xbuild learn 9 is next" in found.stdout
     assert found.stdout.count("XLA:CPU gives the same.") == 4
     assert len(kept(folder)["lessons"]["pad"]) == 4
@@ -51,7 +54,9 @@ def test_the_question_comes_before_its_answer() -> None:
     found = xbuild("learn", 8, input="")
     assert "? [1, 2, 3] is padded" in found.stdout
     assert "0, 1, 2, 3, 0, 0" not in found.stdout
-    assert "left after 0 right answers" in found.stdout
+    assert "left before the first right answer; there is nothing to keep" in found.stdout
+    assert "left after 1 right answer; it is kept" in xbuild("learn", 8, input=lines(RIGHT[0])).stdout
+    assert "left after 2 right answers; they are kept" in xbuild("learn", 8, input=lines(*RIGHT[:2])).stdout
 
 
 def test_what_is_shown_does_not_count(folder: Path) -> None:
@@ -76,6 +81,7 @@ def test_a_copy_is_graded(folder: Path) -> None:
     judged = xbuild("learn", 8, "--check", copy)
     assert judged.exit_code == 1
     assert "not so   low -1, high 2, interior 1." in judged.stdout
+    assert "\n         you gave 1 number, and 6 are wanted\n" in judged.stdout
     assert "3 of 4 right" in judged.stdout
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
     assert xbuild("learn", 8, "--check", copy).exit_code == 0

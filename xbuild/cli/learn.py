@@ -103,6 +103,8 @@ def _check_lesson(number: int, attempt: Path) -> None:
     right = [each for each in questions if not each.is_open and each.takes(each.guess)]
     for each in questions:
         say(f"{_verdict(each, right):<7}  {each.words}")
+        if not each.is_open and each not in right and (why := each.mismatch(each.guess)):
+            say(f"{'':<7}  {why}")
     if right:
         kept.note(lesson.name, *(each.words for each in right))
     _trouble(kept)
