@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -90,7 +91,7 @@ class Puzzle:
     def _built(self, solution: Any) -> Program:
         """The program of a solution; Unsolved where the learner's code raises an exception of its own."""
         try:
-            return self.build(solution)
+            return self.build(_filled_in(solution))
         except (Unsolved, XbuildError):
             raise
         except Exception as error:
@@ -132,6 +133,20 @@ class Puzzle:
     def __call__(self, solution: Any) -> None:
         """Print what came of a solution, for a file of a puzzle that is run by itself."""
         print(told(self, self.judged(solution)))
+
+
+def _filled_in(solution: Callable[..., Any]) -> Callable[..., Any]:
+    """The solution, with Unsolved in place of a result that has the dots of the file as it is handed out."""
+
+    @functools.wraps(solution)
+    def run(*arguments: Any) -> Any:
+        found = solution(*arguments)
+        parts = found if isinstance(found, tuple | list) else [found]
+        if any(each is ... or (isinstance(each, str) and each == "...") for each in parts):
+            raise Unsolved("solution is not filled in yet")
+        return found
+
+    return run
 
 
 def raised(error: BaseException) -> str:
