@@ -80,6 +80,10 @@ OTHER_WRONG = [
     (17, lambda x: xb.slice(xb.all_gather(x, 0, 4), [0, 0], [4, 1], [1, 1]), "  spec   "),
     (19, lambda: (0, "send to 1", "send to 2"), "deadlock"),
     (19, lambda: (1, "send to 0", "recv from 0"), "deadlock"),
+    (19, lambda: (0, "send to 1", "recv from 2"), "'send to 1' to 'recv from 2' is no edge of device 0: its chain is"),
+    (19, lambda: (0, "recv from 1", "send to 2"), "'recv from 1' to 'send to 2' is no edge of device 0"),
+    (19, lambda: (3, "send to 0", "recv from 0"), "there is no device 3"),
+    (19, lambda: (1, "send to 0"), "is no edge: a device, and two neighbours"),
     (20, lambda number: [f"{kind}{batch}" for batch in range(4) for kind in "FB"], "never holds 2"),
     (20, lambda number: [f"{kind}{batch}" for kind in "FB" for batch in range(4)], "at most 2"),
     (20, lambda number: ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"] if number == 0
