@@ -204,19 +204,26 @@ def test_a_solved_puzzle_without_figures_is_listed() -> None:
 def test_processes_at_once_keep_all_answers(folder: Path) -> None:
     """Each of four processes reads the progress before any writes, and each keeps 25 answers and a puzzle."""
     text = (
-        "import sys; from xbuild.learning.progress import progress; kept = progress(); sys.stdin.readline()\n"
+        "import sys; from xbuild.learning.progress import progress; kept = progress()\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
         "for n in range(25): kept.note('pad' if n % 2 else sys.argv[1], f'{sys.argv[1]} {n}')\n"
         "kept.solve(sys.argv[1], {'flops': 1})\n"
     )
     runs = [
-        subprocess.Popen([sys.executable, "-c", text, str(n)], stdin=subprocess.PIPE, cwd=ROOT, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", text, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
+        )
         for n in range(4)
     ]
+    assert [run.stdout.readline() for run in runs if run.stdout is not None] == ["ready\n"] * 4
     for run in runs:
         assert run.stdin is not None
         run.stdin.write("go\n")
         run.stdin.close()
     assert [run.wait(60) for run in runs] == [0, 0, 0, 0]
+    for run in runs:
+        assert run.stdout is not None
+        run.stdout.close()
     found = kept(folder)
     assert len(found["lessons"]["pad"]) == 4 * 12
     assert [len(found["lessons"][str(n)]) for n in range(4)] == [13] * 4
