@@ -17,7 +17,8 @@ def on_replicas(function, count=4):
 
 doubled = on_replicas(lambda x: x * 2)
 ask(
-    "Four replicas are given 1, 2, 3, 4, and the program is x * 2. What do they have at the end?",
+    "Four replicas are given 1, 2, 3, 4, and the program is x * 2. What do they have at the end? "
+    "(one number for each of the four)",
     ...,
     doubled,
     1,
@@ -31,7 +32,8 @@ ask(
 
 # %%
 who = on_replicas(lambda x: xb.convert(xb.replica_id(x.builder), xb.s32) * 10 + x)
-ask("The program is replica_id * 10 + x, and every x is 5. What do the four have?", ..., who, 5, 5, 5, 5)
+ask("The program is replica_id * 10 + x, and every x is 5. What do the four have? (one number for each of the four)",
+    ..., who, 5, 5, 5, 5)  # fmt: skip
 
 # %% [markdown] rule
 # 5, 15, 25, 35. `replica_id` is the one op that gives each replica another number: 0, 1, 2, 3. All that replicas do
@@ -45,7 +47,8 @@ def chosen_by_replica(x):
 
 
 ask(
-    "The program is select(replica_id == 0, x + 100, x), and x is 1, 2, 3, 4. What do the four have?",
+    "The program is select(replica_id == 0, x + 100, x), and x is 1, 2, 3, 4. What do the four have? "
+    "(one number for each of the four)",
     ..., on_replicas(chosen_by_replica), 1, 2, 3, 4,
 )  # fmt: skip
 
@@ -59,7 +62,8 @@ ask(
 
 # %%
 summed = on_replicas(xb.cross_replica_sum)
-ask("cross_replica_sum of 1, 2, 3, 4. What do the four have?", ..., summed, 1, 2, 3, 4)
+ask("cross_replica_sum of 1, 2, 3, 4. What do the four have? (one number for each of the four)",
+    ..., summed, 1, 2, 3, 4)  # fmt: skip
 run = xb.trace(summed, [[value] for value in np.int32([1, 2, 3, 4])], origins=True)
 show(run)
 ask("In the recorded run, at how many instructions does a replica wait for others?", ..., lambda: 1,

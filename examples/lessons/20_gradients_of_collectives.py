@@ -23,7 +23,8 @@ def first(results):
 
 
 total = back(xb.cross_replica_sum)
-ask("y = cross_replica_sum(x). At the results come back 1 on replica 0 and 10 on replica 1. What does x get on each?",
+ask("y = cross_replica_sum(x). At the results come back 1 on replica 0 and 10 on replica 1. What does x get on each? "
+    "(one number for each of the two)",
     ..., total, (0, 1), (0, 10), of=first)  # fmt: skip
 
 # %% [markdown] rule
@@ -32,7 +33,8 @@ ask("y = cross_replica_sum(x). At the results come back 1 on replica 0 and 10 on
 
 # %%
 shifted = back(lambda x: xb.collective_permute(x, [(0, 1)]))
-ask("y = collective_permute(x, [(0, 1)]); 7 comes back on replica 0, 10 on replica 1. What does x get on each?",
+ask("y = collective_permute(x, [(0, 1)]); 7 comes back on replica 0, 10 on replica 1. What does x get on each? "
+    "(one number for each of the two)",
     ..., shifted, (0, 7), (0, 10), of=first)  # fmt: skip
 
 # %% [markdown] rule
@@ -41,7 +43,8 @@ ask("y = collective_permute(x, [(0, 1)]); 7 comes back on replica 0, 10 on repli
 
 # %%
 gather = xb.vjp(xb.Module("gather", xb.computation(xb.f32[1])(lambda x: xb.all_gather(x, 0, 2)), num_replicas=2))
-ask("y = all_gather of one number each; [1, 2] comes back on replica 0, [10, 20] on replica 1. What does x get?",
+ask("y = all_gather of one number each; [1, 2] comes back on replica 0, [10, 20] on replica 1. What does x get? "
+    "(one number for each of the two)",
     ..., gather, ([0], [1, 2]), ([0], [10, 20]), of=first)  # fmt: skip
 show(gather)
 
@@ -56,10 +59,12 @@ show(gather)
 # %%
 pair = xb.computation(xb.f32[()], xb.f32[()])
 local = xb.grad(xb.Module("local", pair(lambda w, x: w * x), num_replicas=2), 0)
-ask("w is 5 on both, x is 3 and 4. Without communication, what is the gradient of w * x by w on each?",
+ask("w is 5 on both, x is 3 and 4. Without communication, what is the gradient of w * x by w on each? "
+    "(one number for each of the two)",
     ..., local, (5, 3), (5, 4))  # fmt: skip
 summed = xb.Module("step", pair(lambda w, x: xb.cross_replica_sum(x) / 2.0), num_replicas=2)
-ask("The mean of these gradients, by cross_replica_sum and a division by 2. What has each replica?",
+ask("The mean of these gradients, by cross_replica_sum and a division by 2. What has each replica? "
+    "(one number for each of the two)",
     ..., summed, (5, 3), (5, 4))  # fmt: skip
 
 # %% [markdown] rule

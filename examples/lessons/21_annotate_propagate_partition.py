@@ -33,9 +33,11 @@ by_model = cut(x=xb.P("data"), w1=xb.P(None, "model"), w2=xb.P("model"))
 
 # %%
 part = xb.shard.partition(by_model)
-ask("x is f32[4,2], cut along its rows over `data` (2 devices). Which shape has a device's part?",
+ask("x is f32[4,2], cut along its rows over `data` (2 devices). Which shape has a device's part? "
+    "(its extents, as [2, 7])",
     ..., lambda: list(part.module.entry.parameters[0].shape.dims), claim=PARTITIONED)  # fmt: skip
-ask("x @ w1 is f32[4,4]. Its rows come from x, its columns from w1. Which shape has a device's part?",
+ask("x @ w1 is f32[4,4]. Its rows come from x, its columns from w1. Which shape has a device's part? "
+    "(its extents, as [2, 7])",
     ..., lambda: list(part.module.entry["dot.4"].shape.dims), claim=PARTITIONED)  # fmt: skip
 
 # %% [markdown] rule

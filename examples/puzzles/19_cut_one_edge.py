@@ -10,6 +10,7 @@
 # %%
 import xbuild as xb
 from xbuild.learning import Puzzle
+from xbuild.learning.puzzle import Unsolved
 
 CHAINS = {
     0: ["send to 1", "send to 2", "recv from 1", "recv from 2"],
@@ -37,7 +38,14 @@ def device(number, cut):
 
 
 def program(solution):
-    at, earlier, later = solution()
+    edge = solution()
+    if not isinstance(edge, tuple | list) or len(edge) != 3:
+        raise Unsolved(f"{edge!r} is no edge: a device, and two neighbours of its chain, are wanted")
+    at, earlier, later = edge
+    if at not in [*CHAINS]:
+        raise Unsolved(f"there is no device {at!r}: the devices are 0, 1, 2")
+    if (earlier, later) not in [*zip(CHAINS[at], CHAINS[at][1:], strict=False)]:
+        raise Unsolved(f"{earlier!r} to {later!r} is no edge of device {at}: its chain is {', '.join(CHAINS[at])}")
     return xb.ModuleGroup({each: device(each, (earlier, later) if each == at else None) for each in CHAINS})
 
 

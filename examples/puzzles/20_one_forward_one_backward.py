@@ -65,7 +65,7 @@ puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_byt
 
 # %%
 def solution(number):
-    return ["F0", "B0"]  # the order of stage `number`, all 8 items
+    return ["F0", "...", "B0"]  # the order of stage `number`, all 8 items
 
 
 if __name__ == "__main__":

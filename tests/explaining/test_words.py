@@ -74,6 +74,13 @@ OF_REPORTS = [
     "while",
     "send-done",
     "fusion",
+    "link_bytes",
+    "steps",
+    "FLOPs",
+    "invariant",
+    "ring",
+    "broadcast_dimensions",
+    "link",
 ]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from tests.commands.command_line import usage, xbuild
 from xbuild.learning import progress, shelf
 
+ROOT = Path(__file__).parents[2]
 PAD = shelf.entry("lessons", 8)
 RIGHT = ["[0, 1, 2, 3, 0, 0]", "1 0 2 0 3", "0,2,0,3,0,0", "2"]
 
@@ -34,9 +37,12 @@ def lines(*answers: str) -> str:
 
 
 def test_a_lesson_that_is_answered_rightly_is_done(folder: Path) -> None:
-    found = xbuild("learn", 8, input=lines("1 2", RIGHT[0], *RIGHT[1:]))
+    found = xbuild("learn", 8, input=lines("0 0 1 2 3 0", "1 2", "pad", *RIGHT))
     assert found.exit_code == 0
     assert "not so. Guess again; Enter shows it." in found.stdout
+    assert "  you gave 2 numbers, and 6 are wanted. Guess again; " in found.stdout
+    assert "  you gave a word, and numbers are wanted. Guess again; " in found.stdout
+    assert found.stdout.count("not so") == 1
     assert "4 of 4 right\ndone; xbuild learn 9 is next" in found.stdout
     assert found.stdout.count("XLA:CPU gives the same.") == 4
     assert len(kept(folder)["lessons"]["pad"]) == 4
@@ -48,7 +54,9 @@ def test_the_question_comes_before_its_answer() -> None:
     found = xbuild("learn", 8, input="")
     assert "? [1, 2, 3] is padded" in found.stdout
     assert "0, 1, 2, 3, 0, 0" not in found.stdout
-    assert "left after 0 right answers" in found.stdout
+    assert "left before the first right answer; there is nothing to keep" in found.stdout
+    assert "left after 1 right answer; it is kept" in xbuild("learn", 8, input=lines(RIGHT[0])).stdout
+    assert "left after 2 right answers; they are kept" in xbuild("learn", 8, input=lines(*RIGHT[:2])).stdout
 
 
 def test_what_is_shown_does_not_count(folder: Path) -> None:
@@ -73,6 +81,7 @@ def test_a_copy_is_graded(folder: Path) -> None:
     judged = xbuild("learn", 8, "--check", copy)
     assert judged.exit_code == 1
     assert "not so   low -1, high 2, interior 1." in judged.stdout
+    assert "\n         you gave 1 number, and 6 are wanted\n" in judged.stdout
     assert "3 of 4 right" in judged.stdout
     copy.write_text(copy.read_text().replace("[9]", '"0 2 0 3 0 0"'))
     assert xbuild("learn", 8, "--check", copy).exit_code == 0
@@ -185,3 +194,37 @@ def test_puzzles_are_listed_shown_and_judged(folder: Path) -> None:
 def test_a_file_without_a_solution_is_told() -> None:
     Path("attempt.py").write_text("x = 1\n")
     assert usage(xbuild("puzzle", 1, "--check", "attempt.py")) == "attempt.py has no function `solution`"
+
+
+def test_a_solved_puzzle_without_figures_is_listed() -> None:
+    progress.progress().solve("greatest_common_divisor", {"flops": 3})
+    assert "11  The greatest common divisor  [solved]\n" in xbuild("puzzle").stdout
+
+
+def test_processes_at_once_keep_all_answers(folder: Path) -> None:
+    """Each of four processes reads the progress before any writes, and each keeps 25 answers and a puzzle."""
+    text = (
+        "import sys; from xbuild.learning.progress import progress; kept = progress()\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "for n in range(25): kept.note('pad' if n % 2 else sys.argv[1], f'{sys.argv[1]} {n}')\n"
+        "kept.solve(sys.argv[1], {'flops': 1})\n"
+    )
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", text, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
+        )
+        for n in range(4)
+    ]
+    assert [run.stdout.readline() for run in runs if run.stdout is not None] == ["ready\n"] * 4
+    for run in runs:
+        assert run.stdin is not None
+        run.stdin.write("go\n")
+        run.stdin.close()
+    assert [run.wait(60) for run in runs] == [0, 0, 0, 0]
+    for run in runs:
+        assert run.stdout is not None
+        run.stdout.close()
+    found = kept(folder)
+    assert len(found["lessons"]["pad"]) == 4 * 12
+    assert [len(found["lessons"][str(n)]) for n in range(4)] == [13] * 4
+    assert set(found["puzzles"]) == {"0", "1", "2", "3"}

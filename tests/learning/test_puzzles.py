@@ -38,7 +38,7 @@ def test_form(number: int) -> None:
 def test_the_stub_is_no_solution(number: int) -> None:
     found = stated(number).judged(shelf.solution_in(PUZZLES[number].path))
     assert not found.is_solved
-    assert told(stated(number), found).startswith("not yet: ")
+    assert told(stated(number), found) == "not yet: solution is not filled in yet"
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -80,6 +80,10 @@ OTHER_WRONG = [
     (17, lambda x: xb.slice(xb.all_gather(x, 0, 4), [0, 0], [4, 1], [1, 1]), "  spec   "),
     (19, lambda: (0, "send to 1", "send to 2"), "deadlock"),
     (19, lambda: (1, "send to 0", "recv from 0"), "deadlock"),
+    (19, lambda: (0, "send to 1", "recv from 2"), "'send to 1' to 'recv from 2' is no edge of device 0: its chain is"),
+    (19, lambda: (0, "recv from 1", "send to 2"), "'recv from 1' to 'send to 2' is no edge of device 0"),
+    (19, lambda: (3, "send to 0", "recv from 0"), "there is no device 3"),
+    (19, lambda: (1, "send to 0"), "is no edge: a device, and two neighbours"),
     (20, lambda number: [f"{kind}{batch}" for batch in range(4) for kind in "FB"], "never holds 2"),
     (20, lambda number: [f"{kind}{batch}" for kind in "FB" for batch in range(4)], "at most 2"),
     (20, lambda number: ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"] if number == 0
@@ -90,6 +94,49 @@ OTHER_WRONG = [
 @pytest.mark.parametrize(("number", "attempt", "words"), OTHER_WRONG)
 def test_what_is_wrong_is_said(number: int, attempt: Any, words: str) -> None:
     assert words in stated(number).judged(attempt).lacks
+
+
+def argmax(function: Any, start: int = -(2**31)) -> Any:
+    """A solution of puzzle 6 by a function of two pairs."""
+    return lambda x: xb.reduce(
+        [x, xb.iota(x.builder, xb.s32[8], 0)], [np.int32(start), np.int32(8)], function, [0]
+    )[1]  # fmt: skip
+
+
+def taken(first: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    return xb.select(first, a, b), xb.select(first, i, j)
+
+
+def first_of_equal(a: Any, i: Any, b: Any, j: Any) -> Any:
+    return taken(xb.or_(xb.gt(a, b), xb.and_(xb.eq(a, b), xb.lt(i, j))), a, i, b, j)
+
+
+FOLDS = [
+    (argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j), -(2**31)), ""),
+    (argmax(lambda a, i, b, j: taken(xb.gt(a, b), a, i, b, j)), ""),
+    (argmax(lambda a, i, b, j: taken(xb.le(a, b), b, j, a, i)), ""),
+    (argmax(first_of_equal, 0), "  spec   "),
+    (argmax(first_of_equal, -100), "  spec   "),
+    (argmax(lambda a, i, b, j: (xb.maximum(a, b), xb.select(xb.gt(b, a), j, i))), ""),
+]
+
+
+@pytest.mark.parametrize(("attempt", "words"), FOLDS)
+def test_an_argmax_of_one_order_is_refused(attempt: Any, words: str) -> None:
+    found = stated(6).judged(attempt)
+    assert words in found.lacks
+    assert "  spec   " in found.lacks or "in any order" in found.lacks
+
+
+def test_a_fold_that_is_right_in_one_order_is_told_with_two_elements() -> None:
+    """Of s32 above its smallest, `keep a unless b is larger` is right from the left, and only from there."""
+    puzzle = Puzzle(spec=lambda x: np.int32(np.argmax(x)), shapes=[xb.s32[8]], any_order=True)
+    found = puzzle.judged(argmax(lambda a, i, b, j: taken(xb.ge(a, b), a, i, b, j)))
+    assert "with the two exchanged: XLA reduces in any order" in found.lacks
+    assert puzzle.judged(argmax(first_of_equal)).is_solved
+    plain = Puzzle(spec=lambda x: np.int32(3 * x[0]), shapes=[xb.s32[1]], any_order=True)
+    by_halves = plain.judged(lambda x: xb.reduce(x, np.int32(0), lambda a, b: (a + b) * 3, [0]))
+    assert "from the left" in by_halves.lacks
 
 
 def test_a_send_before_the_recv_deadlocks_in_the_swap() -> None:

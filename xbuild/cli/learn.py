@@ -103,8 +103,10 @@ def _check_lesson(number: int, attempt: Path) -> None:
     right = [each for each in questions if not each.is_open and each.takes(each.guess)]
     for each in questions:
         say(f"{_verdict(each, right):<7}  {each.words}")
-    for each in right:
-        kept.note(lesson.name, each.words)
+        if not each.is_open and each not in right and (why := each.mismatch(each.guess)):
+            say(f"{'':<7}  {why}")
+    if right:
+        kept.note(lesson.name, *(each.words for each in right))
     _trouble(kept)
     say(f"\n{len(right)} of {len(questions)} right")
     raise SystemExit(0 if len(right) == len(questions) else REFUSED)
@@ -192,7 +194,8 @@ def _list_puzzles() -> None:
     kept = progress.progress()
     for number, each in shelf.entries("puzzles").items():
         best, score = shelf.puzzle_of(each.path).best, kept.solved.get(each.name)
-        mine = f"  [solved: {said({name: score[name] for name in best if name in score})}]" if score is not None else ""
+        figures = said({name: score[name] for name in best if name in score}) if score else ""
+        mine = f"  [solved{': ' if figures else ''}{figures}]" if score is not None else ""
         say(f"{number:>2}  {each.title}{mine}")
     say("\nxbuild puzzle 1 shows the first; xbuild puzzle --copy DIR copies them; xbuild puzzle 1 --check FILE judges")
     _trouble(kept)

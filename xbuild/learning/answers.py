@@ -11,6 +11,7 @@ import numpy as np
 _NUMBER = re.compile(r"[-+]?(?:inf(?:inity)?|nan|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _FILLING = re.compile(r"[\s,;\[\](){}]+")
 _YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
+_NOT = frozenset({"not", "no", "never", "none", "nothing", "neither"})
 CLOSE = 1e-3
 """How far an answer may be from a number that is no integer, as a part of it: 0.333 is right for a third."""
 
@@ -90,7 +91,45 @@ def _plain(text: Any) -> str:
 
 
 def _chosen(guess: Any, choices: Sequence[str]) -> str:
-    """The choice that is meant by its letter or its words."""
+    """The choice that is meant by its letter, its words, or a part of its words that only one has; "" for none."""
     word = _plain(guess)
     letters = {chr(ord("a") + number): choice for number, choice in enumerate(choices)}
-    return _plain(letters.get(word.rstrip(")"), word))
+    meant = _plain(letters.get(word.rstrip(")"), word))
+    if meant in map(_plain, choices):
+        return meant
+    parts = [each for each in choices if _is_part(_words(guess), _words(each))]
+    return _plain(parts[0]) if len(parts) == 1 else ""
+
+
+def _words(text: Any) -> list[str]:
+    return re.findall(r"\w+", str(text).casefold())
+
+
+def _is_part(words: list[str], whole: list[str]) -> bool:
+    """Whether words stand in a row in others, and none is left out that turns the meaning around."""
+    at = any(whole[n : n + len(words)] == words for n in range(len(whole)))
+    return bool(words) and at and _NOT & {*whole} <= {*words}
+
+
+def mismatch(guess: Any, truth: Any, choices: Sequence[str] = ()) -> str:
+    """Why a guess is not of the kind or the count that is asked for; "" where it is.
+
+    >>> mismatch("10", [10, 10, 10, 10]), mismatch("ten", 10), mismatch("9", 10)
+    ('you gave 1 number, and 4 are wanted', 'you gave a word, and a number is wanted', '')
+    """
+    if choices:
+        last = chr(ord("a") + len(choices) - 1)
+        return "" if _chosen(guess, choices) else f"that is none of the choices a to {last}, or more than one of them"
+    given, wanted = _typed(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
+    if isinstance(truth, str) or wanted is None:
+        return "you gave a number, and a word is wanted" if given else ""
+    asked = "a number is" if len(wanted) == 1 else "numbers are"
+    if given is None:
+        return f"you gave {'words' if len(str(guess).split()) > 1 else 'a word'}, and {asked} wanted"
+    if len(given) == len(wanted):
+        return ""
+    return f"you gave {len(given)} number{'s' * (len(given) != 1)}, and {len(wanted)} {_are(wanted)} wanted"
+
+
+def _are(wanted: list[float]) -> str:
+    return "is" if len(wanted) == 1 else "are"

@@ -17,7 +17,7 @@ from shape_inference.escaping import in_html
 from .. import running
 from ..core.graph import Computation, Module, ModuleGroup
 from ..traces import Trace
-from .answers import is_right, shown
+from .answers import is_right, mismatch, shown
 from .claims import Claim, module_of, on_xla, outcome_of, rows_of
 
 _DRAWN = (Computation, Module, ModuleGroup)
@@ -48,6 +48,10 @@ class Question:
     def takes(self, guess: Any) -> bool:
         """Whether this guess is right."""
         return is_right(guess, self.truth, self.choices)
+
+    def mismatch(self, guess: Any) -> str:
+        """Why this guess is not of the kind or the count that is asked for; "" where it is."""
+        return mismatch(guess, self.truth, self.choices)
 
 
 class Session(Protocol):
@@ -150,7 +154,8 @@ def told(question: Question) -> str:
     if question.is_open:
         return "\n".join([*lines, "  no guess yet: put one in place of the three dots, and run this again"])
     right = question.takes(question.guess)
-    lines.append(f"  yours  {shown(question.guess)}   {'right' if right else 'not so'}")
+    why = "" if right else question.mismatch(question.guess)
+    lines.append(f"  yours  {shown(question.guess)}   {'right' if right else 'not so'}{why and f': {why}'}")
     return "\n".join([*lines, *([] if right else [f"  the answer  {shown(question.truth)}"]), f"  {question.claim}"])
 
 

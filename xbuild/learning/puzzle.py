@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..core.graph import Module, ModuleGroup
 from ..core.regions import computation
 from ..costs import cost
 from .answers import shown
+from .folds import clash
 
 Program: TypeAlias = Module | ModuleGroup
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -56,7 +58,8 @@ class Puzzle:
     `spec` takes the arguments and gives the result; with several devices it takes a list of each device's one argument
     and gives a list of the results. `allowed` names the ops that a solution may use, beside FREE; all ops where it is
     empty. `limits` are figures of the score that a solution must not pass. `program` makes a program of what the
-    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers.
+    learner wrote, where that is not a function of values. `draw` makes arguments; by default whole numbers. Where
+    `any_order` is set, a reduce of the solution must give the same in every order.
     """
 
     spec: Callable[..., Any]
@@ -67,6 +70,7 @@ class Puzzle:
     limits: Mapping[str, int] = field(factory=dict)
     program: Callable[[Any], Program] | None = None
     draw: Callable[[np.random.Generator], Rows] | None = None
+    any_order: bool = False
 
     def build(self, solution: Any) -> Program:
         """The program of a solution."""
@@ -87,7 +91,7 @@ class Puzzle:
     def _built(self, solution: Any) -> Program:
         """The program of a solution; Unsolved where the learner's code raises an exception of its own."""
         try:
-            return self.build(solution)
+            return self.build(_filled_in(solution))
         except (Unsolved, XbuildError):
             raise
         except Exception as error:
@@ -112,6 +116,8 @@ class Puzzle:
                 _compared(rows, found[0], self.spec(*rows[0]))
             else:
                 _compared(rows, found, self.spec([row[0] for row in rows]))
+        if self.any_order and (lack := clash(_instructions(program))):
+            raise Unsolved(lack)
 
     def _arguments(self, program: Program, generator: np.random.Generator) -> Rows:
         if self.draw is not None:
@@ -127,6 +133,20 @@ class Puzzle:
     def __call__(self, solution: Any) -> None:
         """Print what came of a solution, for a file of a puzzle that is run by itself."""
         print(told(self, self.judged(solution)))
+
+
+def _filled_in(solution: Callable[..., Any]) -> Callable[..., Any]:
+    """The solution, with Unsolved in place of a result that has the dots of the file as it is handed out."""
+
+    @functools.wraps(solution)
+    def run(*arguments: Any) -> Any:
+        found = solution(*arguments)
+        parts = found if isinstance(found, tuple | list) else [found]
+        if any(each is ... or (isinstance(each, str) and each == "...") for each in parts):
+            raise Unsolved("solution is not filled in yet")
+        return found
+
+    return run
 
 
 def raised(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from .lesson import Question, as_text, asked_in, lettered
 from .progress import Progress
 from .shelf import Entry
 
-SHOW = "Enter shows it"
+AGAIN = "Guess again; Enter shows it."
 
 
 class Left(Exception):
@@ -38,7 +38,8 @@ class Lectern:
         for line in lettered(question):
             self.face.prose(line)
         while (guess := self._line()) and not question.takes(guess):
-            self.face.prose(Piece("  not so. ", "bad"), f"Guess again; {SHOW}.")
+            why = question.mismatch(guess)
+            self.face.prose(Piece(f"  {why}. " if why else "  not so. ", "waits" if why else "bad"), AGAIN)
         if guess:
             self.right += 1
             self.note(question.words)
@@ -93,7 +94,13 @@ def teach(entry: Entry, face: Face, read: Callable[[], str], kept: Progress) -> 
         with asked_in(lectern):
             play(entry.path, entry.cells, lectern.cell)
     except Left:
-        face.prose("\n", Piece(f"left after {lectern.right} right answers; they are kept", "dim"))
+        face.prose("\n", Piece(_left_after(lectern.right), "dim"))
         return False
     face.prose("\n", Piece(f"{lectern.right} of {lectern.asked} right", "title"))
     return lectern.right == lectern.asked
+
+
+def _left_after(right: int) -> str:
+    if not right:
+        return "left before the first right answer; there is nothing to keep"
+    return f"left after {right} right answer{'s; they are' if right > 1 else '; it is'} kept"

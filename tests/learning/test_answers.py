@@ -1,0 +1,45 @@
+"""Guesses of learners: a choice by a part of its words, and why a guess is not of the kind or count that is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xbuild.learning.answers import is_right, mismatch
+
+CHOICES = ["it ends", "it hangs", "it never waits", "XLA refuses it"]
+
+MEANT = [
+    ("b", "it hangs"), ("It hangs.", "it hangs"), ("hangs", "it hangs"), ("xla refuses", "XLA refuses it"),
+    ("never waits", "it never waits"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("guess", "choice"), MEANT)
+def test_a_part_of_one_choice_is_that_choice(guess: str, choice: str) -> None:
+    assert [each for each in CHOICES if is_right(guess, each, CHOICES)] == [choice]
+    assert mismatch(guess, CHOICES[0], CHOICES) == ""
+
+
+@pytest.mark.parametrize("guess", ["it", "waits", "han", "e", "3", "", "hangs it"])
+def test_what_is_no_choice_or_several_is_told(guess: str) -> None:
+    assert not any(is_right(guess, each, CHOICES) for each in CHOICES)
+    assert mismatch(guess, CHOICES[0], CHOICES) == "that is none of the choices a to d, or more than one of them"
+
+
+REASONS = [
+    ("10", np.int32([10] * 4), "you gave 1 number, and 4 are wanted"),
+    ([1, 2], 3.0, "you gave 2 numbers, and 1 is wanted"),
+    ("f32[2,2]", [2, 2], "you gave a word, and numbers are wanted"),
+    ("two by two", 2, "you gave words, and a number is wanted"),
+    ("2 2", "f32[2,2]", "you gave a number, and a word is wanted"),
+    ("f32[3]", "f32[2,2]", ""), ("1 2", [3, 4], ""), ("yes", np.bool_(False), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("guess", "truth", "words"), REASONS)
+def test_why_a_guess_is_of_another_kind_or_count(guess: Any, truth: Any, words: str) -> None:
+    assert mismatch(guess, truth) == words
+    assert not is_right(guess, truth)
