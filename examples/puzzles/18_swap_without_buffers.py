@@ -18,7 +18,7 @@ puzzle = Puzzle(
     shapes=[xb.s32[2]],
     devices=2,
     allowed="send send_done recv recv_done after_all",
-    best={"link_bytes": 16},
+    best={"link_bytes": 8},
 )
 
 

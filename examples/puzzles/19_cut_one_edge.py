@@ -53,7 +53,7 @@ def spec(xs):
     return [xs[1] + xs[2], xs[0], xs[0]]
 
 
-puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_bytes": 16})
+puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_bytes": 8})
 
 
 # %%

@@ -60,7 +60,7 @@ def spec(xs):
     return [[3 * each for each in sent], sent]
 
 
-puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_bytes": 32})
+puzzle = Puzzle(spec=spec, shapes=[xb.s32[()]], program=program, best={"link_bytes": 16})
 
 
 # %%
