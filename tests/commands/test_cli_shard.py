@@ -55,7 +55,7 @@ def test_each_value_has_its_sharding_and_cause(target: str) -> None:
 def test_explanations_and_text(target: str) -> None:
     told = said(target, "--explain", "y")
     assert told.startswith("%y f32[8,6] is [{y}, {}]: it came from other values")
-    assert f"at {target}:7 in e" in told
+    assert "m.hlo:7 in e" in told
     assert xb.parse_hlo(said(target, "--hlo")).entry["y"].annotations["sharding"]
     whole = said(target, "--strategy", "dialect", "--explain", "k")
     assert "level 0, dialect)" in whole
@@ -104,7 +104,7 @@ def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
     assert "partitioned: 2 collectives inserted, 112 B sent by a device" in told
     assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
     assert all(each.reason in told for each in parts.communications)
-    assert found["communications"][0]["line"] == f"{products[0]}:3 in e"
+    assert found["communications"][0]["line"].endswith("one.hlo:3 in e")
     assert (found["bytes_by_axis"], found["verdict"]) == ({"x": 64 + 48}, "ok")
     spmd = xb.parse_hlo(said(products[0], "--partitioned"))
     assert sum(each.opcode == "all_gather" for each in spmd.entry.instructions) == 2

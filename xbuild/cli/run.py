@@ -164,11 +164,8 @@ def run(
     distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
     _say_partitioning(program)
-    given: dict[str, Any] = {
-        "trips": max_trips,
-        "seconds": RUN_SECONDS if max_seconds is None else max_seconds,
-        "bytes": max_bytes,
-    }
+    seconds = RUN_SECONDS if max_seconds is None else max_seconds
+    given: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
     arguments = arguments_of(program, inputs, seed, max_bytes)
     items = _infeed(infeed, engine, len(entries(program)), max_bytes)
