@@ -77,6 +77,12 @@ class Program:
         placed = tuple(NamedSharding(mesh, spec) for spec in self.in_specs)
         return jax.jit(self.called(mesh), in_shardings=placed, keep_unused=True, **options)
 
+    def opened(self) -> Any:
+        """The function with the shardings of arguments that axes cut, and no others."""
+        mesh = self.abstract_mesh()
+        placed = tuple(NamedSharding(mesh, spec) if any(spec) else None for spec in self.in_specs)
+        return jax.jit(self.called(mesh), in_shardings=placed, keep_unused=True)
+
     def _nested(self, mesh: Any, specs: Sequence[Any]) -> Any:
         """The shardings of results, nested as the results are."""
         results = jax.eval_shape(self.called(mesh), *self.shapes)
