@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 class Row:
     """A program, its mesh, what is wrong, and for each partitioner the bytes that a device sends.
 
-    `scattered` are the bytes of Shardy's program if each all-reduce of which devices keep a slice were a reduce-scatter;
+    `scattered` are the bytes of Shardy's program if all-reduces of which devices keep a slice were reduce-scatters;
     `gspmd` is None where GSPMD does not take the program, or gives other results.
     """
 

@@ -1,0 +1,34 @@
+"""Ops that hand values on keep the parts that devices hold, and send nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import xbuild as xb
+
+from .cases import difference
+
+BARRIER = """HloModule m
+ENTRY main {
+  x = f32[7,4] parameter(0), sharding={mesh['x'=2,'y'=2], [{'x'}, {}]}
+  y = f32[4] parameter(1), sharding={mesh['x'=2,'y'=2], [{'y'}]}
+  inner = (f32[4], f32[7,4]) tuple(y, x)
+  several = (f32[7,4], (f32[4], f32[7,4])) tuple(x, inner)
+  both = (f32[7,4], (f32[4], f32[7,4])) opt-barrier(several)
+  a = f32[7,4] get-tuple-element(both), index=0
+  b = (f32[4], f32[7,4]) get-tuple-element(both), index=1
+  c = f32[4] get-tuple-element(b), index=0
+  one = f32[7,4] opt-barrier(a)
+  d = f32[7,4] negate(one)
+  e = f32[4] negate(c)
+  ROOT all = (f32[7,4], f32[4]) tuple(d, e)
+}"""
+
+
+def test_a_barrier_is_one_of_parts() -> None:
+    module = xb.parse_hlo(BARRIER)
+    found = xb.shard.partition(module)
+    assert found.communications == ()
+    assert sum(each.opcode == "opt_barrier" for each in found.module.entry.instructions) == 2
+    arrays = np.arange(28, dtype=np.float32).reshape(7, 4), np.arange(4, dtype=np.float32)
+    assert difference(xb.evaluate(module.entry, *arrays), found.run(*arrays, padding=99)) is None
