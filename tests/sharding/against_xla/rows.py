@@ -53,8 +53,8 @@ def rows(*words: str, exact: bool = False, has_gspmd: bool = True) -> list[Row]:
     options = ["--exact"] * exact + ["--only-shardy"] * (not has_gspmd)
     while True:
         done = _process([*options, *(f"--done={name}" for name in found), *words])
-        told = {row.name: row for row in (Row(**json.loads(line)) for line in done.stdout.splitlines())}
-        found |= told
+        told = [Row(**json.loads(line)) for line in done.stdout.splitlines()]
+        found |= {row.name: row for row in told}
         if not done.returncode:
             return list(found.values())
         assert told, done.stderr[-3000:]
