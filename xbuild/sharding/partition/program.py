@@ -52,7 +52,8 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
-        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
+        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh",
+               "say on which devices it runs: mesh=xb.Mesh(x=2)")  # fmt: skip
     _check(module)
     module = on_one_mesh(module, mesh)
     if propagate:
