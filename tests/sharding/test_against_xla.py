@@ -12,7 +12,7 @@ NAMES = ("mlp gradient", "attention, heads", "embedding, vocabulary", "k-means",
 def test_results_are_equal_and_no_more_is_sent() -> None:
     pytest.importorskip("jax")
     found = rows(*NAMES)
-    assert len(found) == 8
+    assert len(found) == 20
     assert {row.name: row.fault for row in found if row.fault} == {}
     assert {row.name: row.ratio for row in found if row.ratio > 1} == {}
 

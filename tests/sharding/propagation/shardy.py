@@ -25,6 +25,8 @@ from xbuild.sharding.rebuilding import _with_callees, mapped
 from xbuild.sharding.sharding import Sharding
 from xbuild.sharding.stored import sharding_of
 
+from .importing import imported
+
 ROOT = Path(__file__).parents[3]
 RULE = "sdy.sharding_rule"
 PIPELINE = "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)"
@@ -88,7 +90,7 @@ def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
                 stated[instruction.name] = _spelled(each[0], instruction.shape)
     parameters = [p.name for p in module.entry.parameters]
     return {
-        "text": module.to_stablehlo(locations=True),
+        "text": imported(module.to_stablehlo(locations=True)),
         "mesh": ", ".join(f'"{name}"={size}' for name, size in mesh.sizes),
         "stated": stated,
         "results": results,
