@@ -76,26 +76,56 @@ class Shared:
 class Piece:
     """An array of the global program: its shape, who made it, and its parts in each sharding that it was brought to.
 
-    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding.
+    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding. `later` is an
+    array that is made when it is first used.
     """
 
     shape: AnyShape
     origin: Instruction
     versions: dict[Sharding, Value]
     maker: Callable[[Sharding], Value] | None = None
+    later: Later | None = None
 
     @property
     def sharding(self) -> Sharding:
         """The sharding that it was made in."""
-        return next(iter(self.versions))
+        return next(iter(self.shardings))
+
+    @property
+    def shardings(self) -> tuple[Sharding, ...]:
+        """Those in which it is at hand."""
+        return tuple(self.versions) if self.later is None or self.versions else (self.later.sharding,)
+
+    @property
+    def price(self) -> int:
+        """The bytes that a device sends to have it, where it is not made yet."""
+        return 0 if self.later is None or self.versions else self.later.price
+
+
+@frozen(eq=False)
+class Later:
+    """How an array is made when it is first used: in which sharding, for how many bytes that a device sends.
+
+    `view` says of which elements of other arrays it is made.
+    """
+
+    sharding: Sharding
+    price: int
+    made: Callable[[], Value]
+    view: Any
 
 
 class PartBuilder(Builder):
     """Records instructions with the source line and the scope of the instruction that they are part of."""
 
-    __slots__ = ("part_of",)
+    __slots__ = ("made", "part_of")
 
     part_of: Instruction | None
+    made: dict[Any, Value]
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.made = {}
 
     def count_from(self, number: int) -> None:
         """Number the names of new instructions from above a number."""
@@ -150,6 +180,7 @@ class Frame:
 
     def part(self, piece: Piece, target: Sharding, reason: str) -> Value:
         """The part of an array in a sharding; it is brought there once."""
+        self.ready(piece)
         if target not in piece.versions:
             assert isinstance(piece.shape, Shape)
             if piece.maker is not None and not target.unreduced:
@@ -158,6 +189,15 @@ class Frame:
             source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
             piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
         return piece.versions[target]
+
+    def ready(self, piece: Piece) -> Value:
+        """The parts of an array in the sharding that it is made in, made now where it was left for later."""
+        if piece.later is not None and not piece.versions:
+            outer = getattr(self.builder, "part_of", None)
+            with self.within(piece.origin):
+                piece.versions[piece.later.sharding] = piece.later.made()
+            self.builder.part_of = outer
+        return next(iter(piece.versions.values()))
 
     def brought(
         self,
@@ -180,7 +220,7 @@ class Frame:
     def whole(self, piece: Piece, reason: str) -> Value:
         """The whole array on every device; a token as it is."""
         if not isinstance(piece.shape, Shape):
-            return next(iter(piece.versions.values()))
+            return self.ready(piece)
         return self.part(piece, whole_on(self.mesh, piece.shape.rank), reason)
 
     def settled(self, piece: Piece, wanted: Sharding | None, reason: str) -> Piece:

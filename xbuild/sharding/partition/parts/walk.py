@@ -50,11 +50,16 @@ def partitioned(frame: Frame, instruction: Instruction) -> Tree:
     """The parts of the value of one instruction."""
     if instruction.opcode in special:
         return special[instruction.opcode](frame, instruction)
-    rule = rule_of(instruction) if _is_cuttable(frame, instruction) else None
+    return in_general(frame, instruction)
+
+
+def in_general(frame: Frame, instruction: Instruction) -> Tree:
+    """The parts of the value of an instruction by its sharding rule, or of one that runs whole."""
+    rule = rule_of(instruction) if is_cuttable(frame, instruction) else None
     return run_whole(frame, instruction) if rule is None else by_factors(frame, instruction, rule)
 
 
-def _is_cuttable(frame: Frame, instruction: Instruction) -> bool:
+def is_cuttable(frame: Frame, instruction: Instruction) -> bool:
     """Whether an op may run on parts of its operands, which are arrays of known extents."""
     properties = OPS[instruction.opcode].properties
     if properties.depends_on != "operands" or properties.needs != "nobody" or properties.half != "none":
@@ -128,10 +133,5 @@ def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: str) -> Valu
         parts: Sequence[Value] = [put_together(frame, *pair, reason) for pair in zip(tree, shardings, strict=True)]
         return ops.tuple_(tuple(parts), builder=frame.builder)
     if shardings is None or not isinstance(tree.shape, Shape):
-        return only_value(tree)
+        return frame.ready(tree)
     return frame.part(tree, shardings, reason)
-
-
-def only_value(piece: Piece) -> Value:
-    """The parts of a piece in the sharding that it was made in."""
-    return next(iter(piece.versions.values()))
