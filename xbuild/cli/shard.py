@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from attrs import evolve
 
 from shape_inference import Shape, XbuildError, leaves
 from shape_inference.escaping import in_line
@@ -18,7 +19,11 @@ from ..sharding.propagation import Conflict, Propagated, short
 from .group import given, load, main, needs, takes_target
 from .support import partitioned
 from .support.candidates import instructions, targets
+from .support.paths import distinct, target_of
 from .support.saying import say, say_json
+from .viz import form_of, takes_theme, write
+
+_PICTURE = "File for a picture, .svg or .html: the program before and after, or with --explain the tiles of the value."
 
 
 @main.command()
@@ -30,9 +35,20 @@ from .support.saying import say, say_json
 @click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
 @click.option("--partitioned", "as_spmd", is_flag=True, help="The program that each device runs, as HLO text.")
 @click.option("--json", "as_json", is_flag=True, help="All values, causes and communications as JSON, on stdout.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
+@takes_theme
 @click.option("--compare", is_flag=True, help="Costs beside those of OTHER targets, or other NAMEs of this file.")
 @click.option("--machine", metavar="NAME", default="h100", show_default=True, help="With --compare: the machine.")
-def shard(target: str, name: str | None, others: tuple[str, ...], compare: bool, machine: str, **how: Any) -> None:
+def shard(
+    target: str,
+    name: str | None,
+    others: tuple[str, ...],
+    compare: bool,
+    machine: str,
+    output: str | None,
+    theme: str,
+    **how: Any,
+) -> None:
     """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
     Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
@@ -41,6 +57,10 @@ def shard(target: str, name: str | None, others: tuple[str, ...], compare: bool,
     """
     refuse_two_ways("compare", "name", "as_hlo", "as_spmd")
     refuse_two_ways("as_json", "as_hlo", "as_spmd")
+    for each in ("compare", "as_hlo", "as_spmd", "as_json"):
+        refuse_two_ways("output", each)
+    needs("-o FILE", output, "theme")
+    distinct(target_of(target), {"-o": output})
     needs("--compare", compare, "machine")
     if others and not compare:
         raise click.UsageError(f"{others[0]} is a second target, and without --compare one is wanted")
@@ -49,6 +69,9 @@ def shard(target: str, name: str | None, others: tuple[str, ...], compare: bool,
         say_costs(several, how["strategy"], machine, how["as_json"])
         return
     found = sharding.propagate(single(target), strategy=how["strategy"])
+    if output is not None:
+        write(picture_of(found, name, form_of(output), theme), output)
+        return
     if name is not None:
         answer = sharding.explain(found, name)
         say_json(answer.to_dict()) if how["as_json"] else say(str(answer))
@@ -74,6 +97,22 @@ def show(found: Propagated, as_spmd: bool, as_json: bool) -> None:
         return
     below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts)
     say("\n".join([*page(found), "", *below]))
+
+
+def picture_of(found: Propagated, name: str | None, form: str, theme: str) -> str | bytes:
+    """The picture of a partition, or of the tiles of one value with the reasons of its sharding."""
+    from ..pictures import Drawing
+    from ..pictures.showing import shown
+    from ..pictures.tiles import tile_picture
+    from ..pictures.views.views import View
+
+    if name is None:
+        parts = evolve(sharding.partition(found.module, propagate=False, mesh=found.mesh), propagated=found)
+        return Drawing(shown(parts, View()), theme=theme).render(form)
+    if form not in ("svg", "html", "txt"):
+        raise click.UsageError(f"tiles are drawn as svg, html or txt, not as {form}")
+    report = str(sharding.explain(found, name)).partition("\n")[2]
+    return Drawing(tile_picture(sharding.tiling(found, name), report), theme=theme).render(form)
 
 
 def single(target: str) -> Module:

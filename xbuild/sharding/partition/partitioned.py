@@ -16,7 +16,7 @@ from ..planning.places import index_along
 from ..propagation import Propagated
 from ..sharding import Sharding
 from .parts.frame import Communication
-from .parts.holding import Held
+from .parts.holding import Tiling
 from .parts.layouts import Tree, local_dims
 
 
@@ -37,7 +37,7 @@ class Partitioned:
     shapes: tuple[AnyShape, ...]
     result: AnyShape
     communications: tuple[Communication, ...]
-    held: Mapping[str, Held] = field(factory=dict)
+    held: Mapping[str, Tiling] = field(factory=dict)
     source: Module | None = None
     propagated: Propagated | None = None
 

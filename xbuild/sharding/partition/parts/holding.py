@@ -1,4 +1,4 @@
-"""Which value of the global program an instruction of a device's program has a part of, and where each part stands."""
+"""Tiles of global arrays: which device has which, and of which array an instruction of its program has a tile."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ Table = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @frozen
-class Held:
-    """A part of a value of the global program: the value's name, its shape there, and how it is cut."""
+class Tiling:
+    """How an array of the global program is cut in tiles, and which device has which.
+
+    `value` is its name there, `shape` its shape; `sharding` has an entry for each dimension.
+    """
 
     value: str
     shape: Shape
@@ -34,7 +37,7 @@ class Held:
     @property
     def local(self) -> tuple[int, ...]:
         """The extents of a tile, with the padding of the last ones."""
-        return local_dims(self.sharding, self.shape.dims)
+        return local_dims(self.sharding.padded(self.shape.rank), self.shape.dims)
 
     @property
     def place(self) -> Table:
@@ -48,10 +51,23 @@ class Held:
         """For each device the number of its part of a sum; 0 for all where the value is none."""
         return index_along(self.sharding.mesh, self.sharding.unreduced)
 
+    @property
+    def holders(self) -> dict[tuple[int, ...], list[int]]:
+        """The devices that have each tile, by the number of the tile along each dimension."""
+        found: dict[tuple[int, ...], list[int]] = {each: [] for each in np.ndindex(self.tiles)}
+        for device, tile in enumerate(map(tuple, self.place.tolist())):
+            found[tile].append(device)
+        return found
 
-def held_by(frames: Iterable[Frame]) -> Mapping[str, Held]:
+    def ranges(self, tile: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """From where to where a tile goes along each dimension, without padding."""
+        pairs = zip(tile, self.local, self.shape.dims, strict=True)
+        return tuple((min(n * size, extent), min((n + 1) * size, extent)) for n, size, extent in pairs)
+
+
+def held_by(frames: Iterable[Frame]) -> Mapping[str, Tiling]:
     """For each instruction that holds parts of a global value, by its name, what they are parts of."""
-    found: dict[str, Held] = {}
+    found: dict[str, Tiling] = {}
     for frame in frames:
         for tree in frame.values.values():
             for name, held in _of(tree):
@@ -59,9 +75,9 @@ def held_by(frames: Iterable[Frame]) -> Mapping[str, Held]:
     return found
 
 
-def _of(tree: Tree) -> Iterator[tuple[str, Held]]:
+def _of(tree: Tree) -> Iterator[tuple[str, Tiling]]:
     """The values of a tree of pieces by name, in each sharding that a piece was brought to."""
     for piece in leaves_of(tree):
         if isinstance(piece, Piece) and isinstance(piece.shape, Shape):
             for sharding, value in piece.versions.items():
-                yield value.name, Held(piece.origin.name, piece.shape, sharding)
+                yield value.name, Tiling(piece.origin.name, piece.shape, sharding)
