@@ -20,6 +20,7 @@ from ..core.graph import Computation, Module, ModuleGroup
 from ..files import targets as programs
 from ..files.targets import Program
 from .support.candidates import targets
+from .support.partition_option import PARTITION, partitioned
 from .support.saying import INTERRUPTED, ended, say
 from .support.watch import LIMIT, TimeIsOver, limited
 
@@ -209,7 +210,7 @@ def load(target: str) -> Program:
     except XbuildError as error:
         raise stop(str(error)) from None
     _say_counts(found)
-    return found
+    return partitioned(found) if click.get_current_context().meta.get(PARTITION) else found
 
 
 def each_of(target: str, *single: str) -> list[str]:

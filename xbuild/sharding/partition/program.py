@@ -21,6 +21,7 @@ from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
 from .parts.frame import Frame, PartBuilder, Shared
+from .parts.holding import held_by
 from .parts.layouts import Tree, leaves_of
 from .parts.manual import last_channel, manual_bodies
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
@@ -56,13 +57,13 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
                "say on which devices it runs: mesh=xb.Mesh(x=2)")  # fmt: skip
     _check(module)
     module = on_one_mesh(module, mesh)
-    if propagate:
-        module = propagated(module, mesh=mesh).module
+    causes = propagated(module, mesh=mesh) if propagate else None
+    module = module if causes is None else causes.module
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
         found = _partitioned(module, mesh, agreement)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
-    return found
+    return evolve(found, source=module, propagated=causes)
 
 
 def _check(module: Module) -> None:
@@ -95,7 +96,7 @@ def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications),
+        tuple(shared.communications), held_by(shared.frames),
     )  # fmt: skip
 
 

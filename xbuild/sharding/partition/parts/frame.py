@@ -70,6 +70,7 @@ class Shared:
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
+    frames: list[Frame] = field(factory=list)
 
 
 @define(eq=False)
@@ -151,6 +152,9 @@ class Frame:
     values: dict[Instruction, Tree] = field(factory=dict)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.shared.frames.append(self)
 
     def _recorder(self) -> Recorder:
         return Recorder(self.shared.mesh, self.builder, self.shared.channels, self._note)
