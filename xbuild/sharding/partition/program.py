@@ -20,8 +20,10 @@ from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
+from .parts.devices import device_of, from_device, numbered
 from .parts.frame import Frame, PartBuilder, Shared
 from .parts.layouts import Tree, leaves_of
+from .parts.layouts import mapped as mapped_tree
 from .parts.manual import last_channel, manual_bodies
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
@@ -73,16 +75,15 @@ def _check(module: Module) -> None:
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    """Refuse what leaves the program, and collectives between the partitions that are still to be made."""
-    needs, told = OPS[instruction.opcode].properties.needs, f"partition: {instruction.name} is a {instruction.opcode}"
-    if needs in ("peer", "host"):
-        refuse("invalid_operand", f"{told}, which every device of the mesh would do; it belongs to one")
-    if needs == "group" and (getattr(instruction.attributes, "channel_id", None) or 0) > 0:
-        refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
+    """Refuse collectives between the partitions that are still to be made."""
+    if OPS[instruction.opcode].properties.needs == "group" and (instruction.attributes.channel_id or 0) > 0:
+        told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
+        refuse("invalid_operand", f"{told}; the program is still global")
 
 
 def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module))
+    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module),
+                    numbered=numbered(module))  # fmt: skip
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
@@ -143,5 +144,9 @@ def _entered(frame: Frame, parameter: Instruction) -> Tree:
     shape = local_shape(parameter.shape, shardings)
     value = ops.parameter(frame.builder, number=parameter.attributes.number, shape=shape, name=parameter.name)
     pieces = pieces_of(frame, value, parameter.shape, shardings, parameter)
+    device = device_of(frame, parameter)
+    if device is not None:
+        reason = f"{parameter.name} is given to device {device}"
+        pieces = mapped_tree(lambda piece: from_device(frame, piece, device, reason), pieces)
     frame.values[parameter] = agreeing(frame, pieces)
     return shardings

@@ -19,6 +19,8 @@ from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
 from ..parts.by_factors import by_factors
+from ..parts.devices import device_of
+from ..parts.effects import alone
 from ..parts.frame import Frame, Piece
 from ..parts.layouts import Tree, local_dims, stated, whole_on
 from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
@@ -144,6 +146,9 @@ def custom_call(frame: Frame, instruction: Instruction) -> Tree:
     if target_of(instruction) == "Sharding":
         found = settled(frame, frame.values[instruction.operands[0]], instruction)
         return _moved(frame, found, instruction) if moved_pairs(instruction) else found
+    device = device_of(frame, instruction)
+    if device is not None and instruction.attributes.custom_call_has_side_effect:
+        return alone(frame, instruction, device)
     return run_whole(frame, instruction)
 
 

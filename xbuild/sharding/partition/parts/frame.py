@@ -11,7 +11,7 @@ from shape_inference import AnyShape, Shape
 
 from ....core.builder import Builder, Value
 from ....core.context import annotated
-from ....core.graph import Instruction, Source
+from ....core.graph import Computation, Instruction, Source
 from ....core.op import OPS
 from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
@@ -62,7 +62,8 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
+    computations that read the number of the device.
     """
 
     mesh: Mesh
@@ -70,6 +71,7 @@ class Shared:
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
+    numbered: frozenset[Computation] = frozenset()
 
 
 @define(eq=False)
@@ -114,11 +116,17 @@ class PartBuilder(Builder):
 
 @define(eq=False)
 class Frame:
-    """One computation of the SPMD program under recording."""
+    """One computation of the SPMD program under recording.
+
+    Along `manual` axes the computation is a program of one device already. `numbered` are the instructions whose values
+    depend on the number of the device that computes them.
+    """
 
     shared: Shared
     builder: PartBuilder
     values: dict[Instruction, Tree] = field(factory=dict)
+    manual: tuple[Axis, ...] = ()
+    numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
 
@@ -128,6 +136,12 @@ class Frame:
     @property
     def mesh(self) -> Mesh:
         return self.shared.mesh
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the mesh along which the program is still one."""
+        taken = {axis.name for axis in self.manual}
+        return tuple(Axis(name, size) for name, size in self.mesh.sizes if name not in taken)
 
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
