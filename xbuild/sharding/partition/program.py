@@ -11,20 +11,21 @@ from shape_inference import refuse
 
 from ... import ops
 from ...core.graph import Instruction, Module
-from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
+from ..propagation.flattening import running_in
+from ..regions import regions, target_of
 from ..shardy_text import shardy_meshes
 from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
+from .parts.collectives import is_between
 from .parts.devices import device_of, from_device, numbered
 from .parts.frame import Frame, PartBuilder, Shared
 from .parts.layouts import Tree, leaves_of
 from .parts.layouts import mapped as mapped_tree
-from .parts.manual import last_channel, manual_bodies
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
 
@@ -55,8 +56,9 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
         refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
-    _check(module)
     module = on_one_mesh(module, mesh)
+    _check(module, mesh)
+    module = _plain_reducers(module)
     if propagate:
         module = propagated(module, mesh=mesh).module
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
@@ -66,24 +68,43 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     return found
 
 
-def _check(module: Module) -> None:
+def _check(module: Module, mesh: Mesh) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
-    for computation in {*module.computations} - manual_bodies(module):
+    manual = regions(module, mesh)
+    for computation in module.entry.reachable():
         for instruction in computation.instructions:
-            _check_instruction(instruction)
+            if not manual.of(instruction):
+                _check_instruction(instruction)
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    """Refuse collectives between the partitions that are still to be made."""
-    if OPS[instruction.opcode].properties.needs == "group" and (instruction.attributes.channel_id or 0) > 0:
+    """Refuse collectives between the partitions that are still to be made, but on parts that are stated."""
+    if is_between(instruction) and SHARDING not in instruction.annotations:
         told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
-        refuse("invalid_operand", f"{told}; the program is still global")
+        refuse(
+            "invalid_operand",
+            f"{told}; the program is still global",
+            "state its sharding, that of the parts that it gives",
+        )
+
+
+def _channel(instruction: Instruction) -> int:
+    return getattr(instruction.attributes, "channel_id", None) or 0
+
+
+def _plain_reducers(module: Module) -> Module:
+    """The module in which computations that are applied to elements mark no shardings."""
+    whole = running_in(module.entry)
+    reducers = {each for root in module.computations for each in root.reachable()} - whole
+    inside = {each for computation in reducers for each in computation.instructions if target_of(each) == "Sharding"}
+    return mapped(module, lambda each: None if each in inside else each) if inside else module
 
 
 def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module),
-                    numbered=numbered(module))  # fmt: skip
+    every = (each for computation in module.entry.reachable() for each in computation.instructions)
+    shared = Shared(mesh, agreement, [max(map(_channel, every), default=0)], meshes=shardy_meshes(module),
+                    numbered=numbered(module), regions=regions(module, mesh))  # fmt: skip
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)

@@ -15,10 +15,10 @@ from ....core.builder import Value
 from ....core.graph import Computation, Instruction, Module
 from ...placement import Placement
 from ...planning.record import combiner, constant, spread
+from ...regions import target_of
 from ...stored import sharding_of
 from .frame import Frame, Piece
 from .layouts import Tree, bytes_of, leaves_of, mapped, whole_on
-from .manual import target_of
 from .masks import neutral
 from .whole import run_whole
 

@@ -19,8 +19,10 @@ from ...axis import Axis
 from ...planning.plan import planned
 from ...planning.record import Recorder, Reducer, dims_of
 from ...planning.states import Step
+from ...regions import Axes, Regions
 from ...sharding import Sharding
 from ...shardy_text import AnyMesh
+from ...tiles import rest_of
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -63,7 +65,7 @@ class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
     `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
-    computations that read the number of the device.
+    computations that read the number of the device, `regions` say what is manual.
     """
 
     mesh: Mesh
@@ -72,6 +74,7 @@ class Shared:
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
     numbered: frozenset[Computation] = frozenset()
+    regions: Regions = Factory(Regions)
 
 
 @define(eq=False)
@@ -125,7 +128,7 @@ class Frame:
     shared: Shared
     builder: PartBuilder
     values: dict[Instruction, Tree] = field(factory=dict)
-    manual: tuple[Axis, ...] = ()
+    manual: Axes = ()
     numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
@@ -138,10 +141,9 @@ class Frame:
         return self.shared.mesh
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> Axes:
         """The axes of the mesh along which the program is still one."""
-        taken = {axis.name for axis in self.manual}
-        return tuple(Axis(name, size) for name, size in self.mesh.sizes if name not in taken)
+        return rest_of(self.mesh, self.manual)
 
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]

@@ -13,6 +13,7 @@ from ....core.op import OPS
 from ....properties.order import ordered
 from ...rules.table import rule_of
 from .by_factors import by_factors
+from .collectives import is_between, on_parts, stays_inside
 from .devices import device_of, on_device, reads_number
 from .effects import has_effect, leaves_program
 from .frame import Frame, Piece
@@ -24,11 +25,13 @@ from .whole import settled as settled
 
 def walked(frame: Frame, computation: Computation) -> Tree:
     """The parts of the root's value, after all instructions that it needs and those with effects are recorded."""
-    needed = _needed(computation)
+    needed, regions = _needed(computation), frame.shared.regions
     for instruction in ordered(computation):
         if instruction in needed and instruction not in frame.values:
+            frame.manual = regions.of(instruction)
             with frame.within(instruction):
                 frame.values[instruction] = partitioned(frame, instruction)
+    frame.manual = regions.of(computation.root)
     return frame.values[computation.root]
 
 
@@ -52,6 +55,8 @@ def partitioned(frame: Frame, instruction: Instruction) -> Tree:
         frame.numbered.add(instruction)
     if OPS[instruction.opcode].properties.needs in ("peer", "host") and not frame.manual:
         return leaves_program(frame, instruction)
+    if is_between(instruction) and not frame.manual:
+        return on_parts(frame, instruction)
     if instruction.opcode in special:
         return special[instruction.opcode](frame, instruction)
     rule = rule_of(instruction) if _is_cuttable(frame, instruction) else None
@@ -61,7 +66,8 @@ def partitioned(frame: Frame, instruction: Instruction) -> Tree:
 def _is_cuttable(frame: Frame, instruction: Instruction) -> bool:
     """Whether an op may run on parts of its operands, which are arrays of known extents."""
     properties = OPS[instruction.opcode].properties
-    if properties.depends_on != "operands" or properties.needs != "nobody" or properties.half != "none":
+    is_own = properties.depends_on == "operands" and properties.needs == "nobody"
+    if properties.half != "none" or not (is_own or stays_inside(frame, instruction)):
         return False
     shapes = [leaf for each in (*instruction.operands, instruction) for leaf in leaves(each.shape)]
     is_fixed = all(isinstance(each, Shape) and not each.is_dynamic for each in shapes)
