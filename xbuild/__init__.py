@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from . import shard as shard
     from . import tpu as tpu
     from .files.jax_functions import from_jax as from_jax
-    from .editing import canonical as canonical
     from .editing import eliminate_dead_code as eliminate_dead_code
     from .editing import Diff as Diff
+    from .editing.canonical import canonical as canonical
     from .editing import diff as diff
     from .editing import Editor as Editor
     from .editing import edit as edit
