@@ -18,12 +18,15 @@ _BITS = frozenset({"bitcast_convert", "bitcast"})
 _PLACED = opcodes(lambda op: op.elements in ("same_place", "mixed") and op.needs == "nobody")
 
 
-def classes_of(modules: Iterable[Module]) -> Counter[str]:
+def classes_of(modules: Iterable[Module], lawful: frozenset[str] = frozenset()) -> Counter[str]:
     """How many instructions of each class the programs have."""
     found: Counter[str] = Counter()
     for module in modules:
         for computation in reached(module.entry):
-            found.update(each for each in map(class_of, computation.instructions) if each)
+            for each in computation.instructions:
+                name = class_of(each)
+                found["exponents" if name == "functions" and each.opcode in lawful else name] += 1
+    del found[""]
     return found
 
 

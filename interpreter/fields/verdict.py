@@ -104,6 +104,7 @@ class Equivalence:
 
 _MEANING = {
     "functions": "taken as random functions of their operands",
+    "exponents": "taken as powers with exponents in a second field, and discrete logarithms, by their laws",
     "order": "choices by a random order of numbers, seen at the drawn inputs alone",
     "integers": "computed as they are, at the drawn inputs alone",
     "bits": "taken as random functions between floats and their bits or integers",
