@@ -32,3 +32,29 @@ def test_a_barrier_is_one_of_parts() -> None:
     assert sum(each.opcode == "opt_barrier" for each in found.module.entry.instructions) == 2
     arrays = np.arange(28, dtype=np.float32).reshape(7, 4), np.arange(4, dtype=np.float32)
     assert difference(xb.evaluate(module.entry, *arrays), found.run(*arrays, padding=99)) is None
+
+
+MANUAL = 'xla.sdy.manual_axes="#sdy<manual_axes{\\"x\\"}>"'
+CUT = '"#sdy.sharding_per_value<[<@mesh, [{\\"x\\"}]>]>"'
+SHARD = f"""HloModule m, frontend_attributes={{xla.sdy.meshes="{{mesh = #sdy.mesh<[\\"x\\"=2]>}}"}}
+body {{
+  a = f32[4] parameter(0)
+  sent = f32[4] collective-permute(a), channel_id=1, source_target_pairs={{{{0,1}},{{1,0}}}}
+  dropped = f32[4] negate(sent)
+  ROOT b = f32[4] negate(a)
+}}
+ENTRY main {{
+  x = f32[8] parameter(0), sharding={{mesh['x'=2], [{{'x'}}]}}
+  in = f32[4] custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape",
+    frontend_attributes={{xla.sdy.in_shardings={CUT},{MANUAL}}}
+  called = f32[4] call(in), to_apply=body
+  ROOT out = f32[8] custom-call(called), custom_call_target="xla.sdy.LocalToGlobalShape",
+    frontend_attributes={{{MANUAL},xla.sdy.out_shardings={CUT}}}
+}}"""
+
+
+def test_a_collective_of_a_shard_whose_result_is_dropped_sends_nothing() -> None:
+    found = xb.shard.partition(xb.parse_hlo(SHARD))
+    assert xb.cost(found.module).link_bytes == 0
+    given = np.arange(8, dtype=np.float32)
+    assert difference(-given, found.run(given)) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeAlias
 
 from attrs import evolve
@@ -22,6 +22,17 @@ def mapped(module: Module, change: Change) -> Module:
     for computation in every:
         done[computation] = _mapped(computation, change, done)
     return evolve(module, entry=done[module.entry], computations=tuple(done[each] for each in module.computations))
+
+
+def pruned(computation: Computation, needed: Callable[[Computation], Container[Instruction]]) -> Computation:
+    """A computation, and all that it calls, with their parameters and the instructions that are needed."""
+    done: dict[Computation, Computation] = {}
+    for each in computation.reachable():
+        found = needed(each)
+        kept = [one for one in each.instructions if one.opcode == "parameter" or one in found]
+        left = each if len(kept) == len(each.instructions) else Computation(each.name, kept, each.root)
+        done[each] = _mapped(left, lambda instruction: instruction, done)
+    return done[computation]
 
 
 def _mapped(computation: Computation, change: Change, done: Mapping[Computation, Computation]) -> Computation:

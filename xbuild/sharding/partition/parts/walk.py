@@ -25,9 +25,9 @@ from .whole import settled as settled
 
 def walked(frame: Frame, computation: Computation) -> Tree:
     """The parts of the root's value, after all instructions that it needs and those with effects are recorded."""
-    needed, regions = _needed(computation), frame.shared.regions
+    kept, regions = needed(computation), frame.shared.regions
     for instruction in ordered(computation):
-        if instruction in needed and instruction not in frame.values:
+        if instruction in kept and instruction not in frame.values:
             frame.manual = regions.of(instruction)
             with frame.within(instruction):
                 frame.values[instruction] = partitioned(frame, instruction)
@@ -35,14 +35,15 @@ def walked(frame: Frame, computation: Computation) -> Tree:
     return frame.values[computation.root]
 
 
-def _needed(computation: Computation) -> set[Instruction]:
+def needed(computation: Computation) -> set[Instruction]:
+    """The instructions on which the root depends, or an effect outside of the devices of the mesh."""
     found: set[Instruction] = set()
     stack = [computation.root, *(each for each in computation.instructions if has_effect(each))]
     while stack:
         instruction = stack.pop()
         if instruction not in found:
             found.add(instruction)
-            stack.extend(instruction.operands)
+            stack += [*instruction.operands, *instruction.control]
     return found
 
 
