@@ -48,9 +48,7 @@ def main(arguments: list[str]) -> int:
     print("\n\n".join(tables.values()))
     unknown = [row.name for row in above(found) if row.name not in CAUSES]
     wrong = [row.name for row in found if row.fault is not None]
-    print(
-        f"\nfaults: {', '.join(wrong) or 'none'}; more is sent and the cause is not known: {', '.join(unknown) or 'none'}"
-    )
+    print(f"\nfaults: {', '.join(wrong) or 'none'}; causes not known: {', '.join(unknown) or 'none'}")
     return 1 if wrong or unknown else 0
 
 

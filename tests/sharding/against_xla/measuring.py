@@ -51,8 +51,8 @@ def measured(program: Program, has_gspmd: bool) -> Iterator[Row]:
     )  # fmt: skip
     yield row
     if has_gspmd and (gspmd := _gspmd(program, mesh, specs, arrays, wanted)):
-        told = {"gspmd": gspmd.cost.link_bytes, "gspmd_collectives": collectives(gspmd.cost)}
-        yield evolve(row, **told, seconds=time.perf_counter() - begun)
+        yield evolve(row, gspmd=gspmd.cost.link_bytes, gspmd_collectives=collectives(gspmd.cost),
+                     seconds=time.perf_counter() - begun)  # fmt: skip
 
 
 def _placed(program: Program, mesh: Any, arrays: list[Any]) -> list[Any]:
