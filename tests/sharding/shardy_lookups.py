@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501 (rows of a table)
 from .shardy_kinds import Kind
 from .shardy_programs import ADDED, X2, X4, XY, kind
 
@@ -86,7 +87,7 @@ GATHERS = [
     _gathered("collapsed, but no index", XY, '4x8x3xi32 [{"x"}, {"y"}, {}]', "5x1xi32 [{}, {}]", "5x3xi32 [{}, {}]",
               "offset_dims = [1], collapsed_slice_dims = [0, 1], start_index_map = [1], index_vector_dim = 1", "1, 1, 3", "[{}, {}]"),
     _gathered("batches", XY, '4x8xi32 [{"x"}, {}]', '4x3xi32 [{"x"}, {}]', '4x3xi32 [{"x"}, {}]',
-              "collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",  # noqa: E501
+              "collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",
               "1, 1", '[{"x"}, {}]'),
     _gathered("windows", X2, '8x6xi32 [{"x"}, {}]', "4x2xi32 [{}, {}]", "4x3x2xi32 [{}, {}, {}]",
               "offset_dims = [1, 2], start_index_map = [0, 1], index_vector_dim = 1", "3, 2", "[{}, {}, {}]"),
@@ -114,6 +115,6 @@ SCATTERS = [
     _scattered("windows", X2, '8x6xi32 [{"x"}, {}]', "3x2xi32 [{}, {}]", "3x2x3xi32 [{}, {}, {}]",
                "update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1", '[{"x"}, {}]'),
     _scattered("batches", X2, '4x8xi32 [{"x"}, {}]', '4x3xi32 [{"x"}, {}]', '4x3xi32 [{"x"}, {}]',
-               "input_batching_dims = [0], scatter_indices_batching_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 2",  # noqa: E501
+               "input_batching_dims = [0], scatter_indices_batching_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 2",
                '[{"x"}, {}]'),
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .shardy_programs import X2, X4, XY
-from .shardy_programs import kind
+# ruff: noqa: E501 (rows of a table)
+from .shardy_programs import X2, X4, XY, kind
 
 
 def _reshape(name: str, mesh: str, given: str, result: str, before: str, after: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501 (rows of a table)
 import re
 from typing import Any
 
@@ -36,7 +37,7 @@ ADDED = """({
       %s = stablehlo.add %p, %q : tensor<i32>
       stablehlo.return %s : tensor<i32>
   })"""
-GROUPS = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"  # noqa: E501
+GROUPS = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
 
 
 def _pairs(arrays: Any) -> Any:
@@ -139,6 +140,12 @@ DEVICES = [
   %1 = stablehlo.multiply %0, %b {sdy.sharding = #sdy.sharding_per_value<[<@two, []>]>} : T4
   return %1 : T4""", lambda x: (x + 3) * 2,
           more='sdy.mesh @one = <[], device_ids=[3]>\nsdy.mesh @two = <[], device_ids=[2]>\n'),
+    kind("the number of the replica of a value", X2, ['4xi32 [{"x"}]'], "4xi32 [{}]", """
+  %id = stablehlo.replica_id : tensor<ui32>
+  %i = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
+  %b = stablehlo.broadcast_in_dim %i, dims = [] : (tensor<i32>) -> T4
+  %0 = stablehlo.add %arg0, %b {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : T4
+  return %0 : T4""", lambda x: x + 1, more='sdy.mesh @one = <[], device_ids=[1]>\n', is_replicas=True),
     kind("another order of the devices", '<["x"=2, "y"=2], device_ids=[3, 1, 2, 0]>', ['8x2xi32 [{"x"}, {"y"}]'],
           '8x2xi32 [{"y", "x"}, {}]', """
   %0 = stablehlo.negate %arg0 $[{"y"}, {"x"}] : T8x2
