@@ -1,7 +1,7 @@
 """Programs of JAX whose `shard_map` is manual along some axes of a mesh only, partitioned here, beside XLA's results.
 
-`python -m tests.sharding.manual_programs` prints what differs, with `--gspmd` where JAX states regions by HLO's shardings
-in place of Shardy's. JAX with its eight devices is in a child process.
+`python -m tests.sharding.manual_programs` prints what differs; with `--gspmd` JAX states regions by HLO's shardings in
+place of Shardy's. JAX with its eight devices is in a child process.
 """
 
 from __future__ import annotations

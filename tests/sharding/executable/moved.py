@@ -1,9 +1,9 @@
-"""Sharded ops whose executable tests `shardy_kinds.py` writes: windows, products, lookups and rearrangements."""
+"""Sharded ops whose executable tests `kinds.py` writes: windows, products, lookups and rearrangements."""
 
 from __future__ import annotations
 
 # ruff: noqa: E501 (rows of a table)
-from .shardy_programs import X2, X4, XY, kind
+from .stated import X2, X4, XY, kind
 
 
 def _reshape(name: str, mesh: str, given: str, result: str, before: str, after: str) -> object:

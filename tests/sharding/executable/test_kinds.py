@@ -6,11 +6,8 @@ import pytest
 
 from tests.conformance.shardy import failure
 
-from . import shardy_lookups as lookups
-from . import shardy_ops as moved
-from . import shardy_programs as stated
-from . import shardy_rest as rest
-from .shardy_kinds import Kind, text_of
+from . import lookups, moved, rest, stated
+from .kinds import Kind, text_of
 
 KINDS = [
     *stated.COLLECTIVES, *stated.DEVICES, *moved.RESHAPES, *moved.MOVED, *lookups.PRODUCTS, *lookups.CONVOLUTIONS,

@@ -1,4 +1,4 @@
-"""Sharded programs whose executable tests `shardy_kinds.py` writes, one for each way in which devices share a value."""
+"""Sharded programs whose executable tests `kinds.py` writes, one for each way in which devices share a value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .shardy_kinds import Kind
+from .kinds import Kind
 
 XY = '<["x"=2, "y"=2]>'
 X2, X4 = '<["x"=2]>', '<["x"=4]>'

@@ -1,10 +1,10 @@
-"""Sharded products, windows and lookups whose executable tests `shardy_kinds.py` writes."""
+"""Sharded products, windows and lookups whose executable tests `kinds.py` writes."""
 
 from __future__ import annotations
 
 # ruff: noqa: E501 (rows of a table)
-from .shardy_kinds import Kind
-from .shardy_programs import ADDED, X2, X4, XY, kind
+from .kinds import Kind
+from .stated import ADDED, X2, X4, XY, kind
 
 
 def _product(name: str, mesh: str, one: str, other: str, result: str, how: str, sharding: str) -> Kind:

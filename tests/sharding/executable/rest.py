@@ -1,9 +1,9 @@
-"""Sharded reductions, orders, random bits and control flow whose executable tests `shardy_kinds.py` writes."""
+"""Sharded reductions, orders, random bits and control flow whose executable tests `kinds.py` writes."""
 
 from __future__ import annotations
 
 # ruff: noqa: E501 (rows of a table)
-from .shardy_programs import ADDED, X2, X4, XY, kind
+from .stated import ADDED, X2, X4, XY, kind
 
 LESS = """({
     ^bb0(%p: tensor<i32>, %q: tensor<i32>):
