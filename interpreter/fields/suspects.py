@@ -9,7 +9,7 @@ from attrs import define, field
 
 from xbuild.core.graph import Computation, Instruction
 from xbuild.core.op import opcodes
-from xbuild.properties.effects import MEETS, STRUCTURE
+from xbuild.properties.effects import LOOPS, MEETS, STRUCTURE
 
 _FOLLOWED = MEETS | {"copy"}
 _GIVEN = (STRUCTURE - {"constant"}) | opcodes(lambda op: op.calls in ("once", "branch", "loop"))
@@ -60,7 +60,8 @@ class Suspects:
             if is_root or instruction in self.right or any(each in self.leading for each in after):
                 self.leading.add(instruction)
             for called in instruction.called:
-                self.enter(called, instruction in self.leading)
+                # of the many values that a loop carries some may be right, which says nothing of others
+                self.enter(called, instruction in self.leading and instruction.opcode not in LOOPS)
 
     def first(self, order: Iterable[Instruction], among: set[Instruction]) -> Instruction | None:
         """The first instruction in an order that leads nowhere, of operands that do; after it, a collective of it."""

@@ -38,7 +38,7 @@ class Difference:
         if self.value is not None:
             told.append(f"first value that the other program lacks: {_named(self.value)}")
         if self.other is not None:
-            told.append(f"from here on it has other values: {_named(self.other)}")
+            told.append(f"here the other program leaves it: {_named(self.other)}")
         return "\n  ".join(told)
 
     def to_dict(self) -> dict[str, Any]:
