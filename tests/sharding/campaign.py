@@ -23,6 +23,7 @@ from xbuild.sharding.partition import Partitioned, partition
 from .cases import cases, difference
 from .random_global import random_program
 from .random_shardings import random_mesh, sharded
+from .random_windows import window_program
 
 LIMITS = Limits(seconds=60)
 
@@ -45,7 +46,9 @@ class Program:
 def program(seed: int) -> Program:
     """The program of a seed."""
     chance = random.Random(seed)
-    if chance.random() < 0.5:
+    if (drawn := chance.random()) < 0.25:
+        module, arguments, what = *window_program(chance), "moving"
+    elif drawn < 0.5:
         module, arguments = random_program(chance, chance.randrange(6, 25))
         what = "random"
     else:
