@@ -62,7 +62,8 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `frames` are those of all
+    computations, `brought` the parts, by name, that were brought from a sharding to another.
     """
 
     mesh: Mesh
@@ -71,6 +72,7 @@ class Shared:
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
     frames: list[Frame] = field(factory=list)
+    brought: dict[str, tuple[Piece, Sharding]] = field(factory=dict)
 
 
 @define(eq=False)
@@ -176,6 +178,7 @@ class Frame:
         shape = piece.shape
         assert isinstance(shape, Shape)
         found = planned(source, target, shape.dims, shape.dtype)
+        self.shared.brought[value.name] = piece, source
         self.reasons.append((piece.origin, reason))
         value = self.recorder.steps(value, found.steps, found.start, reducer)
         self.reasons.pop()
