@@ -22,7 +22,8 @@ def values_of(module: xb.Module, arguments: list[list[Any]]) -> dict[str, list[A
     run = trace(module, arguments)
     for event in run:
         if not event.spot.path:
-            found.setdefault(event.instruction.name, [None] * module.num_devices)[event.device] = run.value(event.number)
+            values = found.setdefault(event.instruction.name, [None] * module.num_devices)
+            values[event.device] = run.values.get(event.number)
     return found
 
 
@@ -37,7 +38,7 @@ def compared(parts: Partitioned, arrays: list[Any], padding: int = 0, *, sums: b
     for name, held in parts.held.items():
         if held.sharding.unreduced and not sums:
             continue
-        if name in own and held.value in whole and not isinstance(whole[held.value][0], tuple):
+        if name in own and held.value in whole and isinstance(whole[held.value][0], np.ndarray):
             count += 1
             found = joined(own[name], held.shape, held.sharding)
             if told := difference(whole[held.value][0], np.asarray(found)):
