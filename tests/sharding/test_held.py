@@ -38,7 +38,7 @@ def compared(parts: Partitioned, arrays: list[Any], padding: int = 0, *, sums: b
     for name, held in parts.held.items():
         if held.sharding.unreduced and not sums:
             continue
-        if name in own and held.value in whole and isinstance(whole[held.value][0], np.ndarray):
+        if name in own and held.value in whole and isinstance(whole[held.value][0], np.ndarray | np.generic):
             count += 1
             found = joined(own[name], held.shape, held.sharding)
             if told := difference(whole[held.value][0], np.asarray(found)):

@@ -65,7 +65,7 @@ const Tiles = {
   },
   devices(devices, events) {
     const few = devices.length > 8 ? [...new Set([devices[0], ...devices.filter(each => each === state.device)])] : devices;
-    const found = few.map(device => { const {lane, event} = events[devices.indexOf(device)]; return html("button", {type: "button", class: device === state.device ? "on" : "", title: D.labels[device], on: () => go({device, time: event >= 0 ? lane.times[event] : state.time})}, String(device)); });
+    const found = few.flatMap((device, n) => { const {lane, event} = events[devices.indexOf(device)]; return [" ", html("button", {type: "button", class: device === state.device ? "on" : "", title: D.labels[device], on: () => go({device, time: event >= 0 ? lane.times[event] : state.time})}, String(device))].slice(n ? 0 : 1); });
     return few.length < devices.length ? [...found, ` and ${devices.length - few.length} more`] : found;
   },
   // Copies of one tile are equal; where they are not, the tile says so.
