@@ -55,7 +55,7 @@ def test_four_shardings_of_a_block_and_their_costs(tmp_path: Path) -> None:
     assert [row[1:] for row in rows if row[:1] == ["collectives"]] == [["0", "2", "2", "6"], ["6", "3", "10", "12"]]
     forward, step = ([row[-4], row[-1]] for row in rows if row[:3] == ["bytes", "over", "data"])
     assert (forward, step) == (["0", "10,752"], ["21,504", "21,504"])  # gathers and reduce-scatters are an all-reduce
-    assert "all-gather.39, 1,536 bytes: q takes query whole" in done.stdout
+    assert "all-gather.39, 1,536 bytes: " in done.stdout
     assert len([*tmp_path.glob("*.svg")]) == 8
 
 

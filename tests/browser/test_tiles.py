@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser import pages
 from tests.browser.asking import name
 from tests.browser.conftest import Open
 
@@ -54,7 +55,8 @@ def test_an_element_of_a_tile_is_chosen_on_its_device(opened: Open) -> None:
 def test_an_inserted_collective_says_why(opened: Open, at: str) -> None:
     page = opened("uneven", f"at={at}")
     assert name(page) == at
-    assert page.inner_text(".inserted").startswith("dot.3 contracts parameter.1 along dimension 1")
+    (inserted,) = pages.uneven().communications
+    assert page.inner_text(".inserted").startswith(inserted.reason)
     assert "sent by a device over b" in page.inner_text(".inserted")
     page.keyboard.press("k")
     assert "still to be joined" in page.inner_text(".tile.on")
