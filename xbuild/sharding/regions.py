@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from attrs import field, frozen
 
+from shape_inference import refuse
+
 from ..core.graph import Computation, Instruction, Module
+from ..core.op import OPS
 from ..properties.mesh import Mesh
 from ..properties.order import ordered
 from .axis import Axis
 from .sharding import Sharding
 from .shardy_collectives import axes_in
-from .stored import sharding_of
+from .stored import SHARDING, sharding_of
 from .tiles import rest_of
 
 Axes: TypeAlias = tuple[Axis, ...]
@@ -128,3 +131,33 @@ def _joined(several: Iterable[Axes], mesh: Mesh) -> Axes:
 def is_complete(axes: Axes, mesh: Mesh) -> bool:
     """Whether a program is one of a device along all axes of a mesh."""
     return all(axis.size == 1 for axis in rest_of(mesh, axes))
+
+
+def is_between(instruction: Instruction) -> bool:
+    """Whether an instruction is a collective between partitions, not between the replicas of a program."""
+    is_collective = OPS[instruction.opcode].properties.needs == "group"
+    return is_collective and (getattr(instruction.attributes, "channel_id", None) or 0) > 0
+
+
+def check_is_global(module: Module, mesh: Mesh, told: str) -> None:
+    """Refuse a program that is partitioned already; `told` is the name of the function in the message.
+
+    Outside of manual regions a collective between devices has to state the sharding of the parts that it gives. Raises
+    invalid_operand.
+    """
+    manual = regions(module, mesh)
+    for computation in module.entry.reachable():
+        for instruction in computation.instructions:
+            if is_between(instruction) and not manual.of(instruction) and SHARDING not in instruction.annotations:
+                refuse_partitioned(module, instruction, told)
+
+
+def refuse_partitioned(module: Module, instruction: Instruction, told: str) -> NoReturn:
+    name = instruction.opcode.replace("_", "-")
+    refuse(
+        "invalid_operand",
+        f"{told}: {name} %{instruction.name} is between devices, so {module.name} is partitioned already: "
+        "its arrays are parts, and a global program is wanted",
+        "check, cost and run take it as it is; xb.from_jax(..., partition=False) gives a global program",
+        "of a global program, state the sharding of the parts that the collective gives",
+    )

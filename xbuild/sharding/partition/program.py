@@ -15,13 +15,12 @@ from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
 from ..propagation.flattening import running_in
-from ..regions import regions, target_of
+from ..regions import check_is_global, regions, target_of
 from ..shardy_text import shardy_meshes
 from ..stored import RESULTS, SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
-from .parts.collectives import is_between
 from .parts.devices import device_of, from_device, numbered
 from .parts.frame import Frame, PartBuilder, Shared
 from .parts.holding import held_by
@@ -73,22 +72,7 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
 def _check(module: Module, mesh: Mesh) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
-    manual = regions(module, mesh)
-    for computation in module.entry.reachable():
-        for instruction in computation.instructions:
-            if not manual.of(instruction):
-                _check_instruction(instruction)
-
-
-def _check_instruction(instruction: Instruction) -> None:
-    """Refuse collectives between the partitions that are still to be made, but on parts that are stated."""
-    if is_between(instruction) and SHARDING not in instruction.annotations:
-        told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
-        refuse(
-            "invalid_operand",
-            f"{told}; the program is still global",
-            "state its sharding, that of the parts that it gives",
-        )
+    check_is_global(module, mesh, "partition")
 
 
 def _channel(instruction: Instruction) -> int:

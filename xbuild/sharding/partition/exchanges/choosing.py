@@ -22,6 +22,7 @@ from ..parts.masks import neutral
 from .exchange import Exchange, of_own, of_result
 from .views import View, dims_of
 
+
 @frozen(eq=False)
 class Way:
     """A way to cut a view: the dimensions of which devices give sums of what they hold, and the axes of all."""

@@ -36,7 +36,7 @@ class View:
 
     def moves(self, dim: int) -> bool:
         """Whether a dimension is another one than that of its base."""
-        return len(self.bases) > 1 and dim == self.joint or not self.lines[dim].is_all_of(dims_of(self.bases[0])[dim])
+        return (len(self.bases) > 1 and dim == self.joint) or not self.lines[dim].is_all_of(dims_of(self.bases[0])[dim])
 
     def with_line(self, dim: int, line: Line) -> View:
         found = evolve(self, lines=(*self.lines[:dim], line, *self.lines[dim + 1 :]))
