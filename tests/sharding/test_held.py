@@ -73,3 +73,10 @@ def test_ways_are_the_chains_of_causes(name: str) -> None:
         for way, (_, _, steps, _, _) in zip(origins.ways(value), chains, strict=True):
             sources = [step.source for step in steps[:-1]]
             assert (list(way.through), way.more) == (sources[:4], max(0, len(sources) - 4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_those_of_the_global_program(seed: int) -> None:
+    parts = program(seed).partitioned()
+    lines = (str(each.source) for computation in parts.module.computations for each in computation.instructions)
+    assert not [line for line in lines if "tests/sharding/campaign.py" in line and " in partitioned" in line]
