@@ -90,7 +90,7 @@ def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
         return
     stated = causes.sharding(tiling.value)
     if short(stated) != short(tiling.sharding):  # type: ignore[arg-type]
-        yield f"%{in_line(tiling.value)} is {short(stated)} in the program, and brought to this sharding for a use"  # type: ignore[arg-type]
+        yield f"the program has it as {short(stated)}, and brings it to this sharding for a use"  # type: ignore[arg-type]
     kind = causes.cause(tiling.value).kind
     if kind in _KINDS:
         yield _KINDS[kind]
@@ -104,7 +104,10 @@ def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
         yield f"dimension {each.dim} by {names}{way}, from %{in_line(each.origin)}, which states it{line}"
 
 
-_KINDS = {"stated": "the program states it", "whole": "no sharding reached it, so that every device has the whole"}
+_KINDS = {
+    "stated": "the program states its sharding",
+    "whole": "no sharding reached it, so that every device has the whole",
+}
 
 
 def _is_array(causes: Propagated, name: str) -> bool:

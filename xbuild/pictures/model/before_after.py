@@ -26,7 +26,7 @@ def before_after(found: Partitioned) -> Picture:
     """The global program with the sharding of each value, beside the device's, whose new collectives say why."""
     assert found.source is not None
     before = _renamed(draw(found.source, _shardings(found.source, found.propagated)), "before")
-    after = _renamed(_with_reasons(draw(found.module), found), "after")
+    after = _renamed(with_reasons(draw(found.module), found), "after")
     mesh = " x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes)
     devices = f"what each of {found.mesh.num_devices} devices runs, {mesh}"
     titles = f"{in_line(found.source.name)}, written for one device", devices
@@ -57,7 +57,8 @@ def _stated(instruction: Instruction, causes: Propagated | None) -> str:
     return " stated" if causes is not None and instruction.name in causes.stated else ""
 
 
-def _with_reasons(picture: Picture, found: Partitioned) -> Picture:
+def with_reasons(picture: Picture, found: Partitioned) -> Picture:
+    """The picture of what each device runs, in which inserted collectives say why they are there."""
     told = {each.name: each for each in found.communications}
     return evolve(picture, clusters=tuple(_told(each, told) for each in picture.clusters))
 
