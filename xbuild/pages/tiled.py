@@ -46,7 +46,7 @@ class Tiled:
         if key not in self._known:
             self._known[key] = len(self.arrays)
             self.arrays.append({
-                "v": in_line(tiling.value), "t": f"{tiling.shape}  {short(tiling.sharding)}",
+                "v": in_line(tiling.value), "t": in_line(f"{tiling.shape}  {short(tiling.sharding)}"),
                 "at": self.layout(tiling), "why": [] if origins is None else [*_causes(origins, tiling)],
             })  # fmt: skip
         self.of_spot.setdefault(name, {})["g"] = self._known[key]
@@ -80,7 +80,7 @@ def _reason(communication: Communication) -> list[str]:
     """The sentence of a collective, and what it costs."""
     axes = ", ".join(dict.fromkeys(axis.name for axis in communication.axes))
     cost = f"inserted by the partitioner: {amount(communication.bytes, 'B')} sent by a device over {axes}"
-    return [in_line(communication.reason), cost]
+    return [in_line(communication.reason), in_line(cost)]
 
 
 def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
@@ -90,13 +90,13 @@ def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
         return
     stated = causes.sharding(tiling.value)
     if short(stated) != short(tiling.sharding):  # type: ignore[arg-type]
-        yield f"the program has it as {short(stated)}, and brings it to this sharding for a use"  # type: ignore[arg-type]
+        yield f"the program has it as {in_line(short(stated))}, and brings it to this sharding for a use"  # type: ignore[arg-type]
     kind = causes.cause(tiling.value).kind
     if kind in _KINDS:
         yield _KINDS[kind]
         return
     for each in origins.ways(tiling.value):
-        names = ", ".join(axis.name for axis in each.axes)
+        names = in_line(", ".join(axis.name for axis in each.axes))
         way = "".join(f", from %{in_line(name)}" for name in each.through) + f", from {each.more} more" * bool(
             each.more
         )
