@@ -33,12 +33,9 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
     for parameter, shardings in zip(computation.parameters, given, strict=True):
-        value = ops.parameter(
-            builder,
-            number=parameter.attributes.number,
-            shape=local_shape(parameter.shape, shardings),
-            name=parameter.name,
-        )
+        number, shape = parameter.attributes.number, local_shape(parameter.shape, shardings)
+        with inner.within(parameter):
+            value = ops.parameter(builder, number=number, shape=shape, name=parameter.name)
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
     tree = walked(inner, computation)
     root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)

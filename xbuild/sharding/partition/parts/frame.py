@@ -155,7 +155,9 @@ class PartBuilder(Builder):
         return value
 
     def sub_builder(self, name: str) -> Builder:
-        return PartBuilder(self._computation_names.unique(name), self)
+        inner = PartBuilder(self._computation_names.unique(name), self)
+        inner.part_of = getattr(self, "part_of", None)
+        return inner
 
 
 @define(eq=False)
