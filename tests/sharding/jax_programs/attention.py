@@ -99,7 +99,7 @@ def cross(x: Any, memory: Any, q: Any, k: Any, v: Any, o: Any) -> Any:
     return jnp.einsum("bhse,hed->bsd", softmax(a @ b.swapaxes(-1, -2)) @ c, o)
 
 
-QKV = (f32(4, 2, 8, 16),) * 3
+QKV = (f32(8, 4, 8, 16),) * 3
 CACHE = f32(4, 16, 2, 8)
 DECODE = (f32(4, 32), CACHE, CACHE, f32(32, 3, 2, 8), f32(32, 2, 2, 8), f32(3, 2, 8, 32), i32())
 CUT_DECODE = [

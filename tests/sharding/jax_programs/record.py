@@ -39,8 +39,8 @@ class Program:
 
     `function` takes arrays of `shapes` and gives an array or a tuple of arrays; with `takes_mesh` the mesh is its first
     argument. `in_specs` has a PartitionSpec for each argument (P() is replicated); `out_specs` one for each array of a
-    result, or None where users leave them to the partitioner. Integers are drawn below `most`; with `is_positive` the
-    first argument is a stack of positive definite matrices.
+    result, or None where users leave them to the partitioner. Numbers are drawn with a deviation of `scale`, integers
+    below `most`; with `is_positive` the first argument is a stack of positive definite matrices.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Program:
     out_specs: tuple[P, ...] | None = field(default=None, converter=_specs)
     takes_mesh: bool = False
     most: int = 8
+    scale: float = 1.0
     is_positive: bool = False
 
     def abstract_mesh(self) -> Any:
@@ -77,6 +78,12 @@ class Program:
         placed = tuple(NamedSharding(mesh, spec) for spec in self.in_specs)
         return jax.jit(self.called(mesh), in_shardings=placed, keep_unused=True, **options)
 
+    def opened(self) -> Any:
+        """The function with the shardings of arguments that axes cut, and no others."""
+        mesh = self.abstract_mesh()
+        placed = tuple(NamedSharding(mesh, spec) if any(spec) else None for spec in self.in_specs)
+        return jax.jit(self.called(mesh), in_shardings=placed, keep_unused=True)
+
     def _nested(self, mesh: Any, specs: Sequence[Any]) -> Any:
         """The shardings of results, nested as the results are."""
         results = jax.eval_shape(self.called(mesh), *self.shapes)
@@ -99,4 +106,4 @@ class Program:
     def _drawn(self, chance: Any, shape: Any) -> Any:
         if jnp.issubdtype(shape.dtype, jnp.integer):
             return chance.integers(0, self.most, shape.shape).astype(shape.dtype)
-        return chance.normal(size=shape.shape).astype(shape.dtype)
+        return (self.scale * chance.normal(size=shape.shape)).astype(shape.dtype)

@@ -114,7 +114,13 @@ PROGRAMS = [
         takes_mesh=True,
     ),
     Program(
-        "transformer layers in a scan, gradient", stack, (X, *STACKED), BOTH, [["data"], *CUT_STACKED], CUT_STACKED
+        "transformer layers in a scan, gradient",
+        stack,
+        (X, *STACKED),
+        BOTH,
+        [["data"], *CUT_STACKED],
+        CUT_STACKED,
+        scale=0.3,
     ),
     Program("vision transformer", vision, VISION, BOTH, [["data"], None, None, *CUT, None]),
 ]

@@ -4,6 +4,8 @@ from . import contraction as contraction
 from . import control_flow as control_flow
 from . import indexing as indexing
 from . import leaves as leaves
+from . import moving as moving
+from . import pooling as pooling
 from . import random as random
 from . import reduction as reduction
 from . import shaping as shaping

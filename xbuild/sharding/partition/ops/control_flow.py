@@ -9,13 +9,14 @@ from attrs import evolve
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
+from ...rebuilding import pruned
+from ...regions import is_complete
 from ..parts.agreement import EVERY_DECISION, agreed
 from ..parts.frame import Frame, PartBuilder, Piece
 from ..parts.layouts import Tree, mapped
-from ..parts.manual import is_manual
 from ..parts.tables import special
 from ..parts.trees import as_annotated, asked, local_shape, pieces_of
-from ..parts.walk import put_together, run_whole, settled, walked
+from ..parts.walk import needed, put_together, run_whole, settled, walked
 
 
 def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
@@ -86,9 +87,10 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def call(frame: Frame, instruction: Instruction) -> Tree:
-    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard is kept."""
-    if is_manual(instruction):
-        return run_whole(frame, instruction, is_settled=False)
+    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard stays as it is."""
+    if instruction in frame.shared.regions.calls and is_complete(frame.manual, frame.mesh):
+        kept = evolve(instruction.attributes, to_apply=pruned(instruction.attributes.to_apply, needed))
+        return run_whole(frame, evolve(instruction, attributes=kept), is_settled=False)
     return inlined(frame, instruction, instruction.attributes.to_apply)
 
 

@@ -1,4 +1,4 @@
-"""Ops whose elements come from other places along a dimension: slices, padding, reversal and sliding windows."""
+"""Windows that slide over a cut dimension: each device fetches the elements under its windows."""
 
 from __future__ import annotations
 
@@ -11,25 +11,55 @@ from attrs import evolve
 from shape_inference import Shape
 from shape_inference.windows import WindowDimension
 
-from ....core.attributes import PaddingDimension
-from ....core.builder import Value
+from ...axis import count
+from ...planning.record import constant
+from ..exchanges.exchange import Exchange, of_windows
+from ..exchanges.lines import Line, whole_line
+from ..exchanges.recorded import Along, exchanged
 from ..parts.frame import Frame
 from ..parts.masks import combiner_of, neutral
 from ..parts.tables import Cut, Operands, halos, local_attributes, preparing
-from ..parts.windows import Reach, reach, windowed
+from .contraction import spatial
 
-Along: TypeAlias = "dict[int, Reach]"
-"""By dimension of the operand the windows that devices want; nothing for a dimension that is not moved."""
+Fetched: TypeAlias = "dict[int, Exchange | None]"
+"""By dimension of the operand what devices want; nothing for a dimension that is not moved."""
 
 
-def _moved(cut: Cut) -> list[int]:
-    """The dimensions of the first operand that are cut and whose elements come from other places."""
-    rule, assignment = cut.site.rule, cut.assignment
-    return [
-        dim
-        for dim, factors in enumerate(rule.operands[0])
-        if any(rule.factors[f].kind == "permutation" and assignment[f] for f in factors)
-    ]
+@halos
+def reduce_window(cut: Cut) -> Fetched:
+    window = cut.instruction.attributes.window or ()
+    moved = [dim for dim in range(len(window)) if _kind(cut, dim) == "permutation"]
+    return {dim: _under(cut, window[dim], dim, dim) for dim in moved}
+
+
+@halos
+def convolution(cut: Cut) -> Fetched:
+    """For windows the elements under them; for a part of each window the elements under that part."""
+    found: Fetched = {}
+    for dim, kernel, out, window in spatial(cut.instruction):
+        if _kind(cut, dim) == "permutation":
+            found[dim] = _under(cut, window, dim, out)
+        elif _kind(cut, dim) == "reduction":
+            found[dim] = _under_part(cut, window, dim, kernel)
+    return found
+
+
+def _kind(cut: Cut, dim: int) -> str:
+    """The kind of the factor that a dimension of the first operand is cut along; empty where it is not cut."""
+    rule = cut.site.rule
+    return next((rule.factors[f].kind for f in rule.operands[0][dim] if cut.assignment[f]), "")
+
+
+def _under_part(cut: Cut, window: WindowDimension, dim: int, kernel: int) -> Exchange | None:
+    """The elements under a device's part of the kernel, for all windows; None where the parts are not equal."""
+    extent, shape = _extent(cut, dim), cut.instruction.operands[1].shape
+    parts, size = _parts(cut, dim), cut.operand_dims(1)[kernel]
+    assert isinstance(shape, Shape)
+    if shape.dims[kernel] % parts:
+        return None
+    span = (size - 1) * window.window_dilation + 1 + (window.places(extent) - 1) * window.stride
+    step = size * window.window_dilation
+    return of_windows(_dilated(cut, window, dim), extent, -window.padding_low, step, span, (span,) * parts)
 
 
 def _extent(cut: Cut, dim: int) -> int:
@@ -38,58 +68,25 @@ def _extent(cut: Cut, dim: int) -> int:
     return shape.dims[dim]
 
 
-def _reach(cut: Cut, dim: int, first: int, step: int, size: int) -> Reach:
+def _parts(cut: Cut, dim: int) -> int:
+    """Into how many parts a dimension of the first operand is cut."""
     sharding = cut.operands[0]
     assert sharding is not None
-    return reach(sharding.mesh, sharding.dim(dim).axes, _extent(cut, dim), first, step, size)
+    return count(sharding.dim(dim).axes)
 
 
-@halos
-def slice(cut: Cut) -> Along:
-    attributes, found = cut.instruction.attributes, {}
-    for dim in _moved(cut):
-        stride, local = attributes.strides[dim] if attributes.strides else 1, cut.result_dims()[dim]
-        found[dim] = _reach(cut, dim, attributes.start_indices[dim], local * stride, (local - 1) * stride + 1)
-    return found
+def _dilated(cut: Cut, window: WindowDimension, dim: int) -> Line:
+    return whole_line(_extent(cut, dim)).padded(0, 0, window.base_dilation - 1)
 
 
-@halos
-def pad(cut: Cut) -> Along:
-    found = {}
-    for dim in _moved(cut):
-        local = cut.result_dims()[dim]
-        found[dim] = _reach(cut, dim, -cut.instruction.attributes.padding[dim].low, local, local)
-    return found
-
-
-@halos
-def reverse(cut: Cut) -> Along:
-    found = {}
-    for dim in _moved(cut):
-        local, extent = cut.result_dims()[dim], _extent(cut, dim)
-        found[dim] = _reach(cut, dim, extent - local, -local, local)
-    return found
-
-
-@halos
-def reduce_window(cut: Cut) -> Along:
-    window = cut.instruction.attributes.window
-    return {dim: _under(cut, window[dim], dim, dim) for dim in _moved(cut)}
-
-
-@halos
-def convolution(cut: Cut) -> Along:
-    numbers, window = cut.instruction.attributes.dimension_numbers, cut.instruction.attributes.window
-    places = zip(numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, window, strict=True)
-    moved = _moved(cut)
-    return {dim: _under(cut, each, dim, out) for dim, out, each in places if dim in moved}
-
-
-def _under(cut: Cut, window: WindowDimension, dim: int, out: int) -> Reach:
-    """The elements under the windows of a device."""
-    local = cut.result_dims()[out]
-    step = local * window.stride
-    return _reach(cut, dim, -window.padding_low, step, step - window.stride + window.span)
+def _under(cut: Cut, window: WindowDimension, dim: int, out: int) -> Exchange | None:
+    """The elements under the windows of a device, with the gaps of a dilated base."""
+    local, total = cut.result_dims()[out], window.places(_extent(cut, dim))
+    many = [min(local, max(0, total - place * local)) for place in range(_parts(cut, dim))]
+    used = [(number - 1) * window.stride + window.span if number else 0 for number in many]
+    size = (local - 1) * window.stride + window.span
+    line = _dilated(cut, window, dim)
+    return of_windows(line, _extent(cut, dim), -window.padding_low, local * window.stride, size, used)
 
 
 Filler: TypeAlias = Callable[[Cut, Operands], Any]
@@ -110,9 +107,6 @@ def _nothing(cut: Cut) -> Any:
 
 
 FILLERS: dict[str, Filler] = {
-    "slice": _zeros,
-    "pad": lambda cut, operands: operands[1],
-    "reverse": _zeros,
     "reduce_window": lambda cut, operands: _nothing(cut),
     "convolution": _zeros,
 }
@@ -125,9 +119,9 @@ def _fetched(earlier: Callable[[Frame, Cut, Operands], Operands] | None) -> Call
         opcode = cut.instruction.opcode
         found = operands if earlier is None else earlier(frame, cut, operands)
         for dim, wanted in halos[opcode](cut).items():
-            filler = FILLERS[opcode](cut, found)
-            value: Value = windowed(frame, found[0], dim, wanted, cut.instruction, filler)
-            found = [value, *found[1:]]
+            filler = constant(frame.builder, FILLERS[opcode](cut, found))
+            along = Along(frame, cut.operands[0].dim(dim).axes, dim)  # type: ignore[union-attr]
+            found = [exchanged(along, found[:1], wanted, cut.instruction, filler), *found[1:]]
         return found
 
     return fetched
@@ -138,43 +132,25 @@ for _opcode in FILLERS:
     preparing.enter(_opcode, _fetched(_earlier))
 
 
-def _extended(earlier: Callable[[Cut], dict[str, Any]] | None, change: Callable[[Cut, dict[str, Any]], Any]) -> Any:
-    """Local attributes of an op, with what moved dimensions make of them."""
-
-    def attributes(cut: Cut) -> dict[str, Any]:
-        found = {} if earlier is None else earlier(cut)
-        return found | change(cut, found) if _moved(cut) else found
-
-    return attributes
-
-
-def _sliced(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    moved, attributes = halos["slice"](cut), cut.instruction.attributes
-    starts = tuple(0 if dim in moved else start for dim, start in enumerate(attributes.start_indices))
-    limits = tuple(moved[d].size if d in moved else limit for d, limit in enumerate(found["limit_indices"]))
-    return {"start_indices": starts, "limit_indices": limits}
-
-
-def _unpadded(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    still = PaddingDimension(0, 0, 0)
-    moved = _moved(cut)
-    return {"padding": tuple(still if d in moved else p for d, p in enumerate(cut.instruction.attributes.padding))}
-
-
 def _still(window: WindowDimension) -> WindowDimension:
-    return evolve(window, padding_low=0, padding_high=0)
+    """The window over elements that are all at hand, with gaps and padding."""
+    return evolve(window, padding_low=0, padding_high=0, base_dilation=1)
 
 
-def _slid(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    moved, window = _moved(cut), cut.instruction.attributes.window
-    return {"window": tuple(_still(each) if dim in moved else each for dim, each in enumerate(window))}
+@local_attributes
+def reduce_window_(cut: Cut) -> dict[str, Any]:
+    moved, window = halos["reduce_window"](cut), cut.instruction.attributes.window
+    return {"window": tuple(_still(each) if dim in moved else each for dim, each in enumerate(window or ()))}
 
 
-def _convolved(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    numbers, moved = cut.instruction.attributes.dimension_numbers, _moved(cut)
-    pairs = zip(numbers.input_spatial_dimensions, found["window"], strict=True)
-    return {"window": tuple(_still(each) if dim in moved else each for dim, each in pairs)}
+_grouped = local_attributes.pop("convolution")
 
 
-for _opcode, _change in (("slice", _sliced), ("pad", _unpadded), ("reduce_window", _slid), ("convolution", _convolved)):
-    local_attributes[_opcode] = _extended(local_attributes.pop(_opcode, None), _change)
+def _convolved(cut: Cut) -> dict[str, Any]:
+    found, moved = _grouped(cut), halos["convolution"](cut)
+    dims = cut.instruction.attributes.dimension_numbers.input_spatial_dimensions
+    pairs = zip(dims, found["window"], strict=True)
+    return found | {"window": tuple(_still(each) if dim in moved else each for dim, each in pairs)}
+
+
+local_attributes.enter("convolution", _convolved)

@@ -53,33 +53,21 @@ def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
 
 
 def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
-    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension.
-
-    Elements that stand apart (interior padding, dilation) and several operands are not fetched.
-    """
+    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension."""
     shapes = [each.shape for each in (*instruction.operands[:1], instruction)]
     if instruction.opcode not in halos or len(rule.results) > 1 or any(each.size == 0 for each in shapes):  # type: ignore[union-attr]
         return False
     places = [dim for dim, factors in enumerate(rule.operands[0]) if number in factors]
-    is_shared = any(number in factors for dims in rule.operands[1:] for factors in dims)
-    if len(places) != 1 or is_shared or len(rule.operands[0][places[0]]) > 1:
-        return False
-    return _is_dense(instruction, places[0])
+    is_alone = len(places) == 1 and len(rule.operands[0][places[0]]) == 1
+    return is_alone and _has_filler(instruction)
 
 
-def _is_dense(instruction: Instruction, dim: int) -> bool:
-    attributes = instruction.attributes
-    if instruction.opcode == "pad":
-        return bool(attributes.padding[dim].interior == 0)
-    if instruction.opcode == "reduce_window":
-        dtype = instruction.operands[0].shape.dtype  # type: ignore[union-attr]
-        combiner = combiner_of(attributes.to_apply)
-        is_filled = combiner is not None and neutral(combiner, dtype) is not None
-        return bool(attributes.window[dim].base_dilation == 1 and is_filled)
-    if instruction.opcode == "convolution":
-        dims = attributes.dimension_numbers.input_spatial_dimensions
-        return bool(dim in dims and attributes.window[dims.index(dim)].base_dilation == 1)
-    return True
+def _has_filler(instruction: Instruction) -> bool:
+    """Whether a number leaves the others of a window as they are, so that it can stand where nothing is."""
+    if instruction.opcode != "reduce_window":
+        return True
+    combiner = combiner_of(instruction.attributes.to_apply)
+    return combiner is not None and neutral(combiner, instruction.operands[0].shape.dtype) is not None  # type: ignore[union-attr]
 
 
 def _is_even(instruction: Instruction) -> bool:
@@ -116,7 +104,7 @@ def _request(
     site: Site, instruction: Instruction, pieces: Sequence[Piece], wanted: tuple[Sharding | None, ...]
 ) -> Request:
     shapes = [each.shape if isinstance(each.shape, Shape) and each.maker is None else None for each in pieces]
-    at_hand = tuple(() if shape is None else tuple(each.versions) for shape, each in zip(shapes, pieces, strict=True))
+    at_hand = tuple(() if shape is None else each.shardings for shape, each in zip(shapes, pieces, strict=True))
     results = tuple(each if isinstance(each, Shape) else None for each in leaves(instruction.shape))
 
     def fetched(assignment: Assignment) -> int:
@@ -126,15 +114,21 @@ def _request(
     return Request(site, tuple(shapes), at_hand, results, wanted, **extra)
 
 
+TOO_MUCH = 1 << 60
+"""The bytes of an exchange that is not planned."""
+
+
 def _fetched(cut: Cut) -> int:
     """The bytes of what a device fetches of its neighbours for an assignment."""
-    pairs = zip(cut.assignment, cut.site.rule.factors, strict=True)
-    if not any(axes and factor.kind == "permutation" for axes, factor in pairs):
-        return 0
     shape, dims = cut.instruction.operands[0].shape, cut.operand_dims(0)
     assert isinstance(shape, Shape)
     width = max(1, shape.dtype.bits // 8) * math.prod(dims)
-    return sum(wanted.bytes(width // max(1, dims[dim])) for dim, wanted in halos[cut.instruction.opcode](cut).items())
+    total = 0
+    for dim, wanted in halos[cut.instruction.opcode](cut).items():
+        if wanted is None:
+            return TOO_MUCH
+        total += wanted.bytes(width // max(1, dims[dim]))
+    return total
 
 
 def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:

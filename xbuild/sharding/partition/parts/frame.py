@@ -11,7 +11,7 @@ from shape_inference import AnyShape, Shape
 
 from ....core.builder import Builder, Value
 from ....core.context import annotated
-from ....core.graph import Instruction, Source
+from ....core.graph import Computation, Instruction, Source
 from ....core.op import OPS
 from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
@@ -19,8 +19,10 @@ from ...axis import Axis
 from ...planning.plan import planned
 from ...planning.record import Recorder, Reducer, dims_of
 from ...planning.states import Step
+from ...regions import Axes, Regions
 from ...sharding import Sharding
 from ...shardy_text import AnyMesh
+from ...tiles import rest_of
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -62,7 +64,8 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py.
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
+    computations that read the number of the device, `regions` say what is manual.
     """
 
     mesh: Mesh
@@ -70,32 +73,65 @@ class Shared:
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
+    frames: list[Frame] = field(factory=list)
+    numbered: frozenset[Computation] = frozenset()
+    regions: Regions = Factory(Regions)
 
 
 @define(eq=False)
 class Piece:
     """An array of the global program: its shape, who made it, and its parts in each sharding that it was brought to.
 
-    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding.
+    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding. `later` is an
+    array that is made when it is first used.
     """
 
     shape: AnyShape
     origin: Instruction
     versions: dict[Sharding, Value]
     maker: Callable[[Sharding], Value] | None = None
+    later: Later | None = None
 
     @property
     def sharding(self) -> Sharding:
         """The sharding that it was made in."""
-        return next(iter(self.versions))
+        return next(iter(self.shardings))
+
+    @property
+    def shardings(self) -> tuple[Sharding, ...]:
+        """Those in which it is at hand."""
+        return tuple(self.versions) if self.later is None or self.versions else (self.later.sharding,)
+
+    @property
+    def price(self) -> int:
+        """The bytes that a device sends to have it, where it is not made yet."""
+        return 0 if self.later is None or self.versions else self.later.price
+
+
+@frozen(eq=False)
+class Later:
+    """How an array is made when it is first used: in which sharding, for how many bytes that a device sends.
+
+    `view` says of which elements of other arrays it is made.
+    """
+
+    sharding: Sharding
+    price: int
+    made: Callable[[], Value]
+    view: Any
 
 
 class PartBuilder(Builder):
     """Records instructions with the source line and the scope of the instruction that they are part of."""
 
-    __slots__ = ("part_of",)
+    __slots__ = ("made", "part_of")
 
     part_of: Instruction | None
+    made: dict[Any, Value]
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.made = {}
 
     def count_from(self, number: int) -> None:
         """Number the names of new instructions from above a number."""
@@ -114,13 +150,22 @@ class PartBuilder(Builder):
 
 @define(eq=False)
 class Frame:
-    """One computation of the SPMD program under recording."""
+    """One computation of the SPMD program under recording.
+
+    Along `manual` axes the computation is a program of one device already. `numbered` are the instructions whose values
+    depend on the number of the device that computes them.
+    """
 
     shared: Shared
     builder: PartBuilder
     values: dict[Instruction, Tree] = field(factory=dict)
+    manual: Axes = ()
+    numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.shared.frames.append(self)
 
     def _recorder(self) -> Recorder:
         return Recorder(self.shared.mesh, self.builder, self.shared.channels, self._note)
@@ -128,6 +173,11 @@ class Frame:
     @property
     def mesh(self) -> Mesh:
         return self.shared.mesh
+
+    @property
+    def axes(self) -> Axes:
+        """The axes of the mesh along which the program is still one."""
+        return rest_of(self.mesh, self.manual)
 
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
@@ -150,6 +200,7 @@ class Frame:
 
     def part(self, piece: Piece, target: Sharding, reason: str) -> Value:
         """The part of an array in a sharding; it is brought there once."""
+        self.ready(piece)
         if target not in piece.versions:
             assert isinstance(piece.shape, Shape)
             if piece.maker is not None and not target.unreduced:
@@ -158,6 +209,15 @@ class Frame:
             source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
             piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
         return piece.versions[target]
+
+    def ready(self, piece: Piece) -> Value:
+        """The parts of an array in the sharding that it is made in, made now where it was left for later."""
+        if piece.later is not None and not piece.versions:
+            outer = getattr(self.builder, "part_of", None)
+            with self.within(piece.origin):
+                piece.versions[piece.later.sharding] = piece.later.made()
+            self.builder.part_of = outer
+        return next(iter(piece.versions.values()))
 
     def brought(
         self,
@@ -180,7 +240,7 @@ class Frame:
     def whole(self, piece: Piece, reason: str) -> Value:
         """The whole array on every device; a token as it is."""
         if not isinstance(piece.shape, Shape):
-            return next(iter(piece.versions.values()))
+            return self.ready(piece)
         return self.part(piece, whole_on(self.mesh, piece.shape.rank), reason)
 
     def settled(self, piece: Piece, wanted: Sharding | None, reason: str) -> Piece:
