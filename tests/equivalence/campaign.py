@@ -118,9 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print counts by program and in all, of the named programs or of all; gives 1 where a fault was missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument(
-        "--seed", type=int, default=0, help="the first pair, and the choice of mutants"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="the first pair, and the choice of mutants")
     parser.add_argument("--mutants", type=int, default=8, help="how many mutants of each program of JAX")
     parser.add_argument("chosen", nargs="*", metavar="NAME or FOLDER")
     given = parser.parse_args(arguments)
