@@ -200,6 +200,8 @@ DEGREES = {
     "sum": (lambda x, y: x + y * y, 2),
     "dot": (lambda x, y: xb.dot_general(x, y, [0], [0]) * xb.dot_general(x, y, [0], [0]), 4),
     "sum of quotients": (lambda x, y: xb.reduce(x / y, 0.0, xb.add), 16),
+    "dot of quotients": (lambda x, y: xb.dot_general(x / y, x, [0], [0]), 17),
+    "inverse of a dot of quotients": (lambda x, y: 1.0 / xb.dot_general(x / y, x, [0], [0]), 17),
     "square": (lambda x, y: xb.pow(x, 5.0), 5),
     "function": (lambda x, y: xb.exp(x * x * x) * y, 3),
     "product of all": (lambda x, y: xb.reduce(x, 1.0, xb.multiply), 8),
