@@ -19,10 +19,13 @@ CHOOSING = 8
 def log2_error(several: Sequence[Degrees], bits: float) -> float:
     """The logarithm of the probability of one draw: a root or two arguments of a random function coincide."""
     variables: Counter[str] = Counter()
+    operands: Counter[str] = Counter()
     for degrees in several:
         variables.update(degrees.random)
-    pairs = sum(count * count // 2 for count in variables.values())
-    return log2(1 + pairs) + 2 * log2(2 * max(each.most for each in several)) - bits
+        operands |= degrees.operands
+    chances = [(2 * max(each.most for each in several)) ** 2]
+    chances += [count * count // 2 * (2 * max(operands[name], 1)) ** 2 for name, count in variables.items()]
+    return log2(sum(chances)) - bits
 
 
 def draws_wanted(several: Sequence[Degrees], bits: float) -> int:

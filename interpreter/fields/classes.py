@@ -9,7 +9,7 @@ from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
 from xbuild.properties.sites import reached
 
-from .degrees import RANDOM
+from .degrees import is_random
 from .rules.evaluation import is_float, touches_floats
 
 _ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
@@ -39,7 +39,7 @@ def class_of(instruction: Instruction) -> str:
         return "integers" if opcode in _PLACED else ""
     if opcode in _ORDER:
         return "order"
-    if opcode in RANDOM or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
+    if is_random(instruction) or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
         return "functions"
     if opcode in _BITS and not _keeps_type(instruction):
         return "bits"

@@ -33,9 +33,6 @@ from .witness import apart
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
 
-NEAR = 1e-3
-"""The distance of results in floating point from which on programs differ, whatever the rounding."""
-
 
 @define(eq=False)
 class Comparison:
@@ -162,14 +159,13 @@ class Comparison:
         difference, self.done = self._located(self.done), self.done + 1
         if {name for name, _ in self.assumed} <= {"quotients", "integers"}:
             return self._refused("the arithmetic differs", difference)
-        distance = apart(self)
-        if distance is not None and distance >= NEAR:
-            return self._refused(f"in numbers the results are apart by {distance:.1e} of their size", difference)
-        found = by_laws(self) if distance is not None else None
+        witness = apart(self)
+        if witness.differs:
+            return self._refused(f"in numbers the results are {witness}", difference)
+        found = None if witness.distance is None else by_laws(self)
         if found is not None:
             return found
-        told = "could not be compared" if distance is None else f"agree to {distance:.1e}"
-        reason = f"values differ where functions are taken as random ones, and in numbers the results {told}"
+        reason = f"values differ where functions are taken as random ones, and in numbers the results {witness}"
         return self._open("laws of functions that are not arithmetic", told=reason, difference=difference)
 
     def _refused(self, reason: str, difference: Difference) -> Equivalence:
@@ -187,9 +183,9 @@ class Comparison:
             if self.values:
                 return self._among_values(*keepers) or Difference(*found)
             matching = Matching(*keepers)
-            kept = matching.first_unmatched()
-            other = None if kept is None else matching.counterpart(kept)
-        return Difference(*found, *(None if each is None else each.instruction for each in (kept, other)))
+            value = matching.first_unmatched(self.one.modules[0].entry)
+            other = matching.first_suspect(self.other.modules[0].entry)
+        return Difference(*found, value, other)
 
     def _among_values(self, one: Keeper, other: Keeper) -> Difference | None:
         """The first of the values that are to be the same in both programs, and are not."""

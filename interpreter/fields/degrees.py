@@ -21,11 +21,14 @@ from ..rules.lines import Path
 from .quotients import Degree, Tree, inverted, joined, joined_trees, leaves, multiplied, repeated
 from .rules.evaluation import is_float, touches_floats
 from .rules.functions import NAMES
+from .rules.lapack import ROUTINES, SOLVES
 from .rules.places import known
 
 Key: TypeAlias = tuple[int, ...]
 """A device, and the ids of the instructions of a call path."""
 
+MOST_NUMBERS = 1 << 14
+"""The largest array whose numbers are looked at."""
 MOST_EXPONENTS = 64
 """The largest array whose numbers are kept as exponents."""
 
@@ -51,17 +54,19 @@ _FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
 class Degrees:
     """The degrees of all values of all devices, as they are observed.
 
-    `most` is the largest; `random` counts the variables of each random function, which are elements of its results.
-    What comes from another device by a channel, or from a start, counts as the largest so far. `by_laws`: whether
-    functions that are quotients of exponentials are read as these.
+    `most` is the largest; `random` counts the variables of each random function, which are elements of its results;
+    `operands` has the largest degree of what each is applied to. What comes from another device by a channel, or from a
+    start, counts as the largest so far. `by_laws`: whether functions that are quotients of exponentials are read so.
     """
 
     by_laws: bool = False
     found: dict[Key, Tree] = field(factory=dict)
     exponents: dict[Key, tuple[float, float]] = field(factory=dict)
+    numbers: dict[Key, tuple[int, int]] = field(factory=dict)
     devices: set[int] = field(factory=set)
     most: int = 1
     random: Counter[str] = field(factory=Counter)
+    operands: Counter[str] = field(factory=Counter)
 
     def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
         """Take the value of an instruction, after those of its operands."""
@@ -72,13 +77,16 @@ class Degrees:
             self.found[key] = Degree()
             return
         degree = self._degree(instruction, path, key, trips)
-        self._note_exponent(key, value)
+        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and 0 < value.size <= MOST_NUMBERS:
+            self._note(key, value)
         self.found[key] = degree
         self.most = max(self.most, *(leaf.total for leaf in leaves(degree)))
 
-    def _note_exponent(self, key: Key, value: Any) -> None:
-        """Keep the least and the largest of few known numbers, which may be exponents."""
-        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and 0 < value.size <= MOST_EXPONENTS:
+    def _note(self, key: Key, value: Any) -> None:
+        """Keep which numbers an array has, and of few known ones the least and the largest, which may be exponents."""
+        numbers = np.unique(value)
+        self.numbers[key] = len(numbers), hash(numbers.tobytes())
+        if value.size <= MOST_EXPONENTS:
             reals = known(value)
             if np.isfinite(reals).all():
                 self.exponents[key] = float(reals.min()), float(reals.max())
@@ -92,7 +100,7 @@ class Degrees:
     def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Tree:
         outer, opcode = key[:-1], instruction.opcode
         if opcode == "parameter":
-            return self._parameter(instruction, path, outer)
+            return self._parameter(instruction, path, outer, trips)
         trees = self._trees(outer, instruction.operands)
         if opcode == "tuple":
             return tuple(trees)
@@ -106,7 +114,7 @@ class Degrees:
             return self._folded(instruction, every if self._is_shared(outer, instruction) else [Degree(self.most)])
         if opcode in _FROM_ELSEWHERE:
             return Degree(self.most)
-        if opcode in RANDOM or (opcode == "abs" and _is_complex(instruction.operands[0])):
+        if is_random(instruction):
             return self._random(instruction, operands, (key, trips))
         if instruction.called and opcode not in _FOLDS:
             return self._called(instruction, trees, key)
@@ -121,29 +129,38 @@ class Degrees:
         if opcode in _PRODUCTS:
             return multiplied(operands)
         if opcode == "divide":
-            count = distinct(instruction.operands[1]) * (1 + _is_complex(instruction))
-            return multiplied([operands[0], inverted(operands[1], count, key)])
+            return multiplied([operands[0], self._inverse(instruction, operands[1], key)])
         if opcode == "sqrt":
-            self._drawn(instruction)
+            self._drawn(instruction, operands)
             return multiplied([*operands, Degree(1)])
         if opcode in _STATISTICS:
-            self.random["rsqrt"] += _size(instruction.operands[1])
-            return repeated(multiplied([*operands, Degree(1)]), 3)
+            found = repeated(multiplied([*operands, Degree(1)]), 3)
+            self._draw("rsqrt", _size(instruction.operands[1]), found)
+            return found
         return self._folded(instruction, operands)
+
+    def _inverse(self, instruction: Instruction, divisor: Degree, key: Any) -> Degree:
+        """The degree of inverses; those of the same numbers have one denominator, wherever they are computed."""
+        by = instruction.operands[1]
+        noted = self.numbers.get((*key[0][:-1], id(by)))
+        if noted is not None:
+            return inverted(divisor, *noted)
+        return inverted(divisor, distinct(by) * (1 + _is_complex(instruction)), key)
 
     def _folded(self, instruction: Instruction, operands: list[Degree]) -> Degree:
         """The degree of a fold: by sums and choices the largest, else as if all elements were multiplied."""
         inside = [each for called in instruction.called for each in called.instructions]
         count = max(map(_size, instruction.operands), default=1) * max(len(self.devices), 1)
+        found = joined(operands)
+        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
+            found = repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
         for each in inside:
             if each.opcode in RANDOM or each.opcode == "sqrt":
-                self.random[_FUNCTION.get(each.opcode, each.opcode)] += count
-        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
-            return repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
-        return joined(operands)
+                self._draw(each.opcode, count, found)
+        return found
 
     def _random(self, instruction: Instruction, operands: list[Degree], key: Any) -> Degree:
-        self._drawn(instruction)
+        self._drawn(instruction, operands)
         if self.by_laws and instruction.opcode in OF_EXPONENTIALS:
             return joined([inverted(Degree(1), distinct(instruction.operands[0]), key), Degree()])
         if instruction.opcode != "power":
@@ -154,12 +171,17 @@ class Degrees:
             terms.append(inverted(repeated(operands[0], int(-low) + 1), _size(instruction), object()))
         return joined(terms)
 
-    def _drawn(self, instruction: Instruction) -> None:
+    def _drawn(self, instruction: Instruction, operands: list[Degree]) -> None:
         """Count the variables of a random function: one for each element of the operand that may be distinct."""
         count = distinct(instruction.operands[0]) if len(instruction.operands) == 1 else _size(instruction)
-        self.random[_FUNCTION.get(instruction.opcode, instruction.opcode)] += count
+        self._draw(instruction.opcode, count, joined(operands))
 
-    def _parameter(self, instruction: Instruction, path: Path, outer: Key) -> Tree:
+    def _draw(self, opcode: str, count: int, operand: Degree) -> None:
+        name = _FUNCTION.get(opcode, opcode)
+        self.random[name] += count
+        self.operands[name] = max(self.operands[name], operand.total)
+
+    def _parameter(self, instruction: Instruction, path: Path, outer: Key, trips: tuple[int, ...]) -> Tree:
         if len(path) == 1:
             return Degree(1)
         caller, number = path[-2], int(instruction.attributes.number)
@@ -169,15 +191,10 @@ class Degrees:
         if caller.instruction.opcode in PLAIN_CALLS and number < len(given):
             return given[number]
         if caller.instruction.opcode == "while":
-            return self._state(caller.instruction, given[0], outer)
+            return given[0] if trips[-1] == 1 else self._root(caller.instruction.attributes.body, outer) or given[0]
         if caller.instruction.opcode in LOOPS:
             given += [each for one in caller.instruction.called if (each := self._root(one, outer)) is not None]
         return joined(given)
-
-    def _state(self, loop: Instruction, given: Tree, inside: Key) -> Tree:
-        """The degrees of the state of a loop: those given, and those after a trip."""
-        after = self._root(loop.attributes.body, inside)
-        return given if after is None else joined_trees(given, after)
 
     def _root(self, computation: Any, outer: Key) -> Tree | None:
         return self.found.get((*outer, id(computation.root)))
@@ -186,7 +203,7 @@ class Degrees:
         if instruction.opcode == "scan":  # its outputs are of every trip
             return Degree(self.most)
         if instruction.opcode == "while":
-            return self._state(instruction, operands[0], key)
+            return self.found.get((*key, id(instruction.attributes.condition.parameters[0])), operands[0])
         roots = [found for each in instruction.called if (found := self._root(each, key)) is not None]
         return reduce(joined_trees, roots) if roots else Degree(self.most)
 
@@ -202,6 +219,14 @@ def distinct(instruction: Instruction) -> int:
         instruction = instruction.operands[0]
         size = min(size, _size(instruction))
     return size
+
+
+def is_random(instruction: Instruction) -> bool:
+    """Whether the values of an instruction are those of a random function."""
+    if instruction.opcode == "custom_call":
+        return instruction.attributes.custom_call_target in ROUTINES | SOLVES
+    is_size = instruction.opcode == "abs" and _is_complex(instruction.operands[0])
+    return instruction.opcode in RANDOM or is_size
 
 
 def _is_complex(instruction: Instruction) -> bool:

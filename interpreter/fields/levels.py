@@ -29,30 +29,37 @@ MOST_SWEEPS = 5
 
 @define(eq=False)
 class Evaluation:
-    """A program evaluated on all levels of a tower for one draw."""
+    """A program evaluated on all levels of a tower for one draw.
+
+    `chooser`: the level by whose numbers choices are made; before it has been evaluated it is the lowest.
+    """
 
     tower: Sequence[Pair]
     scales: tuple[int, int]
+    chooser: int
     run: Callable[[int, Degrees | None], Arrays]
-    choices: Choices = field(factory=Choices)
+    choices: Choices | None = None
     calls: dict[int, Calls] = field(factory=dict)
 
     def results(self, degrees: Degrees | None) -> list[Arrays]:
-        """The results on each level, when the arguments of all functions are those of the level beside."""
-        found = [self._on(number, degrees) for number in range(len(self.tower))]
-        for _ in range(MOST_SWEEPS if self.calls[0]["log"] else 0):
-            before = dict(self.calls)
-            found = [self._on(number, None) for number in range(len(self.tower))]
-            if all(_same(before[number], self.calls[number]) for number in before):
+        """The results on each level, when what each level takes from the others no longer changes."""
+        for sweep in range(MOST_SWEEPS):
+            before, chosen = dict(self.calls), self.choices
+            found = [self._on(number, None if sweep else degrees) for number in range(len(self.tower))]
+            if sweep == 0 and not self.calls[0]["log"] and self.choices is not None and not self.choices.proposed:
                 break
+            if before and _same_calls(before, self.calls) and chosen is not None and self._is_settled():
+                break
+            self._choose()
         return found
 
     def _on(self, number: int, degrees: Degrees | None) -> Arrays:
         upper = number + 1
-        is_first = number == 0 and not self.choices.made
+        proposes = number == self.chooser
+        choices = Choices() if self.choices is None else self.choices.repeated(proposes=proposes)
         level = Level(
             self.scales,
-            self.choices if is_first else self.choices.repeated(),
+            choices,
             self.calls.get(number - 1),
             self.calls.get(upper),
             self.tower[upper] if upper < len(self.tower) else None,
@@ -61,11 +68,30 @@ class Evaluation:
             found = self.run(number, degrees if upper == len(self.tower) else None)
         level.choices.check_ended()
         self.calls[number] = level.own
+        if self.choices is None or proposes:
+            self.choices = choices
         return found
 
+    def _is_settled(self) -> bool:
+        """Whether the choices are those by the numbers of the level that chooses."""
+        assert self.choices is not None
+        return _same(self.choices.proposed, self.choices.made)
 
-def _same(one: Calls, other: Calls) -> bool:
-    return all(len(one[name]) == len(other[name]) and all(map(np.array_equal, one[name], other[name])) for name in one)
+    def _choose(self) -> None:
+        """Take the choices that the level proposes."""
+        assert self.choices is not None
+        if self.choices.proposes:
+            self.choices = Choices(self.choices.proposed)
+
+
+def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(
+        np.array_equal(*pair, equal_nan=True) for pair in zip(one, other, strict=True)
+    )
+
+
+def _same_calls(one: dict[int, Calls], other: dict[int, Calls]) -> bool:
+    return all(_same(one[number][name], other[number][name]) for number in one for name in one[number])
 
 
 @define(eq=False)
@@ -74,6 +100,7 @@ class Laws:
 
     comparison: Comparison
     height: int
+    chooser: int
     degrees: tuple[Degrees, Degrees] = field(init=False)
     agreeing: list[set[int]] = field(init=False)
     done: int = field(default=0, init=False)
@@ -117,7 +144,7 @@ class Laws:
 
     def _results(self, side: int, number: int, scales: tuple[int, int]) -> list[Arrays]:
         run = partial(self._run, side, number)
-        return Evaluation(self.tower, scales, run).results(self.degrees[side] if number == 0 else None)
+        return Evaluation(self.tower, scales, self.chooser, run).results(self.degrees[side] if number == 0 else None)
 
     def _levels(self, output: int, left: list[Arrays], right: list[Arrays]) -> Iterator[int]:
         """The levels on which an output is the same in both programs."""
@@ -141,8 +168,9 @@ class Laws:
 def by_laws(comparison: Comparison) -> Equivalence | None:
     """The verdict equal, where the laws of exponentials and logarithms say so; else None."""
     count = dict(comparison.assumed_of(LAWFUL)).get("exponents", 0)
-    for height in HEIGHTS if count else ():
-        laws = Laws(comparison, height)
+    ways = [(height, chooser) for height in HEIGHTS for chooser in (0, height - 1)]
+    for height, chooser in ways if count else ():
+        laws = Laws(comparison, height, chooser)
         try:
             if laws.hold():
                 return _equal(laws)

@@ -1,6 +1,7 @@
 """Programs of JAX whose `shard_map` is manual along some axes of a mesh only, partitioned here, beside XLA's results.
 
-`python -m tests.sharding.manual_programs` prints what differs; JAX with its eight devices is in a child process.
+`python -m tests.sharding.manual_programs` prints what differs; with `--gspmd` JAX states regions by HLO's shardings in
+place of Shardy's. JAX with its eight devices is in a child process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ THREE = {"x": 2, "y": 2, "z": 2}
 
 
 def faults(*words: str) -> dict[str, str | None]:
-    """What is wrong with each program whose name contains one of the words; None where nothing is."""
+    """What is wrong with each program whose name contains one of the words; None where nothing is.
+
+    The word `--gspmd` stands for regions by HLO's shardings.
+    """
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.sharding.manual_programs", "--here", *words],
@@ -33,7 +37,7 @@ def faults(*words: str) -> dict[str, str | None]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def _fault(axes: dict[str, int], function: Callable[..., Any], given: list[Any]) -> str | None:
+def _fault(axes: dict[str, int], function: Callable[..., Any], given: list[Any], is_shardy: bool) -> str | None:
     import jax
 
     import xbuild as xb
@@ -43,10 +47,12 @@ def _fault(axes: dict[str, int], function: Callable[..., Any], given: list[Any])
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(tuple(axes.values())), tuple(axes))
     placed = tuple(jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec)) for _, spec in given)
-    jitted = jax.jit(lambda *values: function(mesh, *values), in_shardings=placed)
+    jitted, other = (jax.jit(lambda *values: function(mesh, *values), in_shardings=placed) for _ in range(2))
     chance = np.random.default_rng(0)
     arrays = [chance.integers(-3, 4, dims).astype(np.float32) for dims, _ in given]
-    made = xb.shard.partition(xb.from_jax(jitted, *arrays, partition=False))
+    jax.config.update("jax_use_shardy_partitioner", is_shardy)
+    made = xb.shard.partition(xb.from_jax(other, *arrays, partition=False))
+    jax.config.update("jax_use_shardy_partitioner", True)
     if (verdict := xb.check(made.module)).kind != "ok":
         return str(verdict)
     wanted = jax.tree.leaves(jitted(*(jax.device_put(*pair) for pair in zip(arrays, placed, strict=True))))
@@ -182,9 +188,9 @@ def programs() -> Iterator[Program]:
 
 
 def main(arguments: list[str]) -> int:
-    words = [each for each in arguments if each != "--here"]
+    words = [each for each in arguments if not each.startswith("--")]
     if "--here" not in arguments:
-        found = faults(*words)
+        found = faults(*arguments)
         for name, fault in found.items():
             print(f"{name:50} {fault or 'equal'}")
         return int(any(found.values()))
@@ -192,7 +198,7 @@ def main(arguments: list[str]) -> int:
     for name, axes, function, given in programs():
         if not words or any(word in name for word in words):
             try:
-                told[name] = _fault(axes, function, given)
+                told[name] = _fault(axes, function, given, "--gspmd" not in arguments)
             except Exception as error:
                 told[name] = f"{type(error).__name__}: {error}"[:1500]
     print(json.dumps(told))

@@ -1,5 +1,7 @@
 """The command line: a module for each group of commands, imported when one of them is asked for."""
 
+import atexit
+import gc
 from os import environ
 
 from .group import main as main
@@ -38,6 +40,8 @@ _COMMANDS = {
 """The module of each command, and the sentence that `xbuild --help` says of it, which is the first of its own help."""
 
 main.enter_late({name: (f"{__name__}.{module}", told) for name, (module, told) in _COMMANDS.items()})
+
+atexit.register(gc.freeze)  # a last search for cycles in what ends with the process takes long and gives nothing
 
 if "_XBUILD_COMPLETE" in environ:  # a shell asks for completions, in bash by the class of this module
     from . import completion as completion

@@ -54,11 +54,19 @@ def regions(module: Module, mesh: Mesh) -> Regions:
             axes = _manual(instruction, around, found, mesh)
             if instruction.opcode == "call" and (instruction in ends or any(map(_is_into, instruction.operands))):
                 calls.add(instruction)
-            inner = axes if instruction not in ends else _joined((axes, around, ends[instruction]), mesh)
-            if inner:
-                found[instruction] = inner
-            waiting += [(called, inner) for called in instruction.called]
-    return Regions(found, frozenset(calls))
+            found[instruction] = _joined((axes, around, ends[instruction]), mesh) if instruction in ends else axes
+        _backward(computation, found)
+        waiting += [(called, found[each]) for each in computation.instructions for called in each.called]
+    return Regions({each: axes for each, axes in found.items() if axes}, frozenset(calls))
+
+
+def _backward(computation: Computation, found: dict[Instruction, Axes]) -> None:
+    """What values of a region are made of stands in it, too: constants, and calls without operands."""
+    for instruction in reversed(ordered(computation)):
+        if found[instruction] and target_of(instruction) not in (INTO, FULL_TO_SHARD):
+            for operand in instruction.operands:
+                if target_of(operand) not in (OUT_OF, SHARD_TO_FULL):
+                    found[operand] = found[operand] or found[instruction]
 
 
 def _ends(computation: Computation, mesh: Mesh) -> dict[Instruction, Axes]:

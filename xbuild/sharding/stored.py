@@ -25,6 +25,8 @@ from .tiles import Tiles, common_mesh
 
 SHARDING = "sharding"
 SHARDY = "xla.sdy.sharding"
+RESULTS = "xbuild.out_shardings"
+"""The attribute of a partitioned program's header that says how its results are cut."""
 
 
 def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnySharding | None:

@@ -32,10 +32,15 @@ _DIFFER = "choices that depend on exponentials"
 
 @define(eq=False)
 class Choices:
-    """What was chosen by the order of numbers, in the order of evaluation: recorded once, then repeated."""
+    """What is chosen by the order of numbers, in the order of evaluation: recorded once, then repeated.
+
+    `proposed` are the choices by the numbers of this evaluation, where `proposes`.
+    """
 
     made: list[Array] = field(factory=list)
     at: int | None = None
+    proposes: bool = False
+    proposed: list[Array] = field(factory=list)
 
     def taken(self, dims: tuple[int, ...], choose: Callable[[], Any]) -> Array:
         """The next choice, of an array of these dimensions."""
@@ -44,12 +49,14 @@ class Choices:
             return self.made[-1]
         if self.at == len(self.made) or self.made[self.at].shape != dims:
             raise Undecidable(_DIFFER)
+        if self.proposes:
+            self.proposed.append(np.asarray(choose()))
         self.at += 1
         return self.made[self.at - 1]
 
-    def repeated(self) -> Choices:
+    def repeated(self, *, proposes: bool) -> Choices:
         """The same choices, to be made again from the first on."""
-        return Choices(self.made, 0)
+        return Choices(self.made, 0, proposes)
 
     def check_ended(self) -> None:
         """Undecidable where a repetition has left out choices."""

@@ -17,7 +17,7 @@ from ..propagation import propagate as propagated
 from ..propagation.flattening import running_in
 from ..regions import regions, target_of
 from ..shardy_text import shardy_meshes
-from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
+from ..stored import RESULTS, SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
@@ -113,8 +113,9 @@ def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
     out = as_annotated(mesh, module.entry.root, tree)
     frame.builder.part_of = module.entry.root
     entry = frame.builder.build(put_together(frame, tree, out, "the program gives it in this sharding"))
-    notes = MappingProxyType({"frontend_attributes": f'{{{MESH}="{mesh.spelled()}"}}'})
-    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=notes)
+    notes = f'{{{MESH}="{mesh.spelled()}",{RESULTS}="{_text(out)}"}}'
+    annotations = MappingProxyType({"frontend_attributes": notes})
+    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=annotations)
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,

@@ -70,7 +70,7 @@ def _numbers(number: int, typed: _Typed) -> Array:
 def text_of(kind: Kind) -> str:
     """The text of an executable test of a kind."""
     meshes = {name: shardy_mesh(mesh) for name, mesh in _MESH.findall(kind.text)}
-    head, _, result_text = kind.text.partition("->")
+    head, _, result_text = kind.text.partition("@parallel_f")[2].partition("->")
     given = [_typed(*each, meshes) for each in re.findall(_TYPED, head)]
     result = _typed(*re.findall(_TYPED, result_text)[0], meshes)
     rows, wanted = _rows(kind, given, result)
