@@ -31,6 +31,7 @@ from xbuild.sharding.partition import Partitioned, partition
 from .cases import arrays, cases, difference
 from .programs import random_program
 from .random_shardings import random_mesh, sharded
+from .random_windows import window_program
 
 LIMITS = Limits(seconds=60)
 
@@ -53,7 +54,7 @@ class Program:
 def program(seed: int) -> Program:
     """The program of a seed."""
     chance = random.Random(seed)
-    what, module, given = chance.choice((_row, _row, _case, _instance))(chance)
+    what, module, given = chance.choice((_row, _case, _instance, _moving))(chance)
     if any(getattr(each.attributes, "channel_id", None) for each in module.entry.instructions):
         return program(seed + 1_000_000_000)  # a collective between devices
     mesh, propagates = random_mesh(chance), chance.random() < 0.5
@@ -63,6 +64,10 @@ def program(seed: int) -> Program:
 
 def _row(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:
     return "ops in a row", *random_program(chance, chance.randrange(6, 25))
+
+
+def _moving(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:
+    return "moving elements", *window_program(chance)
 
 
 def _case(chance: random.Random) -> tuple[str, xb.Module, list[Any]]:

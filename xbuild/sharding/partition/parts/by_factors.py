@@ -21,7 +21,18 @@ from .choices import Request, partial_axes
 from .frame import Frame, Piece
 from .layouts import Tree, leaves_of, stated
 from .masks import combiner_of, neutral
-from .tables import Cut, adapted, finishing, halos, joining, local_attributes, preparing, recording
+from .tables import (
+    Cut,
+    adapted,
+    finishing,
+    gathered,
+    gathering,
+    halos,
+    joining,
+    local_attributes,
+    preparing,
+    recording,
+)
 
 
 def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
@@ -42,14 +53,24 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
 
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
     """The factors that may be cut."""
-    can_join = instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
+    can_join = _joins(instruction)
     return frozenset(
         number
         for number, factor in enumerate(rule.factors)
-        if (factor.kind == "reduction" and can_join)
+        if (factor.kind == "reduction" and (can_join or _is_gathered(instruction, number)))
         or (factor.kind == "pass_through" and _passes(instruction, rule, number))
         or (factor.kind == "permutation" and _slides(instruction, rule, number))
     )
+
+
+def _joins(instruction: Instruction) -> bool:
+    """Whether an op joins partial results."""
+    return instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
+
+
+def _is_gathered(instruction: Instruction, number: int) -> bool:
+    """Whether results along a reduction factor are gathered and reduced once more."""
+    return instruction.opcode in gathering and bool(gathering[instruction.opcode](instruction, number))
 
 
 def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
@@ -75,7 +96,7 @@ def _is_even(instruction: Instruction) -> bool:
     if instruction.opcode == "convolution":
         attributes = instruction.attributes
         return bool(attributes.feature_group_count > 1 or attributes.batch_group_count > 1)
-    return instruction.opcode == "scatter" or any(map(_loops, instruction.called))
+    return instruction.opcode in ("scatter", "custom_call") or any(map(_loops, instruction.called))
 
 
 def _loops(computation: Computation) -> bool:
@@ -110,8 +131,8 @@ def _request(
     def fetched(assignment: Assignment) -> int:
         return _fetched(_cut(instruction, site, assignment))
 
-    extra = {"fetched": fetched} if instruction.opcode in halos else {}
-    return Request(site, tuple(shapes), at_hand, results, wanted, **extra)
+    extra = fetched if instruction.opcode in halos else None
+    return Request(site, tuple(shapes), at_hand, results, wanted, extra, not _joins(instruction))
 
 
 TOO_MUCH = 1 << 60
@@ -184,6 +205,8 @@ def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
 def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
     """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
     instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
+    if axes and not _joins(instruction):
+        values, axes = gathered[instruction.opcode](frame, cut, values), ()
     found = []
     shapes: Sequence[Any] = tuple(leaves(instruction.shape))
     for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
@@ -194,7 +217,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
             value = frame.brought(
-                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
+                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined
             )
             piece = frame.piece(value, end, shape, instruction)
         found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
@@ -207,9 +230,8 @@ def _joined_in(target: Sharding, joined: Any) -> Sharding:
     return target if is_sum else evolve(target, unreduced=())
 
 
-def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:
-    """Why a result has to be joined."""
-    name = cut.instruction.name
+def partial_reason(cut: Cut) -> str:
+    """Which dimensions are reduced in parts."""
     dims = [
         f"{operand.name} along dimension {number}"
         for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
@@ -217,7 +239,13 @@ def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) ->
         if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
     ]
     verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
+    axes = partial_axes(cut.site, cut.assignment)
     return (
-        f"{name} {verb} {' and '.join(dims)}, cut over {named(axes)}; each device holds a part of the result; "
-        f"joined here because {name} is wanted {told(end)}"
+        f"{cut.instruction.name} {verb} {' and '.join(dims)}, cut over {named(axes)}; "
+        "each device holds a part of the result"
     )
+
+
+def _why_partial(cut: Cut, end: Sharding) -> str:
+    """Why a result has to be joined."""
+    return f"{partial_reason(cut)}; joined here because {cut.instruction.name} is wanted {told(end)}"

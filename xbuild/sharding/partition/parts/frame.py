@@ -65,7 +65,8 @@ class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
     `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
-    computations that read the number of the device, `regions` say what is manual.
+    computations that read the number of the device, `regions` say what is manual. `times` is how often what is recorded
+    now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
     """
 
     mesh: Mesh
@@ -76,6 +77,13 @@ class Shared:
     frames: list[Frame] = field(factory=list)
     numbered: frozenset[Computation] = frozenset()
     regions: Regions = Factory(Regions)
+    times: int = 1
+    sent: int = 0
+
+    def add(self, made: Communication) -> None:
+        """Note a collective."""
+        self.communications.append(made)
+        self.sent += made.bytes * self.times
 
 
 @define(eq=False)
@@ -182,7 +190,7 @@ class Frame:
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
         opcode = value.instruction.opcode
-        self.shared.communications.append(
+        self.shared.add(
             Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source)
         )
 
@@ -190,7 +198,7 @@ class Frame:
         """Note a collective that an op recorded by itself."""
         opcode, size = value.instruction.opcode, _size(value.instruction, axes)
         sent = algorithms(opcode, size, payload)[0].link_bytes
-        self.shared.communications.append(
+        self.shared.add(
             Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source)
         )
 
