@@ -7,7 +7,7 @@ SLIGHT = 1.1
 
 CAUSES = {
     "state space, sequence": (
-        "the slices of the padded sequence fetch 3, 2 and 1 rows of the neighbour; XLA moves a row with the pad, and its "
-        "slices fetch 2, 1 and 1"
+        "the slices of the padded sequence fetch 3, 2 and 1 rows of the neighbour; "
+        "XLA moves a row with the pad, and its slices fetch 2, 1 and 1"
     ),
 }
