@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .causes import CAUSES
 from .rows import ROOT, Row, rows
-from .table import above, reasons, summary, table
+from .table import above, reasons, summary, table, work
 
 DOCUMENT = ROOT / "docs" / "sharding.md"
 MARK = "<!-- {}: written by python -m tests.sharding.against_xla --write -->"
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only-shardy", action="store_true")
     chosen = parser.parse_args(arguments)
     found = _read(chosen.rows) if chosen.rows else rows(*chosen.words, has_gspmd=not chosen.only_shardy)
-    tables = {"counts": summary(found), "above": reasons(found), "programs": table(found)}
+    tables = {"counts": summary(found), "above": reasons(found), "work": work(found), "programs": table(found)}
     if chosen.write:
         _write(tables)
     print("\n\n".join(tables.values()))

@@ -18,7 +18,8 @@ class Row:
     """A program, its mesh, what is wrong, and for each partitioner the bytes that a device sends.
 
     `scattered` are the bytes of Shardy's program if all-reduces of which devices keep a slice were reduce-scatters;
-    `gspmd` is None where GSPMD does not take the program, or gives other results.
+    `work` is a device's FLOPs here over those there. `gspmd` is None where GSPMD does not take the program, or gives
+    other results.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Row:
     shardy: float = 0
     gspmd: float | None = None
     scattered: float = 0
+    work: float = 1
     our_collectives: str = ""
     shardy_collectives: str = ""
     gspmd_collectives: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .causes import CAUSES, SLIGHT
 from .rows import Row, ratio
 
-TITLES = ("program", "mesh", "here", "Shardy", "GSPMD", "ratio", "collectives here", "of Shardy")
+TITLES = ("program", "mesh", "here", "Shardy", "GSPMD", "ratio", "work", "collectives here", "of Shardy")
 ABOVE = ("program", "ratio", "why")
 
 
@@ -29,7 +29,7 @@ def _cells(row: Row) -> list[str]:
     if row.fault is not None:
         return [row.name, mesh, repr(row.fault)]
     gspmd = "fails" if row.gspmd is None else f"{row.gspmd:.0f}"
-    sent = [f"{row.ours:.0f}", f"{row.shardy:.0f}", gspmd, part(row.ratio)]
+    sent = [f"{row.ours:.0f}", f"{row.shardy:.0f}", gspmd, part(row.ratio), part(row.work)]
     return [row.name, mesh, *sent, row.our_collectives or "none", row.shardy_collectives or "none"]
 
 
@@ -51,6 +51,12 @@ def above(found: Sequence[Row]) -> list[Row]:
 def reasons(found: Sequence[Row]) -> str:
     """The programs that send more than Shardy's, each with its cause."""
     return _table(ABOVE, [(row.name, part(row.ratio), CAUSES.get(row.name, "not known")) for row in above(found)])
+
+
+def work(found: Sequence[Row]) -> str:
+    """The programs in which a device does more than there, the most first."""
+    rows = sorted((each for each in right(found) if each.work > SLIGHT), key=lambda each: -each.work)
+    return _table(("program", "work", "bytes"), [(row.name, part(row.work), part(row.ratio)) for row in rows])
 
 
 def summary(found: Sequence[Row]) -> str:

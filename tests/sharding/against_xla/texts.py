@@ -22,7 +22,7 @@ AFTER = "*after_spmd-partitioning*"
 
 @frozen
 class Partition:
-    """A program compiled by XLA for the devices of a mesh, with the cost of the text that sends less.
+    """A program compiled by XLA for the devices of a mesh, with the cost of the text that sends less, and FLOPs.
 
     XLA:CPU widens bf16 to f32 after it has partitioned, and other passes merge collectives or drop those that are not
     used: the text right after the partitioner and the final text are both counted.
@@ -31,6 +31,7 @@ class Partition:
     compiled: Any
     cost: xb.Cost
     scattered: float
+    flops: int
 
 
 def partition(lowered: Any) -> Partition:
@@ -42,7 +43,7 @@ def partition(lowered: Any) -> Partition:
     costs = [xb.cost(module) for module in modules]
     best = min(costs, key=lambda each: each.link_bytes)
     scattered = min(cost.link_bytes - _saved(cost, module) for cost, module in zip(costs, modules, strict=True))
-    return Partition(compiled, best, scattered)
+    return Partition(compiled, best, scattered, min(each.flops for each in costs))
 
 
 def _saved(cost: xb.Cost, module: Module) -> float:

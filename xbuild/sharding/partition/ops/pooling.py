@@ -19,7 +19,7 @@ def select_and_scatter(instruction: Instruction, rule: ShardingRule) -> Sharding
     if not all(map(_lie_side_by_side, windows, base, source)):
         return rule
     for dim, window in enumerate(windows):
-        builder.add(source[dim], (dim, dim), (dim,))
+        builder.add(source[dim], (dim, dim), (dim,), "pass_through" if source[dim] > 1 else "need_replication")
         builder.add(window.size, (dim, None), (dim,), "need_replication")
     return builder.rule()
 
