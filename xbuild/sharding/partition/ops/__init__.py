@@ -1,8 +1,10 @@
 """What the partitioner does with ops, in files by family."""
 
+from . import choosing_windows as choosing_windows
 from . import contraction as contraction
 from . import control_flow as control_flow
 from . import indexing as indexing
+from . import kernels as kernels
 from . import leaves as leaves
 from . import moving as moving
 from . import random as random
