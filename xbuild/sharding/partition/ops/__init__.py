@@ -7,8 +7,10 @@ from . import indexing as indexing
 from . import kernels as kernels
 from . import leaves as leaves
 from . import moving as moving
+from . import ordering as ordering
 from . import random as random
 from . import reduction as reduction
+from . import scans as scans
 from . import shaping as shaping
 from . import tuples as tuples
 from . import windows as windows
