@@ -33,7 +33,7 @@ def select_and_scatter(instruction: Instruction, rule: ShardingRule) -> Sharding
 
 
 def _extent(instruction: Instruction, operand: int, dim: int) -> int:
-    return instruction.operands[operand].shape.dims[dim]  # type: ignore[union-attr,no-any-return]
+    return instruction.operands[operand].shape.dims[dim]  # type: ignore[union-attr]
 
 
 def _first(window: WindowDimension) -> int:

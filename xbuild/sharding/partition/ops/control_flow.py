@@ -159,7 +159,11 @@ def _chosen_along(computation: Computation, value: Instruction) -> Iterable[int]
                 inner = user.attributes.to_apply
                 yield from _chosen_along(inner, inner.parameters[place])
             elif user.opcode in ("dynamic_slice", "gather") and not place:
-                sizes = user.attributes.dynamic_slice_sizes if user.opcode == "dynamic_slice" else user.attributes.slice_sizes  # noqa: E501
+                sizes = (
+                    user.attributes.dynamic_slice_sizes
+                    if user.opcode == "dynamic_slice"
+                    else user.attributes.slice_sizes
+                )
                 dims = value.shape.dims  # type: ignore[union-attr]
                 yield from (dim for dim, pair in enumerate(zip(dims, sizes, strict=True)) if pair[0] != pair[1])
 

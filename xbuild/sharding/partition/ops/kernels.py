@@ -6,14 +6,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-import numpy as np
 from attrs import evolve
 
 from shape_inference.windows import WindowDimension
 
 from .... import ops
 from ....core.builder import Value
-from ...planning.record import constant, dims_of, spread, zero
+from ...planning.record import dims_of, spread, zero
 from ..exchanges.recorded import Along
 from ..parts.frame import Frame
 from ..parts.tables import Cut, Operands, local_attributes, recording
@@ -76,7 +75,7 @@ def _axes(cut: Cut, operand: int, dim: int) -> tuple:  # type: ignore[type-arg]
 
 
 def _extent(cut: Cut, dim: int) -> int:
-    return cut.instruction.operands[0].shape.dims[dim]  # type: ignore[union-attr,no-any-return]
+    return cut.instruction.operands[0].shape.dims[dim]  # type: ignore[union-attr]
 
 
 def _where(along: Along, places: set[int], value: Value) -> Value:

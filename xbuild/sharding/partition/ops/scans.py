@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from attrs import evolve, frozen
 
 from shape_inference import Shape
@@ -125,7 +124,9 @@ def _total_of_others(frame: Frame, cut: Cut, dim: int, part: Value, *, is_backwa
     everyone = ops.all_gather(
         [row], all_gather_dimension=0, shard_count=along.count, **frame.recorder.global_groups(along.axes)
     )
-    reason = f"{cut.instruction.name} goes on from the totals of the parts along {', '.join(a.name for a in along.axes)}"
+    reason = (
+        f"{cut.instruction.name} goes on from the totals of the parts along {', '.join(a.name for a in along.axes)}"
+    )
     shape = everyone.shape
     assert isinstance(shape, Shape)
     frame.note(everyone, along.axes, bytes_of(shape), cut.instruction, reason)

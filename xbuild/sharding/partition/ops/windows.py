@@ -160,7 +160,7 @@ _grouped = local_attributes.pop("convolution")
 
 
 def _convolved(cut: Cut) -> dict[str, Any]:
-    found = _grouped(cut)
+    found: dict[str, Any] = _grouped(cut)
     several = list(found["window"])
     dims = [each for each, *_ in spatial(cut.instruction)]
     numbers = cut.instruction.attributes.dimension_numbers

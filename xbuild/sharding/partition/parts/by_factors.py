@@ -218,9 +218,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
         if axes:
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
-            value = frame.brought(
-                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined
-            )
+            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined)
             piece = frame.piece(value, end, shape, instruction)
         found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
