@@ -17,14 +17,18 @@ EXTENTS, COUNTS = (16, 13, 3), (1, 3, 8)
 def _part(x: xb.Value, start: int, limit: int, stride: int = 1, dim: int = 0) -> xb.Value:
     rank = x.shape.rank
     limits = [limit if n == dim else x.shape.dims[n] for n in range(rank)]
-    starts, strides = ([value if n == dim else usual for n in range(rank)] for value, usual in ((start, 0), (stride, 1)))
+    starts, strides = (
+        [value if n == dim else usual for n in range(rank)] for value, usual in ((start, 0), (stride, 1))
+    )
     return xb.ops.slice(x, start_indices=starts, limit_indices=limits, strides=strides)
 
 
 def rolled(x: xb.Value, by: int, dim: int = 0) -> xb.Value:
     extent = x.shape.dims[dim]
     by %= extent
-    return xb.ops.concatenate((_part(x, extent - by, extent, dim=dim), _part(x, 0, extent - by, dim=dim)), dimension=dim)
+    return xb.ops.concatenate(
+        (_part(x, extent - by, extent, dim=dim), _part(x, 0, extent - by, dim=dim)), dimension=dim
+    )
 
 
 def padded(x: xb.Value, *around: tuple[int, int, int], filler: float = 0.0) -> xb.Value:
@@ -43,7 +47,9 @@ FORMS: dict[str, Function] = {
     "two rolls": lambda x: rolled(rolled(x, 3), -1),
     "shift": lambda x: _part(padded(x, (1, 0, 0)), 0, _extent(x)),
     "shift up": lambda x: _part(padded(x, (0, 2, 0), filler=4.0), 2, _extent(x) + 2),
-    "stencil": lambda x: _part(padded(x, (1, 1, 0)), 0, _extent(x)) + _part(padded(x, (1, 1, 0)), 2, _extent(x) + 2) - x,
+    "stencil": lambda x: (
+        _part(padded(x, (1, 1, 0)), 0, _extent(x)) + _part(padded(x, (1, 1, 0)), 2, _extent(x) + 2) - x
+    ),
     "wide stencil": lambda x: _part(padded(x, (4, 4, 0), filler=1.0), 0, _extent(x)) + x,
     "slice": lambda x: _part(x, 1, _extent(x) - 1),
     "slice of every second": lambda x: _part(x, 1, _extent(x), 2),

@@ -87,7 +87,6 @@ def test_a_kernel_cut_along_its_window_is_summed(count: int, extent: int, low: i
     arrays = [given, numbers(3, 2, extent, seed=1)]
     specs = [xb.P(None, None, "x")] * 2
     found = checked(_convolved(window), arrays, specs, line(count), out=xb.P(None, None, None))
-    assert opcodes(found) <= {"collective_permute", "all_reduce", "all_gather"}
     if count == 4 and extent >= 13:
         assert "all_reduce" in opcodes(found)
 
