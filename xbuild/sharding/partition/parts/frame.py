@@ -194,17 +194,13 @@ class Frame:
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
         opcode = value.instruction.opcode
-        self.shared.add(
-            Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source))
 
     def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: str) -> None:
         """Note a collective that an op recorded by itself."""
         opcode, size = value.instruction.opcode, _size(value.instruction, axes)
         sent = algorithms(opcode, size, payload)[0].link_bytes
-        self.shared.add(
-            Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source))
 
     def piece(self, value: Value, sharding: Sharding, shape: AnyShape, origin: Instruction) -> Piece:
         """The array of which devices hold these parts."""
