@@ -7,10 +7,12 @@ interpreter's, XLA runs the global program on one device, too: if it gives the s
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +50,17 @@ def _child(first: int, end: int) -> Iterator[str]:
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
     ) as child:  # fmt: skip
         assert child.stdout is not None
-        yield from (line for line in child.stdout if line.startswith("["))
+        try:
+            yield from (line for line in child.stdout if line.startswith("["))
+        finally:
+            child.kill()
+
+
+def _known(given: Program) -> str | None:
+    """Why XLA:CPU's results are not those of the program (jaxlib 0.10.2): it scatters into one array twice at once."""
+    every = (each for computation in given.module.computations for each in computation.instructions)
+    several = (each.operands[: each.segments[0]] for each in every if each.opcode == "scatter" and each.segments)
+    return "XLA scatters into one array twice" if any(len({*each}) < len(each) for each in several) else None
 
 
 def _outcome(given: Program) -> str:
@@ -57,6 +69,8 @@ def _outcome(given: Program) -> str:
 
     if _is_random(given.module):
         return "random"
+    if known := _known(given):
+        return known
     wanted = xb.evaluate(given.module.entry, *given.arguments)
     found = given.partitioned()
     rows = found.arguments(*given.arguments, padding=given.padding)
@@ -90,12 +104,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first program")
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=240, help="after these no further program is counted")
     chosen = parser.parse_args(arguments)
-    counts: Counter[str] = Counter()
-    for seed, word in outcomes(chosen.seed, chosen.count):
+    counts, end = Counter[str](), time.monotonic() + chosen.seconds
+    found = itertools.takewhile(lambda _: time.monotonic() < end, outcomes(chosen.seed, chosen.count))
+    for seed, word in found:
         kind, _, rest = word.partition(":")
         counts[kind] += 1
-        if kind not in (EQUAL, OWN, "random"):
+        if kind in (REFUSED, ENDED, "different"):
             print(f"seed {seed}: {kind}: {rest[:600]}", flush=True)
     for kind, number in sorted(counts.items()):
         print(f"{kind:32} {number:6}")

@@ -23,6 +23,7 @@ from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
 from .parts.collectives import is_between
 from .parts.devices import device_of, from_device, numbered
+from .parts.effects import refuse_unplaced
 from .parts.frame import Frame, PartBuilder, Shared, is_of_the_global
 from .parts.layouts import Tree, leaves_of
 from .parts.layouts import mapped as mapped_tree
@@ -79,7 +80,9 @@ def _check(module: Module, mesh: Mesh) -> None:
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    """Refuse collectives between the partitions that are still to be made, but on parts that are stated."""
+    """Refuse feeds, and collectives between the partitions that are still to be made, that do not say where they are."""
+    if OPS[instruction.opcode].properties.needs in ("peer", "host") and SHARDING not in instruction.annotations:
+        refuse_unplaced(instruction)
     if is_between(instruction) and SHARDING not in instruction.annotations:
         told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
         refuse(
