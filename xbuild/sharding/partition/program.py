@@ -11,6 +11,7 @@ from shape_inference import refuse
 
 from ... import ops
 from ...core.graph import Instruction, Module
+from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
@@ -80,7 +81,7 @@ def _check(module: Module, mesh: Mesh) -> None:
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    """Refuse feeds, and collectives between the partitions that are still to be made, that do not say where they are."""
+    """Refuse feeds, and collectives between partitions that are still to be made, that do not say where they are."""
     if OPS[instruction.opcode].properties.needs in ("peer", "host") and SHARDING not in instruction.annotations:
         refuse_unplaced(instruction)
     if is_between(instruction) and SHARDING not in instruction.annotations:
