@@ -8,7 +8,6 @@ from . import kernels as kernels
 from . import leaves as leaves
 from . import moving as moving
 from . import ordering as ordering
-from . import pooling as pooling
 from . import random as random
 from . import reduction as reduction
 from . import scans as scans

@@ -286,8 +286,13 @@ _OF_THE_GLOBAL = ("xla.sdy.", "xbuild.")
 def _frontend(instruction: Instruction | None) -> dict[str, Any]:
     """The frontend attributes that an instruction keeps on each device."""
     notes = instruction.annotations.get("frontend_attributes", {}) if instruction is not None else {}
-    kept = {key: each for key, each in notes.items() if not key.startswith(_OF_THE_GLOBAL)}
+    kept = {key: each for key, each in notes.items() if not is_of_the_global(key)}
     return {"frontend_attributes": kept} if kept else {}
+
+
+def is_of_the_global(key: str) -> bool:
+    """Whether a frontend attribute is a sharding, or a rule of sharding, of the global program."""
+    return key.startswith(_OF_THE_GLOBAL)
 
 
 def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:
