@@ -39,7 +39,7 @@ ORDER = {
         "sharding.planning", "sharding.partition.parts", "sharding.partition.ops", "sharding.partition",
         "editing", "sharding.simplifying", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
-        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines",
+        "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines", "pictures.tiles",
         "pictures.svg", "pictures.formats",
         "pictures", "pages", "game", "game.levels", "stepping", "explaining.shapes", "explaining",
         "reference.concepts", "reference", "tpu.support", "tpu", "learning", "cli.answers", "cli.support", "cli",

@@ -32,8 +32,10 @@ from .sharding.other_texts import dialect_sharding as dialect_sharding
 from .sharding.other_texts import dialect_text as dialect_text
 from .sharding.other_texts import spec_of as spec_of
 from .sharding.partition import Partitioned as Partitioned
+from .sharding.partition import Tiling as Tiling
 from .sharding.partition import explain as explain
 from .sharding.partition import partition as partition
+from .sharding.partition import tiling as tiling
 from .sharding.placement import Placement as Placement
 from .sharding.planning import Costs as Costs
 from .sharding.planning import Plan as Plan

@@ -14,6 +14,7 @@ from shape_inference.escaping import printable
 from .group import REFUSED, each_of, load, main, module_of, needs, takes_target
 from .keeping import Asked, in_a_folder, refused_trace, takes_source_root
 from .run import SEED, arguments_of
+from .support.partition_option import takes_partition
 from .support.paths import distinct, target_of
 from .support.saying import painted, say, say_json, say_painted
 from .viz import form_of, takes_theme, write, write_folder
@@ -21,6 +22,7 @@ from .viz import form_of, takes_theme, write, write_folder
 
 @main.command()
 @takes_target
+@takes_partition
 @click.option("--json", "as_json", is_flag=True, help="Print the facts of the report as JSON, on stdout.")
 @click.option(
     "--send-buffers",

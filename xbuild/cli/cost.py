@@ -12,6 +12,7 @@ import xbuild
 
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
+from .support.partition_option import takes_partition
 from .support.saying import say, say_json
 
 _MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
@@ -28,6 +29,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_given: bool) -> No
 
 @main.command()
 @takes_target
+@takes_partition
 @click.option("--json", "as_json", is_flag=True, help="All rows and sums as JSON, on stdout.")
 @click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sums by scope, by op, or by collective axis.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows of a table: 8, and with --json all.")

@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-import numpy as np
 from attrs import evolve
-
-from shape_inference import Shape
 
 from ..core.graph import Module, ModuleGroup
 from ..files import arguments as npz_inputs
@@ -20,8 +17,10 @@ from ..properties.agreement import agreeing
 from ..properties.partitioning import not_partitioned
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_machine, takes_source_root
+from .support.partition_option import parts, said_of, takes_partition
 from .support.paths import distinct, target_of
 from .support.saying import say
+from .support.summary import summary
 
 DENORMALS = click.Choice(["flush", "keep"])
 SEED = click.IntRange(min=0)
@@ -32,6 +31,7 @@ _SECONDS = "Limit on the seconds of the run; with --page or --trace half of them
 
 @main.command()
 @takes_target
+@takes_partition
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False),
@@ -145,6 +145,9 @@ def run(
 
     With --strict the results are printed and written as without it; what was found is on stderr, and the exit code 1.
 
+    With --partition the arguments are those of the program for one device, and so are the results, which are compared
+    with those of a run on one device.
+
     With --page and --trace the run is kept, whatever ends it; of a program that is refused, up to where it is stuck.
     """
     from ..running import Limits, engines
@@ -178,27 +181,37 @@ def run(
     if asked and limits.seconds is not None:
         limits = evolve(limits, seconds=limits.seconds / 2)
     results, theirs, failure = [], [], None
+    mode = denormals or ("keep" if other == "stablehlo" else "flush")
     with reported():
         if other == "xla":
             results = theirs = engines.execute_on_xla(program, arguments, platform=platform, limits=limits)
         if other == "stablehlo":
             results = theirs = engines.execute_on_stablehlo(program, arguments, limits=limits)
         if engine in ("interpreter", "both"):
-            mode = denormals or ("keep" if other == "stablehlo" else "flush")
             options: dict[str, Any] = {"send_buffers": send_buffers, "strict": strict, "denormals": mode}
             options |= {"infeed": items, "limits": limits}
             results, failure = executed(program, arguments, asked, **options)
-    shapes = [entry.root.shape for entry in entries(program)]
+    shapes, cut, alone = [entry.root.shape for entry in entries(program)], parts(), []
+    if cut is not None:
+        shapes, results, theirs = cut.joined(results, theirs)
+        with reported():
+            alone = cut.against_one_device(results[0], denormals=mode, limits=limits)
     if outputs:
         _write(outputs, results, shapes)
     compared = engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
-    for line in engines.comparison.lines(compared) if engine == "both" else _summary(results, shapes):
+    for line in (
+        engines.comparison.lines(compared) if engine == "both" else summary(results, shapes, is_global=cut is not None)
+    ):
+        say(line)
+    for line in said_of(alone):
         say(line)
     for written in _written(outputs, page, folder):
         say(written)
     faults = [str(failure)] if failure else []
     if not all(each.same for each in compared):
         faults.append("the engines differ")
+    if not all(each.same for each in alone):
+        faults.append("the partitioned program differs from the one-device run")
     if faults:
         raise stop("\n".join(faults))
 
@@ -255,16 +268,23 @@ def arguments_of(
     program: Module | ModuleGroup, inputs: str | None, seed: int | None, most: int | None = None
 ) -> list[list[Any]]:
     """The arguments of each device, from the file or the seed; `most_bytes(most)` limits their bytes."""
-    parameters = [[p.shape for p in entry.parameters] for entry in entries(program)]
+    cut = parts()
+    shapes = [[p.shape for p in entry.parameters] for entry in entries(program)] if cut is None else [cut.parameters]
+    found = _arguments(shapes, inputs, seed, most)
+    if cut is not None:
+        return cut.cut(found[0])
+    return found if inputs else agreeing(program, found)
+
+
+def _arguments(shapes: list[list[Any]], inputs: str | None, seed: int | None, most: int | None) -> list[list[Any]]:
     if inputs and seed is not None:
         raise click.UsageError("--inputs and --random are both given; one is wanted")
-    if inputs:
-        with _told():
-            return npz_inputs.read_arguments(inputs, parameters, most_bytes(most))
-    if seed is None and any(map(archive.count_leaves, parameters)):
+    if seed is None and not inputs and any(map(archive.count_leaves, shapes)):
         raise click.UsageError("the program has parameters: --inputs FILE.npz or --random SEED is wanted")
     with _told():
-        return agreeing(program, archive.random_arguments(seed or 0, parameters, most_bytes(most)))
+        if inputs:
+            return npz_inputs.read_arguments(inputs, shapes, most_bytes(most))
+        return archive.random_arguments(seed or 0, shapes, most_bytes(most))
 
 
 @contextmanager
@@ -273,25 +293,3 @@ def _told() -> Iterator[None]:
         yield
     except archive.ArchiveError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _summary(results: list[Any], shapes: list[Any]) -> Iterator[str]:
-    rows = [
-        (f"device {device}", f"out{number}", str(shape), _numbers(np.asarray(leaf), shape))
-        for device, (result, whole) in enumerate(zip(results, shapes, strict=True))
-        for number, (leaf, shape) in enumerate(archive.leaf_values(result, whole))
-    ]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-    for row in rows:
-        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
-
-
-def _numbers(array: Any, shape: Shape) -> str:
-    """The text of an array: its elements if they are few, else the least, the mean and the largest."""
-    if array.size <= 8:
-        return " ".join(np.array2string(array, separator=", ", max_line_width=10**6).split())
-    if shape.dtype.kind == "complex":
-        return f"mean of magnitudes {np.abs(array).mean():.6g}"
-    wide = array.astype(np.float64)
-    with np.errstate(all="ignore"):
-        return f"min {wide.min():.6g}  mean {wide.mean():.6g}  max {wide.max():.6g}"

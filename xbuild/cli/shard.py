@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from attrs import evolve
 
 from shape_inference import Shape, XbuildError, leaves
 from shape_inference.escaping import in_line
@@ -15,34 +16,62 @@ from .. import shard as sharding
 from ..core.graph import Module, ModuleGroup
 from ..costs.table import columns
 from ..sharding.propagation import Conflict, Propagated, short
-from .group import load, main, takes_target
+from .group import given, load, main, needs, takes_target
 from .support import partitioned
 from .support.candidates import instructions, targets
+from .support.paths import distinct, target_of
 from .support.saying import say, say_json
+from .viz import form_of, takes_theme, write
+
+_PICTURE = "File for a picture, .svg or .html: the program before and after, or with --explain the tiles of the value."
 
 
 @main.command()
 @takes_target
+@click.argument("others", metavar="[--compare OTHER ...]", nargs=-1, shell_complete=targets)
 @click.option("--explain", "name", metavar="NAME", shell_complete=instructions, help="Why this value has its sharding.")
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
               help="Shardy's fixed point, or the rule of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
 @click.option("--partitioned", "as_spmd", is_flag=True, help="The program that each device runs, as HLO text.")
 @click.option("--json", "as_json", is_flag=True, help="All values, causes and communications as JSON, on stdout.")
-@click.option("--compare", "others", metavar="TARGET", multiple=True, shell_complete=targets,
-              help="Costs beside another TARGET, or another NAME of this file; may be repeated.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
+@takes_theme
+@click.option("--compare", is_flag=True, help="Costs beside those of OTHER targets, or other NAMEs of this file.")
 @click.option("--machine", metavar="NAME", default="h100", show_default=True, help="With --compare: the machine.")
-def shard(target: str, name: str | None, others: tuple[str, ...], machine: str, **how: Any) -> None:
+def shard(
+    target: str,
+    name: str | None,
+    others: tuple[str, ...],
+    compare: bool,
+    machine: str,
+    output: str | None,
+    theme: str,
+    **how: Any,
+) -> None:
     """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
     Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
-    that states it. Of each collective that partitioning inserts stands the reason. `--compare TARGET` puts the costs of
-    several shardings side by side.
+    that states it. Of each collective that partitioning inserts stands the reason. `xbuild shard TARGET --compare A B`
+    puts the costs of several shardings side by side; a name is one of the file of TARGET.
     """
-    if others:
-        compare([target, *(beside(target, each) for each in others)], machine, how["as_json"])
+    refuse_two_ways("compare", "name", "as_hlo", "as_spmd")
+    refuse_two_ways("as_json", "as_hlo", "as_spmd")
+    for each in ("compare", "as_hlo", "as_spmd", "as_json"):
+        refuse_two_ways("output", each)
+    needs("-o FILE", output, "theme")
+    distinct(target_of(target), {"-o": output})
+    needs("--compare", compare, "machine")
+    if others and not compare:
+        raise click.UsageError(f"{others[0]} is a second target, and without --compare one is wanted")
+    if compare:
+        several = [target, *(beside(target, each) for each in others)]
+        say_costs(several, how["strategy"], machine, how["as_json"])
         return
     found = sharding.propagate(single(target), strategy=how["strategy"])
+    if output is not None:
+        write(picture_of(found, name, form_of(output), theme), output)
+        return
     if name is not None:
         answer = sharding.explain(found, name)
         say_json(answer.to_dict()) if how["as_json"] else say(str(answer))
@@ -70,6 +99,22 @@ def show(found: Propagated, as_spmd: bool, as_json: bool) -> None:
     say("\n".join([*page(found), "", *below]))
 
 
+def picture_of(found: Propagated, name: str | None, form: str, theme: str) -> str | bytes:
+    """The picture of a partition, or of the tiles of one value with the reasons of its sharding."""
+    from ..pictures import Drawing
+    from ..pictures.showing import shown
+    from ..pictures.tiles import tile_picture
+    from ..pictures.views.views import View
+
+    if name is None:
+        parts = evolve(sharding.partition(found.module, propagate=False, mesh=found.mesh), propagated=found)
+        return Drawing(shown(parts, View()), theme=theme).render(form)
+    if form not in ("svg", "html", "txt"):
+        raise click.UsageError(f"tiles are drawn as svg, html or txt, not as {form}")
+    report = str(sharding.explain(found, name)).partition("\n")[2]
+    return Drawing(tile_picture(sharding.tiling(found, name), report), theme=theme).render(form)
+
+
 def single(target: str) -> Module:
     """The one program of a target; a usage error where there is one for each device."""
     program = load(target)
@@ -85,13 +130,21 @@ def beside(target: str, other: str) -> str:
     return f"{file}:{other}" if is_name else other
 
 
-def compare(several: list[str], machine: str, as_json: bool) -> None:
+def say_costs(several: list[str], strategy: Any, machine: str, as_json: bool) -> None:
     """Print what the shardings of several targets cost, side by side."""
-    rows = [partitioned.costs(single(each), machine) for each in several]
+    if len(several) < 2:
+        raise click.UsageError("--compare puts TARGET beside others, and none is given: xbuild shard A --compare B C")
+    rows = [partitioned.costs(single(each), strategy, machine) for each in several]
     if as_json:
         say_json([{"target": each, "machine": machine, **row} for each, row in zip(several, rows, strict=True)])
     else:
         say("\n".join(partitioned.table([Path(each).name.rpartition(":")[2] for each in several], rows, machine)))
+
+
+def refuse_two_ways(*ways: str) -> None:
+    """A usage error where two options are given of which each says what is printed."""
+    if len(found := given(*ways)) > 1:
+        raise click.UsageError(f"{found[0]} and {found[1]} are both given, and each is an answer of its own")
 
 
 def page(found: Propagated) -> Iterator[str]:

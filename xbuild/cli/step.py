@@ -15,12 +15,14 @@ from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
 from .support.candidates import targets
+from .support.partition_option import takes_partition
 from .support.saying import say
 from .trace import opened
 
 
 @main.command()
 @click.argument("target", metavar="TARGET|DIR", shell_complete=targets)
+@takes_partition
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False),
@@ -61,7 +63,7 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     from ..stepping import Shell
 
     if Path(target).is_dir() and is_trace(target):
-        if wrong := given("inputs", "seed", "send_buffers", "strict", "denormals", "max_seconds"):
+        if wrong := given("inputs", "seed", "partition", "send_buffers", "strict", "denormals", "max_seconds"):
             raise click.UsageError(f"{wrong[0]} is for a run, and {target} is the trace of one that has been")
         found = opened(target)
     else:

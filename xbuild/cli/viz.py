@@ -17,6 +17,7 @@ from ..files.results import replacing, umask
 from ..files.targets import Program
 from .group import Amount, Command, given, load, main, needs, stop, takes_target
 from .support.candidates import instructions
+from .support.partition_option import takes_partition
 from .support.paths import distinct, target_of, text_of
 from .support.saying import say
 
@@ -39,6 +40,7 @@ def takes_theme(command: Command) -> Command:
 
 @main.command()
 @takes_target
+@takes_partition
 @click.option(
     "-o",
     "--output",

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from ..checking import Verdict
     from ..core.builder import Value
     from ..core.graph import Computation, Instruction, Module, ModuleGroup
+    from ..sharding.partition import Partitioned, Tiling
     from ..timelines import Timeline
     from .lanes import Lanes
     from .model.picture import Picture
+    from .tiles import TilePicture
     from .timelines import TimePicture
 
-    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict | Timeline
+    Program: TypeAlias = Computation | Module | ModuleGroup | Value | Verdict | Timeline | Partitioned | Tiling
     Data: TypeAlias = Mapping[Instruction, float | str] | Mapping[str, float | str] | Mapping[Value, float | str]
 
 FORMS = ("svg", "html", "png", "pdf", "dot", "mermaid", "txt")
@@ -36,17 +38,20 @@ _MERMAID = 120  # boxes of a Mermaid text, since programs that draw Mermaid refu
 class Drawing:
     """A picture that notebooks show; `str()` of it is the text for a terminal."""
 
-    picture: Picture | Lanes | TimePicture
+    picture: Picture | Lanes | TimePicture | TilePicture
     seconds: float = 5.0
     theme: str = "auto"
 
     def render(self, form: str) -> str | bytes:
         """The picture as svg, html, dot, mermaid or txt (text), or as png or pdf (bytes)."""
         from ..process.gc_pause import no_collection
-        from .formats.lowering import lower, lower_lanes, lower_time
+        from .formats.lowering import lower, lower_lanes, lower_tiles, lower_time
         from .lanes import Lanes
+        from .tiles import TilePicture
         from .timelines import TimePicture
 
+        if isinstance(self.picture, TilePicture):
+            return lower_tiles(self.picture, form, self.theme)
         if isinstance(self.picture, TimePicture):
             return lower_time(self.picture, form, self.theme)
         if isinstance(self.picture, Lanes):
@@ -113,6 +118,9 @@ def viz(
     data_name: str = "data",
 ) -> Drawing | str | bytes | Path:
     """A picture of a program, value, verdict or time line: a Drawing, its content in a format, or the path of a file.
+
+    What `xb.shard.partition` gives is drawn as the global program beside what each device runs, with the reasons of its
+    collectives; what `xb.shard.tiling` gives as the tiles of an array.
 
     Formats: svg (theme auto, light or dark; auto is as the reader's system has it), html (a page to search and to move
     about in), png and pdf (by graphviz, which the extra `viz` brings, stopped after `seconds`), dot, mermaid, txt.

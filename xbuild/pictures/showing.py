@@ -14,20 +14,30 @@ from ..core.builder import Value
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
 from ..process.gc_pause import no_collection
 from ..properties.partitioning import not_partitioned
+from ..sharding.partition import Partitioned, Tiling
 from ..timelines import Timeline
 from . import ViewError
 from .lanes import Lanes
+from .model.before_after import before_after
 from .model.data import Datum, by_instruction, scale_of
 from .model.drawing import draw
 from .model.picture import Picture
+from .tiles import TilePicture, tile_picture
 from .timelines import TimePicture
 from .views.views import View
 
 
 def shown(
     thing: Any, view: View, data: Mapping[Any, Datum] | None = None, data_name: str = "data"
-) -> Picture | Lanes | TimePicture:
+) -> Picture | Lanes | TimePicture | TilePicture:
     """The picture of a program, or of what a value depends on, in a view; the lanes of a verdict or a time line."""
+    if isinstance(thing, Tiling):
+        return tile_picture(thing)
+    if isinstance(thing, Partitioned):
+        if data is not None:
+            raise ViewError("data are laid over the boxes of one program; that of a device is PARTITIONED.module")
+        with no_collection():
+            return view.of(before_after(thing))
     thing = module_in(thing)
     if isinstance(thing, Verdict):
         if data is not None:

@@ -25,6 +25,8 @@ from .tiles import Tiles, common_mesh
 
 SHARDING = "sharding"
 SHARDY = "xla.sdy.sharding"
+RESULTS = "xbuild.out_shardings"
+"""The attribute of a partitioned program's header that says how its results are cut."""
 
 
 def sharding_of(instruction: Instruction, mesh: Mesh | None = None) -> AnySharding | None:
@@ -74,8 +76,9 @@ def _leaves(shape: Any) -> Iterator[Any]:
 def mesh_of_shardings(module: Module) -> Mesh | None:
     """The mesh of a program: that of its header, that which its shardings name, or one inferred from their tiles.
 
-    None where no sharding has one. Of meshes that differ in the order of their devices alone it is the first. Raises
-    invalid_attribute where two shardings name meshes of different axes.
+    Where no sharding cuts anything it is the first that the header names, and None where there is none. Of meshes that
+    differ in the order of their devices alone it is the first. Raises invalid_attribute where two shardings name meshes
+    of different axes.
     """
     noted = mesh_of(module)
     if noted is not None:
@@ -90,7 +93,10 @@ def mesh_of_shardings(module: Module) -> Mesh | None:
     if first is not None:
         return first
     tiles = [each for each in stated if isinstance(each, Tiles)]
-    return common_mesh(tiles) if tiles else next((each.mesh for each in stated if isinstance(each, Sharding)), None)
+    if tiles:
+        return common_mesh(tiles)
+    named = (each for each in shardy_meshes(module).values() if isinstance(each, Mesh))
+    return next(named, None) or next((each.mesh for each in stated if isinstance(each, Sharding)), None)
 
 
 def _stated(instruction: Instruction) -> Iterator[Any]:

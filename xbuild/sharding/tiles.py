@@ -178,7 +178,7 @@ def tiled_text(sharding: Sharding, rank: int) -> str:
     lists = [sharding.dim(number).axes for number in range(rank)]
     ends = {"manual": sharding.manual, "unreduced": sharding.unreduced}
     used = [axis for each in (*lists, *ends.values()) for axis in each]
-    ends = {kind: axes for kind, axes in {**ends, "replicated": _rest(mesh, used)}.items() if axes}
+    ends = {kind: axes for kind, axes in {**ends, "replicated": rest_of(mesh, used)}.items() if axes}
     lists += [*ends.values()]
     dims = ",".join(str(math.prod(axis.size for axis in each)) for each in lists)
     if len(ends) == 1 and not sharding.cut_axes and rank == len(lists) - 1 and math.prod(mesh.shape) > 1:
@@ -195,7 +195,7 @@ def _ends(ends: Iterable[str]) -> str:
     return f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
 
 
-def _rest(mesh: Mesh, used: Sequence[Axis]) -> tuple[Axis, ...]:
+def rest_of(mesh: Mesh, used: Sequence[Axis]) -> tuple[Axis, ...]:
     """The axes, and parts of axes, that are not used, in the order of the mesh."""
     return tuple(part for name, size in mesh.sizes for part in _gaps(name, size, used))
 

@@ -15,6 +15,7 @@ from xbuild.core.op import OPS
 
 from ...rules.tables import compute
 from ...runtime.single import DeviceIds, rule_of
+from .primes import Pair, current
 from .regions import FieldRegion, computing
 from .residues import of_reals
 from .tables import MOVED, REFUSED, Undecidable, fields
@@ -109,9 +110,13 @@ def _scalar(operand: Any, shape: AnyShape) -> Any:
     return operand if operand.ndim else operand[()]
 
 
-@lru_cache(maxsize=1 << 12)
 def constant(instruction: Instruction) -> Any:
     """A literal as words."""
+    return _constant(instruction, current())
+
+
+@lru_cache(maxsize=1 << 12)
+def _constant(instruction: Instruction, pair: Pair) -> Any:
     literal = instruction.attributes.literal
     if isinstance(literal, ElidedArray):
         raise Undecidable("constants whose elements are left out of the text")

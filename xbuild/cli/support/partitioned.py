@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from shape_inference.escaping import in_line
 from ...core.graph import Module
 from ...costs.table import columns, short
 from ...sharding.partition import Communication, Partitioned, partition
+from ...sharding.propagation import propagate
+from ...sharding.propagation.propagating import StrategyName
 
 
 def by_axis(found: Partitioned) -> Counter[str]:
@@ -29,18 +32,21 @@ def _axes(communication: Communication) -> str:
 def lines(found: Partitioned) -> Iterator[str]:
     """Each communication of a partitioned program with its reason, the sums by axis, and the verdict of the check."""
     total = f"{short(sum(by_axis(found).values()), 'B')} sent by a device"
-    yield f"partitioned: {len(found.communications)} collectives inserted, {total}"
+    count = len(found.communications)
+    yield f"partitioned: {count} collective{'s' * (count != 1)} inserted, {total}"
     if found.communications:
-        rows = ((each.name, _axes(each), short(each.bytes, "B"), in_line(each.reason), _where(each))
-                for each in found.communications)  # fmt: skip
-        yield from columns(("collective", "over", "bytes", "why", "line"), rows)
+        for each in found.communications:
+            yield from _told(each)
         sums = (f"{axes} {short(size, 'B')}" for axes, size in sorted(by_axis(found).items()))
         yield f"bytes by axis: {'; '.join(sums)}"
     yield str(xbuild.check(found.module)).splitlines()[0]
 
 
-def _where(communication: Communication) -> str:
-    return "" if communication.source is None else in_line(str(communication.source))
+def _told(communication: Communication) -> Iterator[str]:
+    """A line that names a collective, and its reason below, which is a sentence that no column holds."""
+    where = "" if communication.source is None else f"  {in_line(str(communication.source))}"
+    yield f"  {in_line(communication.name)}  over {_axes(communication)}  {short(communication.bytes, 'B')}{where}"
+    yield from textwrap.wrap(in_line(communication.reason), 112, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 def as_dict(found: Partitioned) -> dict[str, Any]:
@@ -52,9 +58,10 @@ def as_dict(found: Partitioned) -> dict[str, Any]:
     }
 
 
-def costs(module: Module, machine: str) -> dict[str, Any]:
+def costs(module: Module, strategy: StrategyName, machine: str) -> dict[str, Any]:
     """What a device of a partitioned program sends, holds and computes, and the time a machine is exposed to."""
-    found = partition(module)
+    propagated = propagate(module, strategy=strategy)
+    found = partition(propagated.module, propagate=False, mesh=propagated.mesh)
     laid = xbuild.timeline(found.module, machine)
     return {
         "mesh": dict(found.mesh.sizes),

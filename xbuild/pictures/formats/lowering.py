@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..lanes import Lanes
 from ..model.picture import Picture
+from ..tiles import TilePicture
+from ..tiles.text import tiles_text
 from ..timelines import TimePicture
 
 DPI = 110
@@ -48,6 +50,19 @@ def lower_time(picture: TimePicture, form: str, theme: str) -> str:
     if form == "txt":
         return f"{picture.report}\n"
     raise ValueError(f"a time line is drawn as svg, html or txt, not as {form}")
+
+
+def lower_tiles(picture: TilePicture, form: str, theme: str) -> str:
+    """A picture of tiles as svg or txt, or as a page of html."""
+    if form in ("svg", "html"):
+        from ..svg.tiles import tiles_svg
+        from .framing import page
+
+        svg = tiles_svg(picture, theme)
+        return svg if form == "svg" else page(svg, "", theme, picture.headline)
+    if form == "txt":
+        return tiles_text(picture)
+    raise ValueError(f"tiles are drawn as svg, html or txt, not as {form}")
 
 
 def lower_lanes(lanes: Lanes, form: str, theme: str) -> str:

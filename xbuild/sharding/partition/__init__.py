@@ -4,4 +4,6 @@ from . import ops as ops
 from .explaining import explain as explain
 from .partitioned import Partitioned as Partitioned
 from .parts.frame import Communication as Communication
+from .parts.holding import Tiling as Tiling
 from .program import partition as partition
+from .tilings import tiling as tiling

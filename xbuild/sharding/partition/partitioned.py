@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference import AnyShape, Shape, TupleShape, refuse
 
 from ...core.graph import Module
 from ...properties.mesh import Mesh
 from ..planning.places import index_along
+from ..propagation import Propagated
 from ..sharding import Sharding
 from .parts.frame import Communication
+from .parts.holding import Tiling
 from .parts.layouts import Tree, local_dims
 
 
@@ -23,7 +25,9 @@ class Partitioned:
     """A program for every device of a mesh, made of a global program and its shardings.
 
     `module` is what each device runs, `in_shardings` and `out_shardings` say how arguments and results are cut (nested
-    as they are), `communications` has each collective that was inserted, with its reason.
+    as they are), `communications` has each collective that was inserted, with its reason. `held` says, by the name of
+    an instruction of `module`, of which value of the global program it has a part, and how that is cut. `source` is the
+    global program, with its shardings, and `propagated` why it has them, where they were propagated on the way.
     """
 
     module: Module
@@ -33,6 +37,9 @@ class Partitioned:
     shapes: tuple[AnyShape, ...]
     result: AnyShape
     communications: tuple[Communication, ...]
+    held: Mapping[str, Tiling] = field(factory=dict)
+    source: Module | None = None
+    propagated: Propagated | None = None
 
     def arguments(self, *arrays: Any, padding: Any = 0) -> list[list[Any]]:
         """The parts of global arrays for each device, in the order of device numbers; `padding` fills their ends.
@@ -54,7 +61,10 @@ class Partitioned:
         """
         from ...running import execute
 
-        results = execute(self.module, self.arguments(*arrays, padding=padding), **options)
+        return self.joined(execute(self.module, self.arguments(*arrays, padding=padding), **options))
+
+    def joined(self, results: Sequence[Any]) -> Any:
+        """The global results of what the devices give, in the order of device numbers."""
         return _joined(results, self.result, self.out_shardings)
 
     def communication(self, name: str) -> Communication:

@@ -11,18 +11,22 @@ from shape_inference import refuse
 
 from ... import ops
 from ...core.graph import Instruction, Module
-from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
+from ..propagation.flattening import running_in
+from ..regions import regions, target_of
 from ..shardy_text import shardy_meshes
-from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
+from ..stored import RESULTS, SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
+from .parts.collectives import is_between
+from .parts.devices import device_of, from_device, numbered
 from .parts.frame import Frame, PartBuilder, Shared
+from .parts.holding import held_by
 from .parts.layouts import Tree, leaves_of
-from .parts.manual import last_channel, manual_bodies
+from .parts.layouts import mapped as mapped_tree
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
 
@@ -52,49 +56,70 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
-        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
-    _check(module)
+        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh",
+               "say on which devices it runs: mesh=xb.Mesh(x=2)")  # fmt: skip
     module = on_one_mesh(module, mesh)
-    if propagate:
-        module = propagated(module, mesh=mesh).module
+    _check(module, mesh)
+    module = _plain_reducers(module)
+    causes = propagated(module, mesh=mesh) if propagate else None
+    module = module if causes is None else causes.module
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
         found = _partitioned(module, mesh, agreement)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
-    return found
+    return evolve(found, source=module, propagated=causes)
 
 
-def _check(module: Module) -> None:
+def _check(module: Module, mesh: Mesh) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
-    for computation in {*module.computations} - manual_bodies(module):
+    manual = regions(module, mesh)
+    for computation in module.entry.reachable():
         for instruction in computation.instructions:
-            _check_instruction(instruction)
+            if not manual.of(instruction):
+                _check_instruction(instruction)
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    """Refuse what leaves the program, and collectives between the partitions that are still to be made."""
-    needs, told = OPS[instruction.opcode].properties.needs, f"partition: {instruction.name} is a {instruction.opcode}"
-    if needs in ("peer", "host"):
-        refuse("invalid_operand", f"{told}, which every device of the mesh would do; it belongs to one")
-    if needs == "group" and (getattr(instruction.attributes, "channel_id", None) or 0) > 0:
-        refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
+    """Refuse collectives between the partitions that are still to be made, but on parts that are stated."""
+    if is_between(instruction) and SHARDING not in instruction.annotations:
+        told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
+        refuse(
+            "invalid_operand",
+            f"{told}; the program is still global",
+            "state its sharding, that of the parts that it gives",
+        )
+
+
+def _channel(instruction: Instruction) -> int:
+    return getattr(instruction.attributes, "channel_id", None) or 0
+
+
+def _plain_reducers(module: Module) -> Module:
+    """The module in which computations that are applied to elements mark no shardings."""
+    whole = running_in(module.entry)
+    reducers = {each for root in module.computations for each in root.reachable()} - whole
+    inside = {each for computation in reducers for each in computation.instructions if target_of(each) == "Sharding"}
+    return mapped(module, lambda each: None if each in inside else each) if inside else module
 
 
 def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module))
+    every = (each for computation in module.entry.reachable() for each in computation.instructions)
+    shared = Shared(mesh, agreement, [max(map(_channel, every), default=0)], meshes=shardy_meshes(module),
+                    numbered=numbered(module), regions=regions(module, mesh))  # fmt: skip
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
     out = as_annotated(mesh, module.entry.root, tree)
     frame.builder.part_of = module.entry.root
     entry = frame.builder.build(put_together(frame, tree, out, "the program gives it in this sharding"))
-    notes = MappingProxyType({"frontend_attributes": f'{{{MESH}="{mesh.spelled()}"}}'})
-    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=notes)
+    notes = f'{{{MESH}="{mesh.spelled()}",{RESULTS}="{_text(out)}"}}'
+    annotations = MappingProxyType({"frontend_attributes": notes})
+    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=annotations)
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications),
+        tuple(shared.communications), held_by(shared.frames),
     )  # fmt: skip
 
 
@@ -143,5 +168,9 @@ def _entered(frame: Frame, parameter: Instruction) -> Tree:
     shape = local_shape(parameter.shape, shardings)
     value = ops.parameter(frame.builder, number=parameter.attributes.number, shape=shape, name=parameter.name)
     pieces = pieces_of(frame, value, parameter.shape, shardings, parameter)
+    device = device_of(frame, parameter)
+    if device is not None:
+        reason = f"{parameter.name} is given to device {device}"
+        pieces = mapped_tree(lambda piece: from_device(frame, piece, device, reason), pieces)
     frame.values[parameter] = agreeing(frame, pieces)
     return shardings

@@ -75,6 +75,12 @@ class Propagated:
         """Why an instruction of the program that was given has its sharding."""
         return _cause(instruction.name, self._tensors(instruction)[leaf], instruction)
 
+    @cached_property
+    def stated(self) -> frozenset[str]:
+        """The names of the arrays whose shardings the program states."""
+        every = (each for each in self.instructions() if len(self._tensors(each)) == 1)
+        return frozenset(each.name for each in every if self.cause_of(each).kind == "stated")
+
     def _tensors(self, instruction: Instruction) -> tuple[Tensor, ...]:
         if instruction is self._flow.module.entry.root and self._flow.results:
             return tuple(self._flow.results)

@@ -8,7 +8,6 @@ from shape_inference import refuse
 
 from ...core.graph import Computation, Module, module_in
 from ...properties.mesh import Mesh
-from ..shardy_text import shardy_meshes
 from ..stored import mesh_of_shardings, on_one_mesh, with_shardings
 from .dialect import Dialect
 from .fixed_point import STRATEGIES, FixedPoint
@@ -52,7 +51,7 @@ def propagate(
     Source: Shardy, propagation; MLIR, shard dialect, sharding propagation.
     """
     program = _program(module)
-    found_mesh = mesh or mesh_of_shardings(program) or _noted(program)
+    found_mesh = mesh or mesh_of_shardings(program)
     if found_mesh is None:
         refuse(
             "invalid_attribute",
@@ -75,11 +74,6 @@ def propagate(
         FixedPoint(flow, factors).run()
     shardings = shardings_of(flow, found_mesh)
     return Propagated(with_shardings(program, shardings), found_mesh, strategy, shardings, flow)
-
-
-def _noted(program: Module) -> Mesh | None:
-    """The first mesh that a program of Shardy names."""
-    return next((each for each in shardy_meshes(program).values() if isinstance(each, Mesh)), None)
 
 
 def _program(given: object) -> Module:

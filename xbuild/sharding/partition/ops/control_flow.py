@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -13,14 +13,15 @@ from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
 from ....properties.trip_counts import noted_trips, trips_of
+from ...rebuilding import pruned
+from ...regions import is_complete
 from ...sharding import Sharding, cut
 from ..parts.agreement import EVERY_DECISION, agreed
 from ..parts.frame import Communication, Frame, PartBuilder, Piece
 from ..parts.layouts import Tree, distance, mapped
-from ..parts.manual import is_manual
 from ..parts.tables import special
 from ..parts.trees import as_annotated, asked, local_shape, pieces_of
-from ..parts.walk import put_together, run_whole, settled, walked
+from ..parts.walk import needed, put_together, run_whole, settled, walked
 
 
 def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
@@ -132,7 +133,7 @@ def _lifted(frame: Frame, instruction: Instruction, tree: Tree, shardings: Tree)
         number = element.attributes.index
         kept = body.root.operands[number]
         if isinstance(kept.shape, Shape) and _is_element(kept, state, number):
-            found[number] = _whole_along(found[number], {*_chosen_along(body, element)})
+            found[number] = _whole_along(found[number], {*_chosen_along(body, element, frame.shared.regions.calls)})
     return tuple(found)
 
 
@@ -151,12 +152,16 @@ def _whole_along(sharding: Sharding, dims: set[int]) -> Sharding:
     return cut(sharding.mesh, kept)
 
 
-def _chosen_along(computation: Computation, value: Instruction) -> Iterable[int]:
-    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls too."""
+def _chosen_along(computation: Computation, value: Instruction, regions: Container[Instruction]) -> Iterable[int]:
+    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls, too.
+
+    Manual regions are left out.
+    """
     for user in computation.instructions:
         for place in [n for n, each in enumerate(user.operands) if each is value]:
-            for inner, same in _handed_on(computation, user, place):
-                yield from _chosen_along(inner, same)
+            if user not in regions:
+                for inner, same in _handed_on(computation, user, place):
+                    yield from _chosen_along(inner, same, regions)
             if user.opcode in ("dynamic_slice", "gather") and not place:
                 pairs = enumerate(zip(value.shape.dims, _sizes(user), strict=True))  # type: ignore[union-attr]
                 yield from (dim for dim, pair in pairs if pair[0] != pair[1])
@@ -170,7 +175,7 @@ def _sizes(instruction: Instruction) -> Sequence[int]:
 
 def _handed_on(computation: Computation, user: Instruction, place: int) -> Iterable[tuple[Computation, Instruction]]:
     """The computations that an operand is handed on to, each with the value that it is there."""
-    if user.opcode == "call" and not is_manual(user):
+    if user.opcode == "call":
         inner = user.attributes.to_apply
         yield inner, inner.parameters[place]
     if user.opcode == "tuple":
@@ -198,9 +203,10 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def call(frame: Frame, instruction: Instruction) -> Tree:
-    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard is kept."""
-    if is_manual(instruction):
-        return run_whole(frame, instruction, is_settled=False)
+    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard stays as it is."""
+    if instruction in frame.shared.regions.calls and is_complete(frame.manual, frame.mesh):
+        kept = evolve(instruction.attributes, to_apply=pruned(instruction.attributes.to_apply, needed))
+        return run_whole(frame, evolve(instruction, attributes=kept), is_settled=False)
     return inlined(frame, instruction, instruction.attributes.to_apply)
 
 

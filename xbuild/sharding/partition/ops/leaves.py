@@ -16,13 +16,16 @@ from ....core.graph import Instruction
 from ...planning.record import constant as constant_of
 from ...planning.record import dims_of, own_part, resized, spread
 from ...planning.states import padded
+from ...regions import target_of
 from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
 from ..parts.by_factors import by_factors
+from ..parts.devices import device_of
+from ..parts.effects import alone
 from ..parts.frame import Frame, Piece
 from ..parts.layouts import Tree, local_dims, stated, whole_on
-from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
+from ..parts.manual import ENDS, end_of_region
 from ..parts.masks import count_of
 from ..parts.tables import Cut, local_attributes, special
 from ..parts.walk import run_whole, settled
@@ -126,7 +129,9 @@ def broadcast(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def partition_id(frame: Frame, instruction: Instruction) -> Tree:
-    """The global program is one of one device."""
+    """The global program is one of one device; in a manual region each device has its number."""
+    if frame.manual:
+        return run_whole(frame, instruction)
     value = constant_of(frame.builder, np.uint32(0))
     return frame.piece(value, whole_on(frame.mesh, 0), instruction.shape, instruction)
 
@@ -140,11 +145,14 @@ def bitcast(frame: Frame, instruction: Instruction) -> Tree:
 @special
 def custom_call(frame: Frame, instruction: Instruction) -> Tree:
     """A call that marks a sharding gives its operand; one of matrices runs on parts of a batch, any other whole."""
-    if target_of(instruction) in (INTO, OUT_OF):
-        return into_shard(frame, instruction) if target_of(instruction) == INTO else out_of_shard(frame, instruction)
+    if target_of(instruction) in ENDS:
+        return end_of_region(frame, instruction)
     if target_of(instruction) == "Sharding":
         found = settled(frame, frame.values[instruction.operands[0]], instruction)
         return _moved(frame, found, instruction) if moved_pairs(instruction) else found
+    device = device_of(frame, instruction)
+    if device is not None and instruction.attributes.custom_call_has_side_effect:
+        return alone(frame, instruction, device)
     rule = sharding_rule["custom_call"](instruction) if _is_of_matrices(instruction) else None
     return run_whole(frame, instruction) if rule is None else by_factors(frame, instruction, rule)
 

@@ -11,7 +11,7 @@ from shape_inference import AnyShape, Shape
 
 from ....core.builder import Builder, Value
 from ....core.context import annotated
-from ....core.graph import Instruction, Source
+from ....core.graph import Computation, Instruction, Source
 from ....core.op import OPS
 from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
@@ -19,8 +19,10 @@ from ...axis import Axis
 from ...planning.plan import planned
 from ...planning.record import Recorder, Reducer, dims_of
 from ...planning.states import Step
+from ...regions import Axes, Regions
 from ...sharding import Sharding
 from ...shardy_text import AnyMesh
+from ...tiles import rest_of
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -62,8 +64,9 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py. `times` is how often what
-    is recorded now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
+    computations that read the number of the device, `regions` say what is manual. `times` is how often what is recorded
+    now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
     """
 
     mesh: Mesh
@@ -71,6 +74,9 @@ class Shared:
     channels: list[int] = field(factory=lambda: [0])
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
+    frames: list[Frame] = field(factory=list)
+    numbered: frozenset[Computation] = frozenset()
+    regions: Regions = Factory(Regions)
     times: int = 1
     sent: int = 0
 
@@ -152,13 +158,22 @@ class PartBuilder(Builder):
 
 @define(eq=False)
 class Frame:
-    """One computation of the SPMD program under recording."""
+    """One computation of the SPMD program under recording.
+
+    Along `manual` axes the computation is a program of one device already. `numbered` are the instructions whose values
+    depend on the number of the device that computes them.
+    """
 
     shared: Shared
     builder: PartBuilder
     values: dict[Instruction, Tree] = field(factory=dict)
+    manual: Axes = ()
+    numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.shared.frames.append(self)
 
     def _recorder(self) -> Recorder:
         return Recorder(self.shared.mesh, self.builder, self.shared.channels, self._note)
@@ -166,6 +181,11 @@ class Frame:
     @property
     def mesh(self) -> Mesh:
         return self.shared.mesh
+
+    @property
+    def axes(self) -> Axes:
+        """The axes of the mesh along which the program is still one."""
+        return rest_of(self.mesh, self.manual)
 
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
