@@ -134,14 +134,15 @@ class Later:
 class PartBuilder(Builder):
     """Records instructions with the source line and the scope of the instruction that they are part of."""
 
-    __slots__ = ("made", "part_of")
+    __slots__ = ("made", "part_of", "received")
 
     part_of: Instruction | None
     made: dict[Any, Value]
+    received: dict[Any, list[Any]]
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.made = {}
+        self.made, self.received = {}, {}
 
     def count_from(self, number: int) -> None:
         """Number the names of new instructions from above a number."""
