@@ -119,7 +119,7 @@ def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications), held_by(shared.frames),
+        tuple(shared.communications), held_by(shared),
     )  # fmt: skip
 
 

@@ -64,7 +64,8 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `frames` are those of all
+    computations, `brought` the parts, by name, that were brought from a sharding to another; `numbered` are the
     computations that read the number of the device, `regions` say what is manual. `times` is how often what is recorded
     now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
     """
@@ -75,6 +76,7 @@ class Shared:
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
     frames: list[Frame] = field(factory=list)
+    brought: dict[str, tuple[Piece, Sharding]] = field(factory=dict)
     numbered: frozenset[Computation] = frozenset()
     regions: Regions = Factory(Regions)
     times: int = 1
@@ -240,6 +242,7 @@ class Frame:
         shape = piece.shape
         assert isinstance(shape, Shape)
         found = planned(source, target, shape.dims, shape.dtype)
+        self.shared.brought[value.name] = piece, source
         self.reasons.append((piece.origin, reason))
         value = self.recorder.steps(value, found.steps, found.start, reducer)
         self.reasons.pop()
