@@ -28,7 +28,7 @@ def test_an_array_is_shown_in_the_tiles_of_the_devices(opened: Open) -> None:
         0, 0, 0, 6, 4, 4, 4, 8,
     ]  # fmt: skip
     assert page.inner_text(".tile.on .who") == "3"
-    assert "the program states it" in page.inner_text("#side")
+    assert "the program states its sharding" in page.inner_text("#side")
 
 
 def test_copies_stand_once_and_causes_lead_to_what_states_them(opened: Open) -> None:

@@ -166,6 +166,16 @@ def test_pictures_of_the_partition_and_of_tiles(products: list[str], tmp_path: P
     assert "a states it" in tiles
 
 
+def test_of_very_many_tiles_a_corner_is_drawn() -> None:
+    module = xb.Module("many", xb.computation(xb.f32[100, 40, 30, 7])(lambda x: x + x))
+    cut = xb.shard.annotated(module, {0: xb.P("a", "a2", "b", "c")}, mesh=xb.Mesh(a=8, a2=2, b=20, c=2))
+    found = str(xb.viz(xb.shard.tiling(cut, "parameter.1"), "txt"))
+    assert "the first 16 x 2 of 20 x 2 tiles are drawn\n4 more panels are not drawn" in found
+    assert found.count("[13:26, 0:20, :, :]") == 1
+    assert "hatched: padding" in found
+    assert str(xb.viz(xb.shard.tiling(cut, "parameter.1"), "svg")).count('class="own"') == 12 * 15 * 2
+
+
 def test_a_name_to_compare_is_of_the_same_file() -> None:
     assert [beside("m.py:one", each) for each in ("two", "n.py:two", "n.hlo")] == ["m.py:two", "n.py:two", "n.hlo"]
 

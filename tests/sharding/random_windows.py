@@ -1,4 +1,4 @@
-"""Random global programs of ops that move elements along dimensions: rolls, shifts, stencils, windows, best elements."""
+"""Random global programs of ops that move elements along dimensions: rolls, stencils, windows, greatest elements."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def shifted(chance: random.Random, x: xb.Value) -> xb.Value:
 def stencil(chance: random.Random, x: xb.Value) -> xb.Value:
     """A sum of shifted arrays, each a slice of one padded array."""
     reach = chance.choice((1, 1, 2, 3))
-    wide = _padded(x, chance.choice((0, 0, 2)), {dim: (reach, reach, 0) for dim in range(x.shape.rank)})
+    wide = _padded(x, chance.choice((0, 0, 2)), dict.fromkeys(range(x.shape.rank), (reach, reach, 0)))
     found = x
     for _ in range(chance.randrange(1, 5)):
         starts = [chance.randrange(2 * reach + 1) for _ in x.shape.dims]
@@ -122,7 +122,11 @@ def reversed_(chance: random.Random, x: xb.Value) -> xb.Value:
 def joined(chance: random.Random, x: xb.Value) -> xb.Value:
     dim = chance.randrange(x.shape.rank)
     parts = [cropped(chance, x) if chance.random() < 0.3 else xb.negate(x), x, x * x]
-    fitting = [p for p in parts if all(a == b for n, (a, b) in enumerate(zip(p.shape.dims, x.shape.dims, strict=True)) if n != dim)]
+    fitting = [
+        p
+        for p in parts
+        if all(a == b for n, (a, b) in enumerate(zip(p.shape.dims, x.shape.dims, strict=True)) if n != dim)
+    ]
     chance.shuffle(fitting)
     return xb.ops.concatenate(tuple(fitting[: chance.randrange(1, 4)]), dimension=dim)
 
@@ -131,7 +135,9 @@ def _window(chance: random.Random, extent: int, *, dilates: bool = True) -> xb.W
     size = chance.choice((1, 2, 2, 3, 4, extent))
     low, high = chance.randrange(-1, 4), chance.randrange(-1, 4)
     dilations = (1, 1, 1, 2, 3) if dilates else (1,)
-    return xb.WindowDimension(size, chance.choice((1, 1, 2, 3)), low, high, chance.choice(dilations), chance.choice(dilations))
+    return xb.WindowDimension(
+        size, chance.choice((1, 1, 2, 3)), low, high, chance.choice(dilations), chance.choice(dilations)
+    )
 
 
 def windows(chance: random.Random, x: xb.Value) -> xb.Value | None:
@@ -148,9 +154,13 @@ def scanned(chance: random.Random, x: xb.Value) -> xb.Value:
     dim = chance.randrange(x.shape.rank)
     extent = x.shape.dims[dim]
     low, high = chance.choice(((extent - 1, 0), (0, extent - 1)))
-    window = [xb.WindowDimension(extent, 1, low, high) if n == dim else xb.WindowDimension(1) for n in range(x.shape.rank)]
+    window = [
+        xb.WindowDimension(extent, 1, low, high) if n == dim else xb.WindowDimension(1) for n in range(x.shape.rank)
+    ]
     by, start = chance.choice(((xb.ops.add, 0), (xb.ops.maximum, -99), (xb.ops.multiply, 1)))
-    return xb.ops.reduce_window((xb.clamp(-2, x, 2) if x.shape.dtype is xb.s32 else x,), (_number(x, start),), to_apply=by, window=window)
+    return xb.ops.reduce_window(
+        (xb.clamp(-2, x, 2) if x.shape.dtype is xb.s32 else x,), (_number(x, start),), to_apply=by, window=window
+    )
 
 
 def convolved(chance: random.Random, x: xb.Value) -> xb.Value | None:
@@ -170,7 +180,11 @@ def convolved(chance: random.Random, x: xb.Value) -> xb.Value | None:
         kernel = xb.constant(x.builder, numbers.astype(x.shape.dtype.dtype))
     roles = xb.ConvolutionDimensionNumbers.read(f"bf{rest}_oi{rest}->bf{rest}")
     found = xb.ops.convolution(image, kernel, window=window, dimension_numbers=roles)
-    return _part(found, 1, 0, 1) if x.shape.rank == 1 else xb.ops.reshape(_part(found, 1, 0, 1), new_sizes=found.shape.dims[2:])
+    return (
+        _part(found, 1, 0, 1)
+        if x.shape.rank == 1
+        else xb.ops.reshape(_part(found, 1, 0, 1), new_sizes=found.shape.dims[2:])
+    )
 
 
 def best(chance: random.Random, x: xb.Value) -> xb.Value:

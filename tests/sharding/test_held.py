@@ -14,6 +14,7 @@ from tests.sharding.campaign import program
 from tests.sharding.cases import difference
 from xbuild.sharding.partition import Partitioned
 from xbuild.sharding.partition.partitioned import joined
+from xbuild.sharding.propagation import Origins
 
 
 def values_of(module: xb.Module, arguments: list[list[Any]]) -> dict[str, list[Any]]:
@@ -59,3 +60,23 @@ def test_each_value_is_a_tile_of_the_value_that_it_names(name: str) -> None:
 def test_random_programs_hold_tiles_of_global_values(seed: int) -> None:
     given = program(seed)
     assert compared(given.partitioned(), given.arguments, given.padding, sums=False)[1] == ""
+
+
+@pytest.mark.parametrize("name", ["data", "tensor", "sequence", "full"])
+def test_ways_are_the_chains_of_causes(name: str) -> None:
+    found = xb.shard.propagate(getattr(block, name)())
+    origins = Origins(found)
+    for value in (each.name for each in found.module.entry.instructions):
+        chains = found.chains(value)
+        told = [(way.dim, way.axes, way.origin, way.where) for way in origins.ways(value)]
+        assert told == [(dim, axes, origin, where) for dim, axes, _, origin, where in chains]
+        for way, (_, _, steps, _, _) in zip(origins.ways(value), chains, strict=True):
+            sources = [step.source for step in steps[:-1]]
+            assert (list(way.through), way.more) == (sources[:4], max(0, len(sources) - 4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_those_of_the_global_program(seed: int) -> None:
+    parts = program(seed).partitioned()
+    lines = (str(each.source) for computation in parts.module.computations for each in computation.instructions)
+    assert not [line for line in lines if "tests/sharding/campaign.py" in line and " in partitioned" in line]

@@ -53,7 +53,7 @@ def test_a_run_takes_and_gives_global_arrays(uneven: str, tmp_path: Path) -> Non
 
 def test_each_command_treats_what_each_device_runs(uneven: str, tmp_path: Path) -> None:
     assert "which has 1 collective" in xbuild("check", uneven, "--partition").stdout
-    assert "4 devices" in xbuild("cost", uneven, "--partition").stdout
+    assert "4 devices, mesh x=2 x y=2" in xbuild("cost", uneven, "--partition").stdout
     assert "all-reduce" in xbuild("viz", uneven, "--partition").stdout
     stepped = CliRunner().invoke(main, ["step", uneven, "--partition", "--random", "0"], input="to end\n")
     assert stepped.exit_code == 0

@@ -32,7 +32,7 @@ def page_data(trace: Trace, source_root: Path | None = None, partitioned: Partit
     trace = with_standing(trace)
     place = _places(trace)
     values = fitted(trace)
-    picture, graph = drawn(trace.program)
+    picture, graph = drawn(trace.program, partitioned)
     tables = _Tables()
     scopes = scopes_of(trace.program)
     of_events = {number: tables.add(each, _table) for number, each in trace.origins.items()}
@@ -85,7 +85,7 @@ def _name(program: Module | ModuleGroup) -> str:
 def _facts(trace: Trace, partitioned: Partitioned | None) -> Iterator[str]:
     program = trace.program
     if partitioned is not None:
-        yield " x ".join(f"{axis}={size}" for axis, size in partitioned.mesh.sizes)
+        yield in_line(" x ".join(f"{axis}={size}" for axis, size in partitioned.mesh.sizes))
     modules = [program] if isinstance(program, Module) else list(program.modules.values())
     if isinstance(program, Module) and program.num_partitions == 1:
         yield f"{program.num_replicas} replica{'s' * (program.num_replicas != 1)}"

@@ -13,7 +13,7 @@ from shape_inference.escaping import in_line
 from ..core.graph import Module
 from ..costs.table import short as amount
 from ..sharding.partition import Communication, Partitioned, Tiling
-from ..sharding.propagation import Propagated, short
+from ..sharding.propagation import Origins, Propagated, short
 from ..traces import Trace
 
 
@@ -41,13 +41,13 @@ class Tiled:
             })  # fmt: skip
         return self._known[key]
 
-    def add(self, name: str, tiling: Tiling, found: Partitioned) -> None:
+    def add(self, name: str, tiling: Tiling, origins: Origins | None) -> None:
         key = (tiling.value, tiling.shape, tiling.sharding)
         if key not in self._known:
             self._known[key] = len(self.arrays)
             self.arrays.append({
-                "v": in_line(tiling.value), "t": f"{tiling.shape}  {short(tiling.sharding)}",
-                "at": self.layout(tiling), "why": [*_causes(found, tiling)],
+                "v": in_line(tiling.value), "t": in_line(f"{tiling.shape}  {short(tiling.sharding)}"),
+                "at": self.layout(tiling), "why": [] if origins is None else [*_causes(origins, tiling)],
             })  # fmt: skip
         self.of_spot.setdefault(name, {})["g"] = self._known[key]
 
@@ -62,10 +62,11 @@ def tiled(trace: Trace, found: Partitioned | None) -> Tiled:
         return tables
     if not isinstance(trace.program, Module) or _names(trace.program) != _names(found.module):
         refuse("invalid_operand", f"the trace is of another program than {found.module.name}, as it was partitioned")
+    origins = None if found.propagated is None else Origins(found.propagated)
     used = {spot.instruction.name for spot in trace.spots}
     for name, tiling in found.held.items():
         if name in used and tiling.shape.rank:
-            tables.add(name, tiling, found)
+            tables.add(name, tiling, origins)
     for each in found.communications:
         tables.of_spot.setdefault(each.name, {})["r"] = _reason(each)
     return tables
@@ -79,29 +80,34 @@ def _reason(communication: Communication) -> list[str]:
     """The sentence of a collective, and what it costs."""
     axes = ", ".join(dict.fromkeys(axis.name for axis in communication.axes))
     cost = f"inserted by the partitioner: {amount(communication.bytes, 'B')} sent by a device over {axes}"
-    return [in_line(communication.reason), cost]
+    return [in_line(communication.reason), in_line(cost)]
 
 
-def _causes(found: Partitioned, tiling: Tiling) -> Iterator[str]:
+def _causes(origins: Origins, tiling: Tiling) -> Iterator[str]:
     """A sentence for each dimension that is cut: from which values its axes came."""
-    causes = found.propagated
-    if causes is None or not _is_array(causes, tiling.value):
+    causes = origins.found
+    if not _is_array(causes, tiling.value):
         return
     stated = causes.sharding(tiling.value)
     if short(stated) != short(tiling.sharding):  # type: ignore[arg-type]
-        yield f"%{in_line(tiling.value)} is {short(stated)} in the program, and brought to this sharding for a use"  # type: ignore[arg-type]
+        yield f"the program has it as {in_line(short(stated))}, and brings it to this sharding for a use"  # type: ignore[arg-type]
     kind = causes.cause(tiling.value).kind
     if kind in _KINDS:
         yield _KINDS[kind]
         return
-    for dim, axes, steps, origin, where in causes.chains(tiling.value):
-        way = "".join(f", from %{in_line(step.source)}" for step in steps[:-1])
-        line = "" if where is None else f" ({where})"
-        names = ", ".join(axis.name for axis in axes)
-        yield f"dimension {dim} by {names}{way}, from %{in_line(origin)}, which states it{in_line(line)}"
+    for each in origins.ways(tiling.value):
+        names = in_line(", ".join(axis.name for axis in each.axes))
+        way = "".join(f", from %{in_line(name)}" for name in each.through) + f", from {each.more} more" * bool(
+            each.more
+        )
+        line = "" if each.where is None else f" ({in_line(str(each.where))})"
+        yield f"dimension {each.dim} by {names}{way}, from %{in_line(each.origin)}, which states it{line}"
 
 
-_KINDS = {"stated": "the program states it", "whole": "no sharding reached it, so that every device has the whole"}
+_KINDS = {
+    "stated": "the program states its sharding",
+    "whole": "no sharding reached it, so that every device has the whole",
+}
 
 
 def _is_array(causes: Propagated, name: str) -> bool:

@@ -68,4 +68,4 @@ def _tile(held: Tiling, device: int) -> str:
     spans = held.ranges(tuple(held.place[device].tolist()))
     places = (":" if parts == 1 else f"{low}:{high}" for parts, (low, high) in zip(held.tiles, spans, strict=True))
     part = ", still to be joined" if held.sharding.unreduced else ""
-    return f"tile [{', '.join(places)}] of %{in_line(held.value)} {held.shape} {short(held.sharding)}{part}"
+    return f"tile [{', '.join(places)}] of %{in_line(held.value)} {held.shape} {in_line(short(held.sharding))}{part}"

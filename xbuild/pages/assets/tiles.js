@@ -34,8 +34,9 @@ const Tiles = {
       const part = layout.part ? layout.part[device] : 0, key = [part, ...at].join();
       (found.get(key) || found.set(key, {part, at, devices: []}).get(key)).devices.push(device);
     });
-    const rank = layout.n.length, order = each => [each.part, ...each.at].reduce((sum, n, place) => sum * (place ? layout.n[place - 1] : 1) + n, 0);
-    return layout.groups = {all: [...found.values()].sort((a, b) => order(a) - order(b)), columns: rank ? layout.n[rank - 1] : 1};
+    // Where the last two dimensions are whole, tiles are panels, which stand side by side.
+    const rank = layout.n.length, panels = rank > 2 && layout.n.slice(-2).every(n => n === 1), order = each => [each.part, ...each.at].reduce((sum, n, place) => sum * (place ? layout.n[place - 1] : 1) + n, 0);
+    return layout.groups = {all: [...found.values()].sort((a, b) => order(a) - order(b)), columns: panels ? [4, 3, 2].find(n => found.size % n === 0) || 1 : rank ? layout.n[rank - 1] : 1};
   },
 
   show(spot, turn, chosen, at) {

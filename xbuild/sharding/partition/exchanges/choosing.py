@@ -22,6 +22,7 @@ from ..parts.masks import neutral
 from .exchange import Exchange, of_own, of_result
 from .views import View, dims_of
 
+
 @frozen(eq=False)
 class Way:
     """A way to cut a view: the dimensions of which devices give sums of what they hold, and the axes of all."""
@@ -55,7 +56,7 @@ class Way:
         return bool(self.base(0).dim(dim).axes) and self.view.moves(dim)
 
     def order(self) -> list[int]:
-        """The moved dimensions: those that become smaller on a device first, those that are cut before those that grow."""
+        """The moved dimensions: those that become smaller on a device, then those that are cut, then those that grow."""
         moved = [dim for dim in range(len(self.view.lines)) if self.view.moves(dim)]
         return sorted(moved, key=lambda dim: (not self._shrinks(dim), not self.is_moved(dim), dim))
 

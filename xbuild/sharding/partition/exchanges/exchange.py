@@ -30,7 +30,7 @@ class Move:
 
 @frozen
 class Round:
-    """Moves of which each part gives one, and each place takes one; they stay where they are, or one permute has them."""
+    """Moves of which each part gives one and each place takes one: all stay where they are, or one permute has them."""
 
     moves: tuple[Move, ...]
 

@@ -79,7 +79,9 @@ class Along:
         if not low and not high and not interior:
             return value
         nothing, around = PaddingDimension(0, 0, 0), PaddingDimension(low, high, interior)
-        return ops.pad(value, filler, padding=[around if n == self.dim else nothing for n in range(len(dims_of(value)))])
+        return ops.pad(
+            value, filler, padding=[around if n == self.dim else nothing for n in range(len(dims_of(value)))]
+        )
 
     def places(self, dims: Sequence[int]) -> Value:
         return ops.iota(self.frame.builder, shape=s32[tuple(dims)], iota_dimension=self.dim)
@@ -193,7 +195,9 @@ def _masked(along: Along, value: Value, arrivals: list[_Arrival], wanted: Exchan
         return value
     for each in arrivals:
         if not _is_covered(each, wanted):
-            value = ops.select(_inside(along, each, dims_of(value), is_inverse=True), spread(filler, dims_of(value)), value)
+            value = ops.select(
+                _inside(along, each, dims_of(value), is_inverse=True), spread(filler, dims_of(value)), value
+            )
     return value
 
 
@@ -229,9 +233,7 @@ def _inside(along: Along, each: _Arrival, dims: Sequence[int], *, is_inverse: bo
     return ops.and_(ops.compare(place, high, direction="GE"), ops.compare(place, stretch, direction="LT"))
 
 
-def _laid_over(
-    along: Along, arrivals: list[_Arrival], wanted: Exchange, filler: Value, dims: Sequence[int]
-) -> Value:
+def _laid_over(along: Along, arrivals: list[_Arrival], wanted: Exchange, filler: Value, dims: Sequence[int]) -> Value:
     """Arrivals at other places on each device, laid over the filler."""
     found = spread(filler, dims)
     for each in arrivals:

@@ -36,7 +36,7 @@ class View:
 
     def moves(self, dim: int) -> bool:
         """Whether a dimension is another one than that of its base."""
-        return len(self.bases) > 1 and dim == self.joint or not self.lines[dim].is_all_of(dims_of(self.bases[0])[dim])
+        return (len(self.bases) > 1 and dim == self.joint) or not self.lines[dim].is_all_of(dims_of(self.bases[0])[dim])
 
     def with_line(self, dim: int, line: Line) -> View:
         found = evolve(self, lines=(*self.lines[:dim], line, *self.lines[dim + 1 :]))
@@ -56,8 +56,9 @@ def whole(piece: Piece) -> View:
 def view_of(piece: Piece) -> View:
     """Of which other arrays an array is made; itself where it is not left for later, or made of very many."""
     view = piece.later.view if piece.later is not None else None
-    is_short = view is not None and all(len(line.segments) <= MOST_SEGMENTS for line in view.lines)
-    return view if is_short else whole(piece)
+    if not isinstance(view, View) or any(len(line.segments) > MOST_SEGMENTS for line in view.lines):
+        return whole(piece)
+    return view
 
 
 Bounds: TypeAlias = "Sequence[tuple[int, int, int]]"

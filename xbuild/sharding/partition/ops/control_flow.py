@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -33,12 +33,9 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
     for parameter, shardings in zip(computation.parameters, given, strict=True):
-        value = ops.parameter(
-            builder,
-            number=parameter.attributes.number,
-            shape=local_shape(parameter.shape, shardings),
-            name=parameter.name,
-        )
+        number, shape = parameter.attributes.number, local_shape(parameter.shape, shardings)
+        with inner.within(parameter):
+            value = ops.parameter(builder, number=number, shape=shape, name=parameter.name)
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
     tree = walked(inner, computation)
     root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)
@@ -153,16 +150,31 @@ def _whole_along(sharding: Sharding, dims: set[int]) -> Sharding:
 
 
 def _chosen_along(computation: Computation, value: Instruction, regions: Container[Instruction]) -> Iterable[int]:
-    """The dimensions of a value of which parts are taken at places that numbers tell, outside of manual regions."""
+    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls too."""
     for user in computation.instructions:
         for place in [n for n, each in enumerate(user.operands) if each is value]:
-            if user.opcode == "call" and user not in regions:
-                inner = user.attributes.to_apply
-                yield from _chosen_along(inner, inner.parameters[place], regions)
-            elif user.opcode in ("dynamic_slice", "gather") and not place:
-                sizes = user.attributes.dynamic_slice_sizes if user.opcode == "dynamic_slice" else user.attributes.slice_sizes  # noqa: E501
-                dims = value.shape.dims  # type: ignore[union-attr]
-                yield from (dim for dim, pair in enumerate(zip(dims, sizes, strict=True)) if pair[0] != pair[1])
+            for inner, same in _handed_on(computation, user, place) if user not in regions else ():
+                yield from _chosen_along(inner, same, regions)
+            if user.opcode in ("dynamic_slice", "gather") and not place:
+                pairs = enumerate(zip(value.shape.dims, _sizes(user), strict=True))  # type: ignore[union-attr]
+                yield from (dim for dim, pair in pairs if pair[0] != pair[1])
+
+
+def _sizes(instruction: Instruction) -> Sequence[int]:
+    """The extents of the slices that an op takes."""
+    attributes = instruction.attributes
+    return attributes.dynamic_slice_sizes if instruction.opcode == "dynamic_slice" else attributes.slice_sizes  # type: ignore[no-any-return]
+
+
+def _handed_on(computation: Computation, user: Instruction, place: int) -> Iterable[tuple[Computation, Instruction]]:
+    """The computations that an operand is handed on to, each with the value that it is there."""
+    if user.opcode == "call":
+        inner = user.attributes.to_apply
+        yield inner, inner.parameters[place]
+    if user.opcode == "tuple":
+        loops = (each for each in computation.instructions if each.opcode == "while" and each.operands[0] is user)
+        for body in (each.attributes.body for each in loops):
+            yield from ((body, each) for each in _elements(body, body.parameters[0]) if each.attributes.index == place)
 
 
 @special

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from shape_inference import Shape
 
+from ....core.builder import Value
 from ....core.graph import Instruction
+from ...planning.record import constant, spread
 from ...sharding import Sharding
 from ..exchanges.making import viewed
 from ..exchanges.views import Bounds, View, concatenated, padded, reversed_, sliced, view_of, whole
 from ..parts.frame import Frame, Piece
-from ..parts.layouts import Tree, stated
+from ..parts.layouts import Tree, local_dims, stated, whole_on
 from ..parts.tables import special
-from ..parts.walk import in_general, is_cuttable
+from ..parts.walk import in_general, is_cuttable, settled
 
 
 def _moved(frame: Frame, instruction: Instruction, views: Sequence[View | None]) -> Tree:
@@ -22,10 +26,27 @@ def _moved(frame: Frame, instruction: Instruction, views: Sequence[View | None])
     The first view that is given is described by what operands are made of, the last by the operands.
     """
     several = [each for each in views if each is not None]
+    if not instruction.shape.size:  # type: ignore[union-attr]
+        return _empty(frame, instruction)
+    if len(several[0].bases) == 1 and not any(map(several[0].moves, range(len(several[0].lines)))):
+        return settled(frame, several[0].bases[0], instruction)
     wanted = stated(instruction, frame.mesh)
     if not _is_moved_and_cut(several[-1], wanted):
         return in_general(frame, instruction)
     return viewed(frame, instruction, several, wanted)
+
+
+def _empty(frame: Frame, instruction: Instruction) -> Tree:
+    """An array without elements is made where it is used."""
+    shape = instruction.shape
+    assert isinstance(shape, Shape)
+
+    def made(sharding: Sharding) -> Value:
+        return spread(constant(frame.builder, np.zeros((), shape.dtype.dtype)), local_dims(sharding, shape.dims))
+
+    wanted = stated(instruction, frame.mesh)
+    home = whole_on(frame.mesh, shape.rank) if wanted is None or wanted.unreduced else wanted
+    return Piece(shape, instruction, {home: made(home)}, made)
 
 
 def _is_moved_and_cut(view: View, wanted: Sharding | None) -> bool:
@@ -35,10 +56,8 @@ def _is_moved_and_cut(view: View, wanted: Sharding | None) -> bool:
 
 
 def _is_viewed(frame: Frame, instruction: Instruction) -> bool:
-    """Whether all arrays have elements and known extents."""
-    return is_cuttable(frame, instruction) and all(
-        isinstance(each.shape, Shape) and each.shape.size for each in (*instruction.operands, instruction)
-    )
+    """Whether all arrays have known extents, and elements to be moved."""
+    return is_cuttable(frame, instruction) and bool(instruction.operands[0].shape.size)  # type: ignore[union-attr]
 
 
 def _bounds(instruction: Instruction) -> Bounds:
@@ -75,8 +94,10 @@ def pad(frame: Frame, instruction: Instruction) -> Tree:
 @special
 def concatenate(frame: Frame, instruction: Instruction) -> Tree:
     dim = instruction.attributes.dimension
-    if not is_cuttable(frame, instruction) or not instruction.shape.size:  # type: ignore[union-attr]
+    if not is_cuttable(frame, instruction):
         return in_general(frame, instruction)
+    if not instruction.shape.size:  # type: ignore[union-attr]
+        return _empty(frame, instruction)
     pieces = [frame.values[each] for each in instruction.operands if each.shape.size]  # type: ignore[union-attr]
     return _moved(frame, instruction, [concatenated(pieces, dim, of) for of in (view_of, whole)])
 

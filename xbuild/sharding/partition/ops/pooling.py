@@ -7,17 +7,15 @@ from shape_inference.windows import WindowDimension
 from ....core.graph import Instruction
 from ...factors import ShardingRule
 from ...rules.builder import FactorBuilder
-from ..parts.tables import adapted
 
 
-@adapted
-def select_and_scatter(instruction: Instruction, rule: ShardingRule) -> ShardingRule:
-    """A dimension of windows side by side is cut by windows: the source has an element for each of them."""
+def side_by_side(instruction: Instruction) -> ShardingRule | None:
+    """The rule of windows that lie side by side, which are not cut: the source has an element for each; else None."""
     builder = FactorBuilder(instruction)
     base, source = builder.operands[:2]
     windows = instruction.attributes.window or ()
     if not all(map(_lie_side_by_side, windows, base, source)):
-        return rule
+        return None
     for dim, window in enumerate(windows):
         builder.add(source[dim], (dim, dim), (dim,), "pass_through" if source[dim] > 1 else "need_replication")
         builder.add(window.size, (dim, None), (dim,), "need_replication")

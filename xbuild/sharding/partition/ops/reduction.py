@@ -98,7 +98,8 @@ def reduce__(frame: Frame, cut: Cut, values: list[Value]) -> list[Value]:
     axes = merged(a for n, each in enumerate(cut.assignment) if factors[n].kind == "reduction" for a in each)
     everyone = [_of_all(frame, cut, value, axes) for value in values]
     inits = [
-        constant(frame.builder, each.attributes.literal) for each in instruction.operands[len(instruction.operands) // 2 :]
+        constant(frame.builder, each.attributes.literal)
+        for each in instruction.operands[len(instruction.operands) // 2 :]
     ]
     found = ops.reduce(tuple(everyone), tuple(inits), to_apply=instruction.attributes.to_apply, dimensions=(0,))
     if isinstance(found.shape, Shape):
@@ -110,9 +111,7 @@ def _of_all(frame: Frame, cut: Cut, value: Value, axes: tuple[Axis, ...]) -> Val
     value = ops.reshape(value, new_sizes=(1, *dims_of(value)))
     parts, shape = count_of(axes), value.shape
     assert isinstance(shape, Shape)
-    found = ops.all_gather(
-        [value], all_gather_dimension=0, shard_count=parts, **frame.recorder.global_groups(axes)
-    )
+    found = ops.all_gather([value], all_gather_dimension=0, shard_count=parts, **frame.recorder.global_groups(axes))
     reason = f"{partial_reason(cut)}; all devices take the parts of all and reduce them"
     frame.note(found, axes, bytes_of(shape.dtype[(parts, *shape.dims)]), cut.instruction, reason)
     return found

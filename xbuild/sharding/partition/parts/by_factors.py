@@ -85,9 +85,10 @@ def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
 
 def _has_filler(instruction: Instruction) -> bool:
     """Whether a number leaves the others of a window as they are, so that it can stand where nothing is."""
-    if instruction.opcode != "reduce_window":
+    by = {"reduce_window": "to_apply", "select_and_scatter": "scatter"}.get(instruction.opcode)
+    if by is None:
         return True
-    combiner = combiner_of(instruction.attributes.to_apply)
+    combiner = combiner_of(getattr(instruction.attributes, by))
     return combiner is not None and neutral(combiner, instruction.operands[0].shape.dtype) is not None  # type: ignore[union-attr]
 
 
@@ -141,14 +142,15 @@ TOO_MUCH = 1 << 60
 
 def _fetched(cut: Cut) -> int:
     """The bytes of what a device fetches of its neighbours for an assignment."""
-    shape, dims = cut.instruction.operands[0].shape, cut.operand_dims(0)
-    assert isinstance(shape, Shape)
-    width = max(1, shape.dtype.bits // 8) * math.prod(dims)
-    total = 0
-    for dim, wanted in halos[cut.instruction.opcode](cut).items():
+    total, found = 0, halos[cut.instruction.opcode](cut)
+    several = {number: [*cut.operand_dims(number)] for number, _ in found}
+    for (number, dim), wanted in found.items():
         if wanted is None:
             return TOO_MUCH
-        total += wanted.bytes(width // max(1, dims[dim]))
+        dims, shape = several[number], cut.instruction.operands[number].shape
+        assert isinstance(shape, Shape)
+        total += wanted.bytes(max(1, shape.dtype.bits // 8) * math.prod(dims[:dim] + dims[dim + 1 :]))
+        dims[dim] = wanted.size
     return total
 
 
@@ -216,9 +218,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
         if axes:
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
-            value = frame.brought(
-                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined
-            )
+            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined)
             piece = frame.piece(value, end, shape, instruction)
         found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)

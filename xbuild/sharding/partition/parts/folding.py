@@ -31,8 +31,9 @@ NONE = Folding(False, False)
 def folding(instruction: Instruction) -> Folding:
     """What may be done with a reduce whose initial values are constants.
 
-    XLA takes the computation of a reduce to be associative. Here it is tried on a few numbers too, and a reduction by
-    one that is not, such as a difference, runs whole. An initial value may count for each part where two of it make one.
+    XLA takes the computation of a reduce to be associative. Here it is tried on a few numbers, too, and a reduction by
+    one that is not, such as a difference, runs whole. An initial value may count for each part, and stand for padding,
+    where two of it make one and it may stand on either side.
     """
     count = len(instruction.operands) // 2
     given = instruction.operands[count:]
@@ -45,25 +46,24 @@ def folding(instruction: Instruction) -> Folding:
     literals = tuple(np.asarray(each.attributes.literal) for each in given)
     results = tuple(each.shape.dtype for each in instruction.attributes.to_apply.parameters)
     is_alike = results == dtypes * 2 and all(a.dtype == b.dtype for a, b in zip(literals, dtypes, strict=True))
-    return _tried(instruction.attributes.to_apply, dtypes, tuple(each.tobytes() for each in literals)) if is_alike else NONE
+    return (
+        _tried(instruction.attributes.to_apply, dtypes, tuple(each.tobytes() for each in literals))
+        if is_alike
+        else NONE
+    )
 
 
 @functools.lru_cache(maxsize=256)
 def _tried(computation: Computation, dtypes: tuple[PrimitiveType, ...], inits: tuple[bytes, ...]) -> Folding:
     init = tuple(np.frombuffer(each, dtype.dtype)[0] for each, dtype in zip(inits, dtypes, strict=True))
-    groups = [(init,) * 3, *_triples(dtypes, init)]
-    found = _evaluated(computation, dtypes, groups)
-    is_idle = _same(found[0][2], [np.asarray(each) for each in init])
-    return Folding(
-        is_idle and all(_same(left, right) for left, right, _, _ in found), all(_same(*each[2:]) for each in found)
-    )
-
-
-def _triples(dtypes: Sequence[PrimitiveType], init: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Elements by three, that a computation is tried on."""
     drawn = [tuple(_numbers(dtype)[(3 * n + 2 * k) % 7] for k, dtype in enumerate(dtypes)) for n in range(7)]
-    several = [init, *drawn]
-    return list(itertools.islice(itertools.combinations(several, 3), 0, None, 4)) + [tuple(drawn[n] for n in (3, 1, 3))]
+    with_init = [(init, one, other) for one, other in itertools.pairwise([init, *drawn, drawn[0]])]
+    without = [(drawn[n], drawn[(n + 2) % 7], drawn[(n * n + 3) % 7]) for n in range(7)]
+    found = _evaluated(computation, dtypes, [*with_init, *without])
+    is_idle = _same(found[0][2], [np.asarray(each) for each in init]) and all(
+        _same(*each[2:]) for each in found[: len(with_init)])  # fmt: skip
+    is_associative = all(_same(*each[:2]) for each in found)
+    return Folding(is_idle and is_associative, all(_same(*each[2:]) for each in found))
 
 
 def _numbers(dtype: PrimitiveType) -> list[Any]:
@@ -97,5 +97,9 @@ def _is_tuple(value: Value) -> bool:
 
 
 def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether numbers are equal, floats but for rounding."""
     with np.errstate(all="ignore"):
-        return all(bool(np.allclose(a, b, rtol=1e-3, equal_nan=True)) for a, b in zip(one, other, strict=True))
+        return all(
+            bool(a == b if a.dtype.kind in "biu" else np.isclose(complex(a), complex(b), rtol=1e-3, equal_nan=True))
+            for a, b in zip(one, other, strict=True)
+        )

@@ -155,7 +155,9 @@ class PartBuilder(Builder):
         return value
 
     def sub_builder(self, name: str) -> Builder:
-        return PartBuilder(self._computation_names.unique(name), self)
+        inner = PartBuilder(self._computation_names.unique(name), self)
+        inner.part_of = getattr(self, "part_of", None)
+        return inner
 
 
 @define(eq=False)
@@ -192,17 +194,13 @@ class Frame:
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
         opcode = value.instruction.opcode
-        self.shared.add(
-            Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source))
 
     def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: str) -> None:
         """Note a collective that an op recorded by itself."""
         opcode, size = value.instruction.opcode, _size(value.instruction, axes)
         sent = algorithms(opcode, size, payload)[0].link_bytes
-        self.shared.add(
-            Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source))
 
     def piece(self, value: Value, sharding: Sharding, shape: AnyShape, origin: Instruction) -> Piece:
         """The array of which devices hold these parts."""
@@ -288,8 +286,13 @@ _OF_THE_GLOBAL = ("xla.sdy.", "xbuild.")
 def _frontend(instruction: Instruction | None) -> dict[str, Any]:
     """The frontend attributes that an instruction keeps on each device."""
     notes = instruction.annotations.get("frontend_attributes", {}) if instruction is not None else {}
-    kept = {key: each for key, each in notes.items() if not key.startswith(_OF_THE_GLOBAL)}
+    kept = {key: each for key, each in notes.items() if not is_of_the_global(key)}
     return {"frontend_attributes": kept} if kept else {}
+
+
+def is_of_the_global(key: str) -> bool:
+    """Whether a frontend attribute is a sharding, or a rule of sharding, of the global program."""
+    return key.startswith(_OF_THE_GLOBAL)
 
 
 def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:

@@ -47,7 +47,7 @@ gathered = RuleTable("gathered")
 """opcode -> rule(frame, cut, values): the results of such an op from the results of parts that devices hold."""
 
 halos = RuleTable("halo")
-"""opcode -> rule(cut): the windows that devices want of dimensions of the first operand whose elements move."""
+"""opcode -> rule(cut): by operand and dimension what devices want of it, where it is cut and its elements move."""
 
 Joined: TypeAlias = "Callable[..., Any] | None"
 
