@@ -12,7 +12,7 @@ import xbuild
 
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
-from .support.partition_option import parts, takes_partition
+from .support.partition_option import parts, say_not_partitioned, takes_partition
 from .support.saying import say, say_json
 
 _MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
@@ -58,6 +58,7 @@ def cost(
     """
     needs("--machine", machine, "timeline", *files)
     program = load(target)
+    say_not_partitioned(program, "counted")
     mesh = None if (of_command := parts()) is None else of_command.partitioned.mesh
     laid = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
     found = laid.cost if laid is not None else xbuild.cost(program, mesh=mesh)
