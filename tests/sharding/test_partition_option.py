@@ -66,7 +66,10 @@ def test_each_command_treats_what_each_device_runs(uneven: str, tmp_path: Path) 
 def test_a_program_that_is_not_partitioned_says_how(uneven: str) -> None:
     done = xbuild("run", uneven, "--random", 0)
     assert "it is run as one global program" in done.stderr
-    assert done.stderr.strip().endswith("; --partition runs what each device runs")
+    assert done.stderr.strip().endswith("; with --partition what each device runs is run")
+    assert "with --partition what each device runs is checked" in xbuild("check", uneven).stderr
+    assert "with --partition what each device runs is counted" in xbuild("cost", uneven).stderr
+    assert "notice" not in xbuild("cost", uneven, "--partition").stderr
     assert "notice" not in xbuild("run", uneven, "--partition", "--random", 0).stderr
 
 

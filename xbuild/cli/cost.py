@@ -14,7 +14,7 @@ from ..files.results import replacing
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
 from .support.machines import known_machine
-from .support.partition_option import parts, takes_partition
+from .support.partition_option import parts, say_not_partitioned, takes_partition
 from .support.paths import distinct, target_of
 from .support.saying import say, say_json
 
@@ -68,6 +68,7 @@ def cost(
     needs("--machine", machine, "timeline", *files)
     distinct({**target_of(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()})
     program = load(target)
+    say_not_partitioned(program, "counted")
     mesh = None if (of_command := parts()) is None else of_command.partitioned.mesh
     laid = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
     found = laid.cost if laid is not None else xbuild.cost(program, mesh=mesh)
