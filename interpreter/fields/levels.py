@@ -106,7 +106,7 @@ class Laws:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(by_laws=True), Degrees(by_laws=True)
+        self.degrees = self.comparison.bounds(by_laws=True)
         outputs = len(self.comparison.other.outputs(0))
         self.agreeing = [set(range(self.height)) for _ in range(outputs)]
 
