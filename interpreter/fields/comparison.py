@@ -18,7 +18,7 @@ from ..runtime.report import Stopped
 from . import draws, layouts
 from .bound import BOUNDING, CHOOSING, LEAST, MOST, draws_wanted, log2_error
 from .classes import classes_of
-from .degrees import Degrees
+from .degrees import Degrees, watched
 from .laying import Laid
 from .levels import by_laws
 from .matching import Keeper, Matching, first_difference
@@ -50,8 +50,13 @@ class Comparison:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(), Degrees()
+        self.degrees = self.bounds()
         self.assumed = self.assumed_of()
+
+    def bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
+        """The degrees of both programs, before anything is observed."""
+        one, other = (Degrees(watched(dict.fromkeys(each.modules)), by_laws) for each in (self.one, self.other))
+        return one, other
 
     def assumed_of(self, lawful: frozenset[str] = frozenset()) -> tuple[tuple[str, int], ...]:
         """The classes of instructions on which a verdict rests; ops that are read by laws have a class of their own."""
