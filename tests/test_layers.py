@@ -36,7 +36,7 @@ ORDER = {
         "stablehlo.writing", "files",
         "checking.model", "checking.structure", "checking.dataflow", "checking.deadlock", "checking.scenarios",
         "checking", "costs.memory", "costs", "timelines", "timelines.formats",
-        "sharding.planning", "sharding.partition.parts", "sharding.partition.ops", "sharding.partition",
+        "sharding.planning", "sharding.partition.reasons", "sharding.partition.parts", "sharding.partition.ops", "sharding.partition",
         "editing", "sharding.simplifying", "differentiation", "differentiation.forms", "differentiation.regions",
         "differentiation.forward", "differentiation.transforms", "differentiation.ops", "traces", "traces.questions",
         "pictures.model", "pictures.layout", "pictures.views", "pictures.lanes", "pictures.timelines",

@@ -33,6 +33,20 @@ class Axis:
         """Whether two parts share devices' coordinates, so that no array may be cut by both."""
         return self.name == other.name and self.pre_size < other.end and other.pre_size < self.end
 
+    def fits(self, other: Axis) -> bool:
+        """Whether an array may be cut by both, as far as their sizes go: one splitting of the axis has both as parts.
+
+        >>> Axis("x", 2).fits(Axis("x", 3, pre_size=2)), Axis("x", 2).fits(Axis("x", 2, pre_size=3))
+        (True, False)
+
+        Source: Shardy, axes that can coexist.
+        """
+        if self.name != other.name:
+            return True
+        first, last = sorted((self.pre_size, other.pre_size))
+        near, far = sorted((self.end, other.end))
+        return last % first == 0 and far % near == 0 if near > last else last % near == 0
+
     def spelled(self, mesh: Mesh) -> str:
         """The axis as Shardy's text has it: the name, and for a part its pre-size and size.
 

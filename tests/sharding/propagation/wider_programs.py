@@ -1,4 +1,4 @@
-"""Random programs with the ops, shardings and groups that `random_programs.py` leaves out, for the comparison with Shardy."""
+"""Random programs with the ops, shardings and groups that `random_programs.py` leaves out."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def _step(draw: random.Random, one: xb.Value, other: xb.Value, third: xb.Value) 
 
 def _while(draw: random.Random, x: xb.Value, values: list[xb.Value]) -> Any:
     inner = random.Random(draw.random())
-    state = xb.while_(_state(draw, x, values), lambda s: s[0] < 3, lambda s: (s[0] + 1, *_step(inner, s[1], s[2], s[3])))
+    state = xb.while_(
+        _state(draw, x, values), lambda s: s[0] < 3, lambda s: (s[0] + 1, *_step(inner, s[1], s[2], s[3]))
+    )
     return [state[1], state[2], state[3]]
 
 

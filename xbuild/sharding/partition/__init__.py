@@ -3,5 +3,5 @@
 from . import ops as ops
 from .explaining import explain as explain
 from .partitioned import Partitioned as Partitioned
-from .parts.frame import Communication as Communication
 from .program import partition as partition
+from .reasons import Communication as Communication

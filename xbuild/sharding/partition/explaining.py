@@ -6,7 +6,7 @@ from ...core.graph import Computation, Module
 from ..propagation import Explanation, Propagated
 from ..propagation import explain as explain_value
 from .partitioned import Partitioned
-from .parts.frame import Communication
+from .reasons import Communication
 
 
 def explain(

@@ -14,8 +14,8 @@ from ...core.graph import Module
 from ...properties.mesh import Mesh
 from ..planning.places import index_along
 from ..sharding import Sharding
-from .parts.frame import Communication
 from .parts.layouts import Tree, local_dims
+from .reasons import Communication, Story
 
 
 @frozen(eq=False, repr=False)
@@ -23,7 +23,8 @@ class Partitioned:
     """A program for every device of a mesh, made of a global program and its shardings.
 
     `module` is what each device runs, `in_shardings` and `out_shardings` say how arguments and results are cut (nested
-    as they are), `communications` has each collective that was inserted, with its reason.
+    as they are), `communications` has each collective that was inserted, with its reason. `whole` is the global program
+    with its shardings.
     """
 
     module: Module
@@ -33,6 +34,8 @@ class Partitioned:
     shapes: tuple[AnyShape, ...]
     result: AnyShape
     communications: tuple[Communication, ...]
+    whole: Module
+    story: Story
 
     def arguments(self, *arrays: Any, padding: Any = 0) -> list[list[Any]]:
         """The parts of global arrays for each device, in the order of device numbers; `padding` fills their ends.

@@ -14,6 +14,7 @@ from ...core.graph import Instruction, Module
 from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
+from ..propagation import Propagated
 from ..propagation import propagate as propagated
 from ..shardy_text import shardy_meshes
 from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
@@ -25,14 +26,15 @@ from .parts.layouts import Tree, leaves_of
 from .parts.manual import last_channel, manual_bodies
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
+from .reasons import Output, Story
 
 
-def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:
+def partition(module: Module | Propagated, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:
     """The program that every device of a mesh runs on its parts of the arrays of a global program.
 
     The shardings are those that instructions are annotated with; with `propagate` the others follow from them, without
     it a value is cut as is cheapest for the instruction that makes it. `mesh` is for programs whose shardings name
-    none. Extents that do not divide are padded at the end.
+    none. Of a `Propagated` its shardings are taken. Extents that do not divide are padded at the end.
     Raises: invalid_attribute where no sharding names a mesh, or where the module has several replicas; invalid_operand
     for transfers, infeeds and collectives between devices.
 
@@ -50,15 +52,24 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
 
     Source: XLA, SPMD partitioner; Shardy.
     """
+    if isinstance(module, Propagated):
+        given = module
+        return _agreed(given.module, given.mesh, Story(lambda: given))
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
         refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
     _check(module)
     module = on_one_mesh(module, mesh)
-    if propagate:
-        module = propagated(module, mesh=mesh).module
+    if not propagate:
+        return _agreed(module, mesh, Story(lambda: None))
+    return _agreed(propagated(module, mesh=mesh).module, mesh, Story(lambda: propagated(module, mesh=mesh)))
+
+
+def _agreed(module: Module, mesh: Mesh, story: Story) -> Partitioned:
+    """The program of a device with as many numbers made one on all devices as the check asks for."""
+    _check(module)
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
-        found = _partitioned(module, mesh, agreement)
+        found = _partitioned(module, mesh, agreement, story)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
     return found
@@ -81,20 +92,21 @@ def _check_instruction(instruction: Instruction) -> None:
         refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
 
 
-def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module))
+def _partitioned(module: Module, mesh: Mesh, agreement: int, story: Story) -> Partitioned:
+    channels = [last_channel(manual_bodies(module))]
+    shared = Shared(mesh, agreement, channels, meshes=shardy_meshes(module), story=story)
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
     out = as_annotated(mesh, module.entry.root, tree)
     frame.builder.part_of = module.entry.root
-    entry = frame.builder.build(put_together(frame, tree, out, "the program gives it in this sharding"))
+    entry = frame.builder.build(put_together(frame, tree, out, Output(module.entry.root)))
     notes = MappingProxyType({"frontend_attributes": f'{{{MESH}="{mesh.spelled()}"}}'})
     found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=notes)
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications),
+        tuple(shared.communications), module, story,
     )  # fmt: skip
 
 

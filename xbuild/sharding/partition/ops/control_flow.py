@@ -16,9 +16,10 @@ from ..parts.manual import is_manual
 from ..parts.tables import special
 from ..parts.trees import as_annotated, asked, local_shape, pieces_of
 from ..parts.walk import put_together, run_whole, settled, walked
+from ..reasons import AllAgree, BranchResult, Decides, LoopState, Reason
 
 
-def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
+def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: Reason) -> Computation:
     """The computation of a device, for parameters in these shardings, with its result in those of `result`.
 
     A `result` of None stands for a number that decides, which is to be one on all devices.
@@ -39,10 +40,10 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     return builder.build(root)
 
 
-def decided(frame: Frame, piece: Piece, reason: str) -> Value:
+def decided(frame: Frame, piece: Piece, reason: Reason) -> Value:
     """A number that decides a loop or branch; where the check asks for it, the first device decides for all."""
     value = frame.whole(piece, reason)
-    return agreed(frame, value, piece, reason) if frame.shared.agreement >= EVERY_DECISION else value
+    return agreed(frame, value, piece, AllAgree(reason.user)) if frame.shared.agreement >= EVERY_DECISION else value
 
 
 def _recorded(
@@ -57,12 +58,11 @@ def while_(frame: Frame, instruction: Instruction) -> Tree:
     """The state keeps its shardings in every trip; the condition is one value on all devices."""
     tree = frame.values[instruction.operands[0]]
     shardings = mapped(lambda each: evolve(each, unreduced=()), as_annotated(frame.mesh, instruction, tree))
-    init = put_together(frame, tree, shardings, f"{instruction.name} carries it in the sharding of its state")
+    init = put_together(frame, tree, shardings, LoopState(instruction, "first"))
     attributes = instruction.attributes
-    why = f"the next trip of {instruction.name} takes it in the sharding of its state"
     regions = {
-        "condition": region(frame, attributes.condition, [shardings], None, f"{instruction.name} is decided by it"),
-        "body": region(frame, attributes.body, [shardings], shardings, why),
+        "condition": region(frame, attributes.condition, [shardings], None, Decides(instruction)),
+        "body": region(frame, attributes.body, [shardings], shardings, LoopState(instruction, "next")),
     }
     return _recorded(frame, instruction, [init], regions, shardings)
 
@@ -74,13 +74,13 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
     trees = [frame.values[each] for each in operands]
     given = [mapped(lambda piece: piece.sharding, tree) for tree in trees]
     results = asked(frame.mesh, instruction)
-    why = f"the branches of {instruction.name} give it in one sharding"
+    why = BranchResult(instruction)
     branches = tuple(
         region(frame, each, [shardings], results, why)
         for each, shardings in zip(instruction.attributes.branch_computations, given, strict=True)
     )
     values = [put_together(frame, *each, "") for each in zip(trees, given, strict=True)]
-    chosen = decided(frame, frame.values[index], f"{instruction.name} is decided by it")
+    chosen = decided(frame, frame.values[index], Decides(instruction))
     return _recorded(frame, instruction, [chosen, *values], {"branch_computations": branches}, results)
 
 

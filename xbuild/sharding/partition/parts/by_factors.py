@@ -13,9 +13,11 @@ from shape_inference import Shape, leaves
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
-from ...axis import Axis
 from ...factors import ShardingRule
 from ...sharding import Sharding
+from ..reasons import Operand, Partial, Result
+from ..reasons.obstacles import Chosen
+from .alternatives import compared, compared_result
 from .assignments import Assignment, Site
 from .choices import Request, partial_axes
 from .frame import Frame, Piece
@@ -31,13 +33,20 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
     pieces = [frame.values[each] for each in instruction.operands]
     site = Site(frame.mesh, rule, _allowed(instruction, rule), _is_even(instruction))
     wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
-    assignment = _request(site, instruction, pieces, wanted).chosen()
+    request = _request(site, instruction, pieces, wanted)
+    assignment = request.chosen()
     cut = _cut(instruction, site, assignment)
-    operands = [_part(frame, instruction, *pair) for pair in zip(pieces, cut.operands, strict=True)]
+    chosen = Chosen(instruction, frame.mesh, rule, site.allowed, site.is_even, assignment)
+    operands = [
+        _part(frame, piece, sharding, Operand(instruction, number, chosen, compared(request, chosen, number)))
+        for number, (piece, sharding) in enumerate(zip(pieces, cut.operands, strict=True))
+    ]
     if instruction.opcode in preparing:
         operands = preparing[instruction.opcode](frame, cut, operands)
     values = _recorded(frame, cut, operands)
-    return _results(frame, cut, values, wanted)
+    return _results(frame, cut, values, wanted, [
+        Result(instruction, number, chosen, compared_result(request, chosen, number)) for number in range(len(values))
+    ])  # fmt: skip
 
 
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
@@ -150,23 +159,8 @@ def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
     return Cut(instruction, site, assignment, operands, results)
 
 
-def _part(frame: Frame, instruction: Instruction, piece: Piece, sharding: Sharding | None) -> Value:
-    if sharding is None:
-        return frame.whole(piece, "")
-    return frame.part(piece, sharding, f"{instruction.name} takes {piece.origin.name} {told(sharding)}")
-
-
-def told(sharding: Sharding) -> str:
-    """How an array is cut, in words."""
-    cuts = [
-        f"cut along dimension {number} over {named(dim.axes)}" for number, dim in enumerate(sharding.dims) if dim.axes
-    ]
-    return " and ".join(cuts) or "whole"
-
-
-def named(axes: Sequence[Axis]) -> str:
-    """The names of axes, as reasons have them."""
-    return ", ".join(dict.fromkeys(f"`{axis.name}`" for axis in axes))
+def _part(frame: Frame, piece: Piece, sharding: Sharding | None, reason: Operand) -> Value:
+    return frame.whole(piece, reason) if sharding is None else frame.part(piece, sharding, reason)
 
 
 def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
@@ -187,23 +181,24 @@ def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
     return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
 
 
-def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
+def _results(
+    frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None], reasons: Sequence[Result]
+) -> Tree:
     """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
     instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
     found = []
     shapes: Sequence[Any] = tuple(leaves(instruction.shape))
-    for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
+    for value, sharding, shape, target, reason in zip(values, cut.results, shapes, wanted, reasons, strict=True):
         assert sharding is not None
         frame.checked(value, sharding, shape)
         piece = frame.piece(value, sharding, shape, instruction)
         if axes:
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
-            value = frame.brought(
-                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
-            )
-            piece = frame.piece(value, end, shape, instruction)
-        found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
+            why = Partial(instruction, frame.mesh, cut.site.rule, cut.assignment, _combiner(joined), piece.uses)
+            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, why, joined)
+            piece = Piece(shape, instruction, {end: value}, uses=piece.uses)
+        found.append(frame.settled(piece, target, reason))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
 
 
@@ -213,17 +208,8 @@ def _joined_in(target: Sharding, joined: Any) -> Sharding:
     return target if is_sum else evolve(target, unreduced=())
 
 
-def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:
-    """Why a result has to be joined."""
-    name = cut.instruction.name
-    dims = [
-        f"{operand.name} along dimension {number}"
-        for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
-        for number, factors in enumerate(dims)
-        if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
-    ]
-    verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
-    return (
-        f"{name} {verb} {' and '.join(dims)}, cut over {named(axes)}; each device holds a part of the result; "
-        f"joined here because {name} is wanted {told(end)}"
-    )
+def _combiner(joined: Any) -> str:
+    """The op by which two parts are joined; empty for a computation of several ops."""
+    if isinstance(joined, Computation):
+        return combiner_of(joined) or ""
+    return "or" if joined is ops.or_ else "add"

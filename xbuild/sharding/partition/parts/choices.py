@@ -39,8 +39,11 @@ class Request:
         return _remembered(self) if self.fetched is None else self.best()
 
     def best(self) -> Assignment:
-        candidates = dict.fromkeys(self._candidates())
-        return min(candidates, key=lambda each: (self.bytes(each), self._work(each)))
+        return min(self.candidates(), key=lambda each: (self.bytes(each), self._work(each)))
+
+    def candidates(self) -> dict[Assignment, None]:
+        """The assignments that are looked at, in order."""
+        return dict.fromkeys(self._candidates())
 
     def _candidates(self) -> Iterable[Assignment]:
         site, rule = self.site, self.site.rule

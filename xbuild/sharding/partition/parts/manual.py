@@ -11,6 +11,7 @@ from ...axis import Axis
 from ...sharding import Sharding
 from ...shardy_collectives import axes_in
 from ...shardy_text import shardy_shardings
+from ..reasons import IntoShard, WholeOperand
 from .frame import Frame
 from .layouts import Tree, closed, local_dims, whole_on
 
@@ -65,7 +66,7 @@ def into_shard(frame: Frame, instruction: Instruction) -> Tree:
         shape = operand.shape
         assert isinstance(shape, Shape)
         target = closed(sharding, shape.rank)
-        value = frame.part(frame.values[operand], target, f"{instruction.name} takes a part of it")
+        value = frame.part(frame.values[operand], target, IntoShard(instruction))
         local = Shape(shape.dtype, local_dims(target, shape.dims))
         pieces.append(frame.piece(value, whole_on(frame.mesh, local.rank), local, instruction))
     return tuple(pieces) if isinstance(instruction.shape, TupleShape) else pieces[0]
@@ -78,6 +79,6 @@ def out_of_shard(frame: Frame, instruction: Instruction) -> Tree:
     pieces = []
     for operand, sharding, shape in zip(instruction.operands, shardings, shapes, strict=True):
         assert isinstance(shape, Shape)
-        value = frame.whole(frame.values[operand], f"{instruction.name} is made of it")
+        value = frame.whole(frame.values[operand], WholeOperand(instruction))
         pieces.append(frame.piece(value, closed(sharding, shape.rank), shape, instruction))
     return tuple(pieces) if isinstance(instruction.shape, TupleShape) else pieces[0]

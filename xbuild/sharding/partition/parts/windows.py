@@ -19,6 +19,7 @@ from ....properties.mesh import Mesh
 from ...axis import Axis, count
 from ...planning.places import groups_along, index_along
 from ...planning.record import constant, dims_of, spread
+from ..reasons import Neighbours
 from .frame import Frame
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -139,19 +140,18 @@ def _round(frame: Frame, value: Value, dim: int, wanted: Reach, number: int, ori
     for pairs in wanted.matchings(number):
         got = given
         if any(part != place for part, place in pairs):
-            got = _sent(frame, given, wanted, pairs, origin)
+            got = _sent(frame, given, wanted, pairs, Neighbours(origin, dim, wanted, (low, high), tuple(pairs)))
         found = got if found is None else _either(frame, wanted, pairs, got, found)
     return given if found is None else found
 
 
-def _sent(frame: Frame, given: Value, wanted: Reach, pairs: list[tuple[int, int]], origin: Instruction) -> Value:
+def _sent(frame: Frame, given: Value, wanted: Reach, pairs: list[tuple[int, int]], reason: Neighbours) -> Value:
     groups = groups_along(wanted.mesh, wanted.axes)
     devices = sorted((group[part], group[place]) for group in groups for part, place in pairs)
     value = ops.collective_permute([given], source_target_pairs=devices, channel_id=frame.recorder.channel())
     shape = given.shape
     size = shape.size * max(1, shape.dtype.bits // 8)  # type: ignore[union-attr]
-    reason = f"{origin.name} takes elements that other devices hold along {', '.join(a.name for a in wanted.axes)}"
-    frame.note(value, wanted.axes, size, origin, reason)
+    frame.note(value, wanted.axes, size, reason.user, reason)
     return value
 
 

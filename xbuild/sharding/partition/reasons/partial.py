@@ -1,0 +1,102 @@
+"""`Partial`: results of which each device holds a part, since a dimension that an op reduces is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from ....core.graph import Instruction
+from ....properties.mesh import Mesh
+from ...axis import Axis
+from ...factors import ShardingRule, factor_name
+from .reason import Move, Reason, Use, because, wanted_by
+from .words import called, listed, name_of, named
+
+Axes = tuple[Axis, ...]
+
+
+@frozen
+class CutFactor:
+    """A reduced factor that is cut: its name in the rule, its axes, and each dimension that is made of it."""
+
+    name: str
+    axes: Axes
+    places: tuple[tuple[Instruction, int], ...]
+    mesh: Mesh
+
+    def told(self) -> str:
+        """The factor in words: its dimensions, and what cuts them."""
+        dims = listed([f"dimension {dim} of {name_of(value)}" for value, dim in self.places])
+        values = {value for value, _ in self.places}
+        what = "which both sides cut" if len(values) == 2 else f"which {'is' if len(self.places) == 1 else 'are'} cut"
+        return f"{dims}, {what} over {named(self.axes, self.mesh)}"
+
+
+@frozen(eq=False)
+class Partial(Reason):
+    """An op reduces a dimension that is cut. `combiner` is the op that joins two parts, `uses` who takes the result."""
+
+    kind: ClassVar[str] = "partial results"
+    user: Instruction
+    mesh: Mesh
+    rule: ShardingRule
+    assignment: tuple[Axes, ...]
+    combiner: str
+    uses: list[Use]
+
+    def factors(self) -> Iterator[CutFactor]:
+        """The reduced factors that are cut."""
+        for number, (factor, axes) in enumerate(zip(self.rule.factors, self.assignment, strict=True)):
+            if factor.kind == "reduction" and axes:
+                yield CutFactor(factor_name(number), axes, tuple(self._places(number)), self.mesh)
+
+    def _places(self, factor: int) -> Iterator[tuple[Instruction, int]]:
+        for operand, dims in zip(self.user.operands, self.rule.operands, strict=True):
+            yield from ((operand, dim) for dim, factors in enumerate(dims) if factor in factors)
+
+    def sentence(self, move: Move) -> str:
+        what = ", and ".join(map(self._reduced, self.factors()))
+        held = _HELD.get(self.user.opcode, "a partial {}").format(_NOUNS.get(self.combiner, "result"))
+        return f"{called(self.user)} {what}; each device holds {held}; {self._end(move)}"
+
+    def _reduced(self, factor: CutFactor) -> str:
+        verb = _VERBS.get(self.user.opcode, "reduces")
+        name = f"{factor.name}, " if verb == "contracts" else ""
+        return f"{verb} {name}{factor.told()}"
+
+    def _end(self, move: Move) -> str:
+        assert move.needed is not None
+        if move.opcode not in ("all_reduce", "reduce_scatter"):
+            return f"moved after the parts are joined, because {because(self.uses, move)}"
+        verb = _JOINED.get(self.combiner, "joined by its computation")
+        cut = " and cut" if move.opcode == "reduce_scatter" else ""
+        return f"{verb}{cut} here, because {because(self.uses, move)}"
+
+    def facts(self, move: Move) -> dict[str, Any]:
+        assert move.needed is not None
+        factors = [
+            {"factor": each.name, "axes": [axis.name for axis in each.axes],
+             "dimensions": [{"value": value.name, "dim": dim} for value, dim in each.places]}
+            for each in self.factors()
+        ]  # fmt: skip
+        takers = [each.user.name for each in wanted_by(self.uses, move.needed)]
+        return {**super().facts(move), "reduced": factors, "combiner": self.combiner, "wanted_by": takers}
+
+
+_VERBS = {
+    "dot": "contracts", "convolution": "contracts", "ragged_dot": "contracts", "scaled_dot": "contracts",
+    "gather": "chooses elements along", "dynamic_slice": "takes a part of",
+    "scatter": "joins updates along",
+}  # fmt: skip
+_HELD = {
+    "gather": "the chosen elements that it has, and zeros for the others",
+    "dynamic_slice": "the elements of the part that it has, and zeros for the others",
+    "scatter": "what its own updates make",
+}
+_NOUNS = {"add": "sum", "multiply": "product", "maximum": "maximum", "minimum": "minimum"}
+_JOINED = {
+    "add": "added", "multiply": "multiplied", "maximum": "joined by maximum", "minimum": "joined by minimum",
+    "and": "joined by and", "or": "joined by or", "xor": "joined by xor",
+}  # fmt: skip
