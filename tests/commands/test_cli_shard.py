@@ -104,7 +104,12 @@ def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
     assert "partitioned: 2 collectives inserted, 112 B sent by a device" in told
     assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
     assert all(each.reason in told for each in parts.communications)
-    assert found["communications"][0]["line"].endswith("one.hlo:3 in e")
+    first = found["communications"][0]
+    assert first["line"].endswith("one.hlo:3 in e")
+    assert (first["runs"], first["why"]["kind"], first["why"]["user"]) == (1, "operand", "y")
+    assert 0 < first["total_seconds"] < 1e-3
+    assert "time on h100" in told
+    assert "time on v5e" in said(products[0], "--machine", "v5e")
     assert (found["bytes_by_axis"], found["verdict"]) == ({"x": 64 + 48}, "ok")
     spmd = xb.parse_hlo(said(products[0], "--partitioned"))
     assert sum(each.opcode == "all_gather" for each in spmd.entry.instructions) == 2

@@ -31,7 +31,7 @@ from .support.saying import say, say_json
 @click.option("--json", "as_json", is_flag=True, help="All values, causes and communications as JSON, on stdout.")
 @click.option("--compare", "others", metavar="TARGET", multiple=True, shell_complete=targets,
               help="Costs beside another TARGET, or another NAME of this file; may be repeated.")  # fmt: skip
-@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="With --compare: the machine.")
+@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="The machine of the times.")
 def shard(target: str, name: str | None, others: tuple[str, ...], machine: str, **how: Any) -> None:
     """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
@@ -49,24 +49,24 @@ def shard(target: str, name: str | None, others: tuple[str, ...], machine: str, 
     elif how["as_hlo"]:
         say(found.module.to_hlo())
     else:
-        show(found, how["as_spmd"], how["as_json"])
+        show(found, machine, how["as_spmd"], how["as_json"])
 
 
-def show(found: Propagated, as_spmd: bool, as_json: bool) -> None:
+def show(found: Propagated, machine: str, as_spmd: bool, as_json: bool) -> None:
     """Print the page, the data, or the partitioned program."""
     if as_spmd:
         say(sharding.partition(found.module, propagate=False, mesh=found.mesh).module.to_hlo())
         return
     parts: sharding.Partitioned | str
     try:
-        parts = sharding.partition(found.module, propagate=False, mesh=found.mesh)
+        parts = sharding.partition(found)
     except XbuildError as error:
         parts = str(error).splitlines()[0]
     if as_json:
-        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts)
+        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts, machine)
         say_json({**as_dict(found), "partitioned": inserted})
         return
-    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts)
+    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts, machine)
     say("\n".join([*page(found), "", *below]))
 
 

@@ -11,7 +11,7 @@ from shape_inference.escaping import in_line
 
 from ...core.graph import Module
 from ...costs.table import columns, short
-from ...sharding.partition import Communication, Partitioned, partition
+from ...sharding.partition import Communication, CommunicationCost, Partitioned, partition
 
 
 def by_axis(found: Partitioned) -> Counter[str]:
@@ -26,27 +26,40 @@ def _axes(communication: Communication) -> str:
     return ",".join(dict.fromkeys(axis.name for axis in communication.axes))
 
 
-def lines(found: Partitioned) -> Iterator[str]:
-    """Each communication of a partitioned program with its reason, the sums by axis, and the verdict of the check."""
+def lines(found: Partitioned, machine: str) -> Iterator[str]:
+    """Each communication of a partitioned program with its cost and its reason, the sums by axis, and the verdict of
+    the check.
+    """
     total = f"{short(sum(by_axis(found).values()), 'B')} sent by a device"
     yield f"partitioned: {len(found.communications)} collectives inserted, {total}"
     if found.communications:
-        rows = ((each.name, _axes(each), short(each.bytes, "B"), in_line(each.reason), _where(each))
-                for each in found.communications)  # fmt: skip
-        yield from columns(("collective", "over", "bytes", "why", "line"), rows)
+        yield from _priced(found.costs(machine), machine)
         sums = (f"{axes} {short(size, 'B')}" for axes, size in sorted(by_axis(found).items()))
         yield f"bytes by axis: {'; '.join(sums)}"
     yield str(xbuild.check(found.module)).splitlines()[0]
 
 
-def _where(communication: Communication) -> str:
-    return "" if communication.source is None else in_line(str(communication.source))
+def _priced(costs: Sequence[CommunicationCost], machine: str) -> Iterator[str]:
+    """A row for each communication, and its reason below it."""
+    head, *rows = columns(("collective", "over", "bytes", "runs", f"time on {machine}"), (
+        (each.communication.name, _axes(each.communication), short(each.communication.bytes, "B"), _runs(each),
+         short(each.total_seconds * 1e6, "us")) for each in costs
+    ))  # fmt: skip
+    yield head
+    for row, each in zip(rows, costs, strict=True):
+        yield row
+        yield f"    {in_line(each.communication.reason)}"
 
 
-def as_dict(found: Partitioned) -> dict[str, Any]:
+def _runs(priced: CommunicationCost) -> str:
+    return str(priced.runs) if priced.is_known else f"{priced.runs}?"
+
+
+def as_dict(found: Partitioned, machine: str) -> dict[str, Any]:
     """The same as plain data."""
     return {
-        "communications": [each.to_dict() for each in found.communications],
+        "machine": machine,
+        "communications": [each.to_dict() for each in found.costs(machine)],
         "bytes_by_axis": dict(sorted(by_axis(found).items())),
         "verdict": xbuild.check(found.module).kind,
     }

@@ -3,5 +3,6 @@
 from . import ops as ops
 from .explaining import explain as explain
 from .partitioned import Partitioned as Partitioned
+from .pricing import CommunicationCost as CommunicationCost
 from .program import partition as partition
 from .reasons import Communication as Communication

@@ -12,9 +12,11 @@ from shape_inference import AnyShape, Shape, TupleShape, refuse
 
 from ...core.graph import Module
 from ...properties.mesh import Mesh
+from ...timelines.machines import Machine
 from ..planning.places import index_along
 from ..sharding import Sharding
 from .parts.layouts import Tree, local_dims
+from .pricing import CommunicationCost, priced
 from .reasons import Communication, Story
 
 
@@ -59,6 +61,21 @@ class Partitioned:
 
         results = execute(self.module, self.arguments(*arrays, padding=padding), **options)
         return _joined(results, self.result, self.out_shardings)
+
+    def costs(self, machine: Machine | str = "h100") -> tuple[CommunicationCost, ...]:
+        """What each inserted collective costs: how often it runs, the bytes that a device sends, and the seconds.
+
+        `machine` is a Machine, a name such as v5e, or the path of a machine file; invalid_attribute for any other
+
+        >>> import xbuild as xb
+        >>> mesh = xb.Mesh(x=2)
+        >>> product = xb.Module("product", xb.computation(xb.f32[512, 512], xb.f32[512, 512])(xb.dot))
+        >>> cut = xb.shard.annotated(product, {0: xb.P(None, "x"), 1: xb.P("x", None)}, mesh=mesh)
+        >>> (only,) = xb.shard.partition(cut).costs("h100")
+        >>> only.runs, only.total_bytes, f"{only.total_seconds * 1e6:.1f} us"
+        (1, 1048576, '4.3 us')
+        """
+        return priced(self.communications, self.module, self.mesh, machine)
 
     def communication(self, name: str) -> Communication:
         """The inserted collective of this name. Raises undefined_name where none was inserted under it."""

@@ -12,6 +12,7 @@ from shape_inference import refuse
 from ... import ops
 from ...core.graph import Instruction, Module
 from ...core.op import OPS
+from ...process.gc_pause import no_collection
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import Propagated
@@ -69,7 +70,8 @@ def _agreed(module: Module, mesh: Mesh, story: Story) -> Partitioned:
     """The program of a device with as many numbers made one on all devices as the check asks for."""
     _check(module)
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
-        found = _partitioned(module, mesh, agreement, story)
+        with no_collection():
+            found = _partitioned(module, mesh, agreement, story)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
     return found

@@ -12,6 +12,7 @@ from ...core.graph import Computation, Instruction, Module
 from ...core.op import OPS
 from ..factors import Factor, ShardingRule
 from ..rules import rule_of
+from ..stored import SHARDING
 from .flattening import flows_into, running_in
 from .nodes import Node, NodeKind
 from .tensors import Tensor
@@ -115,6 +116,8 @@ class _Reader:
             _EDGES[opcode](self, instruction)
         else:
             self._by_rule(instruction)
+        if "shard_" in str(instruction.annotations.get(SHARDING, "")):
+            used(self._leaves[instruction])  # its group takes it, as Shardy counts uses
         for number, value in enumerate(self._leaves[instruction]):
             name = (instruction, number)
             if name not in value.found().tensor.names[:1]:

@@ -6,29 +6,26 @@ from collections.abc import Callable, Iterator
 
 from shape_inference import Shape
 
+from ...factors import FactorMap
 from ...sharding import Sharding
-from ..reasons.obstacles import Chosen
-from ..reasons.operands import Alternative, Compared
+from ..reasons.obstacles import Alternative, Chosen, Others
 from ..reasons.words import listed, name_of, named, told
 from .assignments import Assignment
 from .choices import Request
 from .layouts import distance
 
 
-def compared(request: Request, chosen: Chosen, number: int) -> Compared:
-    """The cheapest other way in which an operand is taken as it is; None where none was looked at."""
-    dims = request.site.rule.operands[number]
-    return lambda had: _best(request, chosen, lambda each: request.site.sharding(each, dims) == had)
+def other_ways(request: Request) -> Others:
+    """Gives the cheapest other way in which an operand is taken, or a result is made, in a sharding."""
 
+    def best(chosen: Chosen, dims: FactorMap, sharding: Sharding, is_made: bool) -> Alternative | None:
+        def is_other(each: Assignment) -> bool:
+            is_so = request.site.sharding(each, dims) == sharding
+            return is_so and not (is_made and request.unreduced(each))
 
-def compared_result(request: Request, chosen: Chosen, number: int) -> Compared:
-    """The cheapest other way that makes a result as it is wanted."""
-    dims = request.site.rule.results[number]
+        return _best(request, chosen, is_other)
 
-    def is_so(each: Assignment, wanted: Sharding) -> bool:
-        return not request.unreduced(each) and request.site.sharding(each, dims) == wanted
-
-    return lambda wanted: _best(request, chosen, lambda each: is_so(each, wanted))
+    return best
 
 
 def _best(request: Request, chosen: Chosen, is_other: Callable[[Assignment], bool]) -> Alternative | None:

@@ -15,9 +15,8 @@ from ....core.builder import Value
 from ....core.graph import Computation, Instruction
 from ...factors import ShardingRule
 from ...sharding import Sharding
-from ..reasons import Operand, Partial, Result
-from ..reasons.obstacles import Chosen
-from .alternatives import compared, compared_result
+from ..reasons import Chosen, Operand, Partial, Result
+from .alternatives import other_ways
 from .assignments import Assignment, Site
 from .choices import Request, partial_axes
 from .frame import Frame, Piece
@@ -36,17 +35,15 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
     request = _request(site, instruction, pieces, wanted)
     assignment = request.chosen()
     cut = _cut(instruction, site, assignment)
-    chosen = Chosen(instruction, frame.mesh, rule, site.allowed, site.is_even, assignment)
+    chosen = Chosen(instruction, frame.mesh, rule, site.allowed, site.is_even, assignment, wanted, other_ways(request))
     operands = [
-        _part(frame, piece, sharding, Operand(instruction, number, chosen, compared(request, chosen, number)))
+        _part(frame, piece, sharding, Operand(instruction, number, chosen))
         for number, (piece, sharding) in enumerate(zip(pieces, cut.operands, strict=True))
     ]
     if instruction.opcode in preparing:
         operands = preparing[instruction.opcode](frame, cut, operands)
     values = _recorded(frame, cut, operands)
-    return _results(frame, cut, values, wanted, [
-        Result(instruction, number, chosen, compared_result(request, chosen, number)) for number in range(len(values))
-    ])  # fmt: skip
+    return _results(frame, cut, values, wanted, chosen)
 
 
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
@@ -181,14 +178,12 @@ def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
     return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
 
 
-def _results(
-    frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None], reasons: Sequence[Result]
-) -> Tree:
+def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None], chosen: Chosen) -> Tree:
     """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
     instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
-    found = []
+    found: list[Piece] = []
     shapes: Sequence[Any] = tuple(leaves(instruction.shape))
-    for value, sharding, shape, target, reason in zip(values, cut.results, shapes, wanted, reasons, strict=True):
+    for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
         assert sharding is not None
         frame.checked(value, sharding, shape)
         piece = frame.piece(value, sharding, shape, instruction)
@@ -198,7 +193,7 @@ def _results(
             why = Partial(instruction, frame.mesh, cut.site.rule, cut.assignment, _combiner(joined), piece.uses)
             value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, why, joined)
             piece = Piece(shape, instruction, {end: value}, uses=piece.uses)
-        found.append(frame.settled(piece, target, reason))
+        found.append(frame.settled(piece, target, Result(instruction, len(found), chosen)))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
 
 

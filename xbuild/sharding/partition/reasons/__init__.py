@@ -11,7 +11,8 @@ from .carried import Output as Output
 from .carried import WholeOperand as WholeOperand
 from .communication import Communication as Communication
 from .neighbours import Neighbours as Neighbours
-from .operands import Alternative as Alternative
+from .obstacles import Alternative as Alternative
+from .obstacles import Chosen as Chosen
 from .operands import Operand as Operand
 from .operands import Result as Result
 from .partial import Partial as Partial

@@ -24,7 +24,7 @@ def _so(move: Move) -> str:
     return told(move.needed) if move.needed is not None else ""
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Output(Reason):
     """The program gives a value as a result; `user` is the root."""
 
@@ -39,7 +39,7 @@ class Output(Reason):
         return ""
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class LoopState(Reason):
     """A loop carries a value: into the first trip, or into the next one."""
 
@@ -54,7 +54,7 @@ class LoopState(Reason):
         return f"{'the next trip' if self.when == 'next' else 'the state'} of {called(self.user)}"
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class BranchResult(Reason):
     """A branch gives a value, in the sharding of the results of all branches."""
 
@@ -70,7 +70,7 @@ class BranchResult(Reason):
         return f"the result of {called(self.user)}"
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Decides(Reason):
     """A number decides a loop or a branch, so that each device needs it."""
 
@@ -83,7 +83,7 @@ class Decides(Reason):
         )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class AllAgree(Reason):
     """The check cannot show that a number that decides is the same on all devices; the first device decides for all."""
 
@@ -100,7 +100,7 @@ class AllAgree(Reason):
         return "a loop or branch" if self.user.opcode == "parameter" else called(self.user)
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class IntoShard(Reason):
     """A computation of a shard (shard_map) takes a part of an array, as its specs state."""
 
@@ -113,7 +113,7 @@ class IntoShard(Reason):
         )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class WholeOperand(Reason):
     """An op runs on whole operands, on every device."""
 
@@ -139,7 +139,7 @@ class WholeOperand(Reason):
         )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class DrawnOnce(Reason):
     """Random numbers of a state that each device has its own of."""
 
@@ -152,7 +152,7 @@ class DrawnOnce(Reason):
         )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class OtherDevices(Reason):
     """A constraint puts an array on the devices of a mesh in another order."""
 

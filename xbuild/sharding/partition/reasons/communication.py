@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from shape_inference.escaping import in_line
 
@@ -26,8 +26,8 @@ class Communication:
     name: str
     axes: tuple[Axis, ...]
     bytes: int
-    why: Reason | str
-    move: Move
+    why: Reason | str = field(repr=False)
+    move: Move = field(repr=False)
 
     @property
     def opcode(self) -> str:

@@ -30,7 +30,7 @@ class Window(Protocol):
     def size(self) -> int: ...
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Neighbours(Reason):
     """An op takes windows of a dimension of its first operand. `span` are the elements of a part that are sent, and
     `pairs` the places along the axes that send them, each with the place that gets them.
@@ -58,16 +58,12 @@ class Neighbours(Reason):
     def sentence(self, move: Move) -> str:
         before, after = self.lacking()
         source, axes = name_of(self.user.operands[0]), named(self.window.axes, self.window.mesh)
-        sides = [
-            f"{count} {'element' if count == 1 else 'elements'} {word}"
-            for count, word in ((before, "before"), (after, "after"))
-            if count
-        ]
-        low, high = self.span
+        sides = [_elements(count, word) for count, word in ((before, "before"), (after, "after")) if count]
+        lacking = f"a device lacks up to {' and '.join(sides)} its own part" if sides else "only padding is moved"
+        what = f"{_WHAT.get(self.user.opcode, 'moves elements along')} dimension {self.dim} of {source}"
         return (
-            f"{called(self.user)} {_WHAT.get(self.user.opcode, 'moves elements along')} dimension {self.dim} of "
-            f"{source}, which is cut over {axes} in parts of {self.window.part}: a device lacks up to "
-            f"{' and '.join(sides) or '0'} its own part; it gets {_elements(low, high)} of the part of {self._sender()}"
+            f"{called(self.user)} {what}, which is cut over {axes} in parts of {self.window.part}: {lacking}; "
+            f"it gets {_span(*self.span)} of the part of {self._sender()}"
         )
 
     def _sender(self) -> str:
@@ -85,7 +81,11 @@ class Neighbours(Reason):
         return {**super().facts(move), **found, "pairs": [list(each) for each in self.pairs]}
 
 
-def _elements(low: int, high: int) -> str:
+def _elements(count: int, word: str) -> str:
+    return f"{count} {'element' if count == 1 else 'elements'} {word}"
+
+
+def _span(low: int, high: int) -> str:
     return f"element {low}" if high - low == 1 else f"elements {low} to {high - 1}"
 
 

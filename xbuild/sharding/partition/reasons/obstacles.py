@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from attrs import frozen
 
 from ....core.graph import Instruction
 from ....properties.mesh import Mesh
-from ...axis import Axis, count
+from ...axis import Axis, count, merged
 from ...factors import FactorMap, ShardingRule
-from ...sharding import Sharding
-from .words import name_of, named
+from ...sharding import Sharding, cut
+from .words import name_of, named, told
 
 
-@frozen(eq=False)
+@frozen
+class Alternative:
+    """Another way to cut an op, which leaves an array as it is: what it would send, and what the chosen way sends."""
+
+    what: str
+    bytes: int
+    chosen: int
+
+    def told(self) -> str:
+        """The comparison in words."""
+        if self.bytes == self.chosen:
+            return f"{self.what} would send as much, {self.bytes} bytes"
+        return f"{self.what} would send {self.bytes} bytes in place of {self.chosen}"
+
+
+Others: TypeAlias = "Callable[[Chosen, FactorMap, Sharding, bool], Alternative | None]"
+"""Gives the cheapest other way in which an array, made of factors, has a sharding; of a result, whether it is made."""
+
+
+@frozen(eq=False, repr=False)
 class Chosen:
-    """How an op is cut: its rule, the factors that may be cut, whether into equal parts alone, the axes of each."""
+    """How an op is cut: its rule, the factors that may be cut, whether into equal parts alone, the axes of each, and in
+    which shardings its results are wanted.
+    """
 
     op: Instruction
     mesh: Mesh
@@ -24,6 +46,12 @@ class Chosen:
     allowed: frozenset[int]
     is_even: bool
     assignment: tuple[tuple[Axis, ...], ...]
+    wanted: tuple[Sharding | None, ...]
+    others: Others
+
+    def other(self, dims: FactorMap, sharding: Sharding, *, is_made: bool = False) -> Alternative | None:
+        """The cheapest other way in which an array has a sharding; None where none was looked at."""
+        return self.others(self, dims, sharding, is_made)
 
     def lost(self, given: Sharding, made: Sharding, dims: FactorMap) -> Iterator[tuple[int, int, tuple[Axis, ...]]]:
         """The axes that one sharding of an array has and another has not on the same dimension: dimension, factor,
@@ -45,14 +73,14 @@ class Chosen:
             return f"{name_of(self.op)} {needs_whole(self.op.opcode, self.rule.factors[factor].kind, dim)}"
         size = self.rule.factors[factor].size
         if self.is_even and size % count(axes):
-            cut = f"{named(axes, self.mesh)} cannot cut {size} elements into such"
-            return f"{name_of(self.op)} takes equal parts alone, and {cut}"
+            uneven = f"{named(axes, self.mesh)} cannot cut {size} elements into such"
+            return f"{name_of(self.op)} takes equal parts alone, and {uneven}"
         other = self._elsewhere(axes, factor, value)
         if other:
             return other
         if self.rule.factors[factor].kind == "reduction":
             return f"with dimension {dim} cut, {name_of(self.op)} would leave partial results"
-        return self._inside(factor, dim, value)
+        return self._inside(factor, dim, value) or self._apart(dim, value, axes)
 
     def _elsewhere(self, axes: tuple[Axis, ...], factor: int, value: Instruction) -> str:
         """Which dimension the axes cut instead, of the result if there is one, or of another operand."""
@@ -77,6 +105,32 @@ class Chosen:
                     "and a device with a part of it would have many separate pieces of that"
                 )
         return ""
+
+    def _apart(self, dim: int, value: Instruction, axes: tuple[Axis, ...]) -> str:
+        """Whether the parts of a dimension are no parts of the factors that an op makes of it."""
+        factors = next((own for held, each, own in self._dims() if held is value and each == dim), ())
+        sizes = [size for each in factors if (size := self.rule.factors[each].size) > 1]
+        parts = count(axes)
+        if len(sizes) < 2 or not sizes[0] % parts or not parts % sizes[0]:
+            return ""
+        split = " x ".join(map(str, sizes))
+        apart = f"{parts} parts over {named(axes, self.mesh)} are no parts of these"
+        return f"{name_of(self.op)} splits dimension {dim} of {name_of(value)} into {split}, and {apart}"
+
+    def asked(self) -> str:
+        """In which sharding the result is made, and whether it is wanted so."""
+        made = self.made()
+        if not made:
+            return ""
+        return f"{name_of(self.op)} is {'wanted' if made[0] == self.wanted[0] else 'made'} {told(made[0])}"
+
+    def made(self) -> tuple[Sharding, ...]:
+        """The shardings in which the results are made, without those that partial results are joined in."""
+        assigned = self.assignment
+        return tuple(
+            cut(self.mesh, [merged(axis for factor in each for axis in assigned[factor]) for each in dims])
+            for dims in self.rule.results
+        )
 
     def _dims(self) -> Iterator[tuple[Instruction, int, tuple[int, ...]]]:
         """The dimensions of the results, then of the operands, with their factors."""

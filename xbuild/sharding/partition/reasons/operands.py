@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from attrs import frozen
 
 from ....core.graph import Instruction
-from ...sharding import Sharding
-from .obstacles import Chosen
+from .obstacles import Alternative, Chosen
 from .reason import Move, Reason
 from .words import called, name_of, told
 
 
-@frozen
-class Alternative:
-    """Another way to cut an op, which leaves an array as it is: what it would send, and what the chosen way sends."""
-
-    what: str
-    bytes: int
-    chosen: int
-
-    def told(self) -> str:
-        """The comparison in words."""
-        if self.bytes == self.chosen:
-            return f"{self.what} would send as much, {self.bytes} bytes"
-        return f"{self.what} would send {self.bytes} bytes in place of {self.chosen}"
-
-
-Compared = Callable[[Sharding], "Alternative | None"]
-"""The cheapest other way in which an array has a sharding; None where none was looked at."""
-
-
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Operand(Reason):
     """An op takes an operand in a sharding in which it is not at hand."""
 
@@ -41,23 +21,27 @@ class Operand(Reason):
     user: Instruction
     number: int
     chosen: Chosen
-    compared: Compared
 
     @property
     def operand(self) -> Instruction:
         return self.user.operands[self.number]
 
+    def other(self, move: Move) -> Alternative | None:
+        """The cheapest way to do the op that takes the operand as it is, among those that were looked at."""
+        assert move.had is not None
+        return self.chosen.other(self.chosen.rule.operands[self.number], move.had)
+
     def sentence(self, move: Move) -> str:
         assert move.needed is not None
         assert move.had is not None
-        given, other = name_of(self.operand), self.compared(move.had)
+        given, other = name_of(self.operand), self.other(move)
         start = f"{called(self.user)} takes {self._operand(move)} {told(move.needed)}, and {given} is {told(move.had)}"
         ends = [*self.obstacles(move), *([other.told()] if other is not None else [])]
         return f"{start}: {'; '.join(ends)}" if ends else start
 
     def _operand(self, move: Move) -> str:
         """The operand, and the value that it is where a call or a tuple hands that on."""
-        if move.value is self.operand:
+        if move.value.name == self.operand.name:
             return called(self.operand)
         return f"{name_of(self.operand)}, which is {called(move.value)},"
 
@@ -67,18 +51,18 @@ class Operand(Reason):
         assert move.had is not None
         chosen, dims = self.chosen, self.chosen.rule.operands[self.number]
         lost = chosen.lost(move.had, move.needed, dims)
-        return _unlike(chosen.why_not(f, dim, self.operand, axes) for dim, f, axes in lost)
+        found = _unlike(chosen.why_not(f, dim, self.operand, axes) for dim, f, axes in lost)
+        return found or _unlike([chosen.asked()])
 
     def facts(self, move: Move) -> dict[str, Any]:
-        assert move.had is not None
-        other = self.compared(move.had)
+        other = self.other(move)
         found = {"operand": self.number, "obstacles": self.obstacles(move), "rule": str(self.chosen.rule)}
         if other is not None:
             found["alternative"] = {"what": other.what, "bytes": other.bytes, "chosen_bytes": other.chosen}
         return {**super().facts(move), **found}
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Result(Reason):
     """An op gives its result in a sharding that is not the one it is annotated with; `chosen` is None for tuples and
     constraints, which cut nothing themselves.
@@ -88,13 +72,18 @@ class Result(Reason):
     user: Instruction
     number: int = 0
     chosen: Chosen | None = None
-    compared: Compared | None = None
+
+    def other(self, move: Move) -> Alternative | None:
+        """The cheapest way to do the op that makes the result as it is wanted."""
+        if self.chosen is None or move.needed is None:
+            return None
+        return self.chosen.other(self.chosen.rule.results[self.number], move.needed, is_made=True)
 
     def sentence(self, move: Move) -> str:
         assert move.needed is not None
         assert move.had is not None
         cause = move.story.cause(self.user)
-        other = self.compared(move.needed) if self.compared is not None else None
+        other = self.other(move)
         start = f"{called(self.user)} is {told(move.had)} as it is made, and wanted {told(move.needed)}"
         ends = [f"({cause})" if cause else "", *self.obstacles(move), other.told() if other is not None else ""]
         return "; ".join([f"{start} {ends[0]}".rstrip(), *filter(None, ends[1:])])

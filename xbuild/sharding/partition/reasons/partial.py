@@ -34,7 +34,7 @@ class CutFactor:
         return f"{dims}, {what} over {named(self.axes, self.mesh)}"
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Partial(Reason):
     """An op reduces a dimension that is cut. `combiner` is the op that joins two parts, `uses` who takes the result."""
 
@@ -69,7 +69,7 @@ class Partial(Reason):
     def _end(self, move: Move) -> str:
         assert move.needed is not None
         if move.opcode not in ("all_reduce", "reduce_scatter"):
-            return f"moved after the parts are joined, because {because(self.uses, move)}"
+            return f"moved on the way, because {because(self.uses, move)}"
         verb = _JOINED.get(self.combiner, "joined by its computation")
         cut = " and cut" if move.opcode == "reduce_scatter" else ""
         return f"{verb}{cut} here, because {because(self.uses, move)}"

@@ -35,6 +35,9 @@ class Reason(ABC):
     kind: ClassVar[str]
     user: Instruction
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {self.user.name}"
+
     @abstractmethod
     def sentence(self, move: Move) -> str:
         """Why, in a sentence."""
@@ -70,7 +73,6 @@ def because(uses: Sequence[Use], move: Move) -> str:
     if users:
         more = [f"{len(users) - 2} more"] if len(users) > 2 else []
         return f"{listed([*users[:2], *more])} {'takes' if len(users) == 1 else 'take'} {name_of(move.value)} {so}"
-    if takers:
-        return f"the program gives {name_of(move.value)} {so}"
     cause = move.story.cause(move.value)
-    return f"{name_of(move.value)} is wanted {so}{f': {cause}' if cause else ''}"
+    verb = f"the program gives {name_of(move.value)}" if takers else f"{name_of(move.value)} is wanted"
+    return f"{verb} {so}{f' ({cause})' if cause else ''}"
