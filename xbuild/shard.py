@@ -32,6 +32,7 @@ from .sharding.other_texts import dialect_sharding as dialect_sharding
 from .sharding.other_texts import dialect_text as dialect_text
 from .sharding.other_texts import spec_of as spec_of
 from .sharding.partition import Partitioned as Partitioned
+from .sharding.partition import advise as advise
 from .sharding.partition import explain as explain
 from .sharding.partition import partition as partition
 from .sharding.placement import Placement as Placement

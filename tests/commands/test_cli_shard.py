@@ -100,7 +100,7 @@ ENTRY e {{
 
 def test_what_partitioning_inserts_is_told(products: list[str]) -> None:
     told, found = said(products[0]), json.loads(said(products[0], "--json"))["partitioned"]
-    parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
+    parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text(), products[0]))
     assert "partitioned: 2 collectives inserted, 112 B sent by a device" in told
     assert [each["reason"] for each in found["communications"]] == [each.reason for each in parts.communications]
     assert all(each.reason in told for each in parts.communications)
@@ -147,7 +147,7 @@ def test_specs_with_a_mesh_annotate_by_name_and_number() -> None:
 def test_a_collective_that_was_not_inserted_is_named(products: list[str]) -> None:
     parts = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text()))
     assert xb.shard.explain(parts, "all-gather.2") == parts.communications[1]
-    with pytest.raises(xb.XbuildError, match="no inserted collective 'q': all-gather"):
+    with pytest.raises(xb.XbuildError, match="no value 'q', and no collective of this name was inserted: all-gather"):
         xb.shard.explain(parts, "q")
 
 

@@ -48,9 +48,9 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.axes == (Y,)
     assert only.bytes == 2 * 4 * 4
     assert only.reason == (
-        "dot.3 (tests/sharding/test_partition.py:44) contracts k, dimension 1 of parameter.1 and dimension 0 of "
+        "dot.3 (test_partition.py:44) contracts k, dimension 1 of parameter.1 and dimension 0 of "
         "parameter.2, which both sides cut over `y`; each device holds a partial sum; added here, because the program "
-        "gives dot.3 cut along dimension 0 over `x`"
+        "gives dot.3 cut along dimension 0 over `x` (no sharding of it is stated)"
     )
     assert only.source is not None
     assert "test_partition.py" in str(only.source)

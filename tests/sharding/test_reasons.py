@@ -57,8 +57,8 @@ def test_partial_sums_name_the_factor_the_axes_and_who_wants_the_result() -> Non
 
 def test_parts_of_a_sum_are_cut_where_the_user_wants_them_cut() -> None:
     found = parts_of(f"""
-      x = f32[64,16] parameter(0), {cut("{}, {'y'}")}
-      w = f32[16,64] parameter(1), {cut("{'y'}, {}")}
+      x = f32[64,256] parameter(0), {cut("{}, {'y'}")}
+      w = f32[256,64] parameter(1), {cut("{'y'}, {}")}
       h = f32[64,64] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {cut("{'y'}, {}")}
       ROOT t = f32[64,64] tanh(h)""")
     (only,) = reasons(found)
@@ -89,12 +89,12 @@ def test_a_sort_says_what_it_needs_whole_and_where_the_result_is_wanted() -> Non
     )
     taken, made = reasons(found)
     assert taken == (
-        "s (<hlo>:5) takes x (<hlo>:4) cut along dimension 0 over `y`, and x is cut along dimension 1 over `y`: s sorts "
-        "along the whole of dimension 1"
+        "s (<hlo>:6) takes x (<hlo>:5) cut along dimension 0 over `y`, and x is cut along dimension 1 over `y`: s "
+        "sorts along the whole of dimension 1"
     )
     assert made == (
-        "s (<hlo>:5) is cut along dimension 0 over `y` as it is made, and wanted cut along dimension 1 over `y` "
-        "(propagation brings the axes from x (<hlo>:4)); s sorts along the whole of dimension 1"
+        "s (<hlo>:6) is cut along dimension 0 over `y` as it is made, and wanted cut along dimension 1 over `y` "
+        "(propagation brings the axes from x (<hlo>:5)); s sorts along the whole of dimension 1"
     )
 
 
@@ -105,29 +105,31 @@ def test_the_other_choice_is_told_with_its_bytes() -> None:
       ROOT y = f32[8,6] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}""")
     first, _ = found.communications
     assert first.reason.endswith(
-        "with dimension 1 cut, y would leave partial results; joining partial results of y over `x` would send 192 bytes "
-        "in place of 112"
+        "with dimension 1 cut, y would leave partial results; joining partial results of y over `x` would send 192 "
+        "bytes in place of 112"
     )
     other = first.to_dict()["why"]["alternative"]
     assert (other["bytes"], other["chosen_bytes"]) == (2 * 96, sum(each.bytes for each in found.communications))
 
 
 def test_neighbours_say_how_far_they_are() -> None:
-    found = parts_of(
-        f"""
+    found = parts_of(f"""
       x = f32[16] parameter(0), {cut("{'x'}")}
-      ROOT s = f32[16] slice(p), slice={{[2:18]}}
-    """.replace("ROOT s", "c = f32[] constant(0)\n      p = f32[18] pad(x, c), padding=0_2\n      ROOT s")
+      c = f32[] constant(0)
+      ROOT p = f32[16] pad(x, c), padding=1_-1""")
+    (only,) = reasons(found)
+    assert only == (
+        "p (<hlo>:6) pads dimension 0 of x, which is cut over `x` in parts of 8: a device lacks up to 1 element before "
+        "its own part; it gets element 7 of the part of the device 1 place before it along `x`"
     )
-    assert any("its own part; it gets element" in each for each in reasons(found))
 
 
-LOOP = """cond {{ s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(5)
-  ROOT r = pred[] compare(i, n), direction=LT }}
-body {{ s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0  v = f32[8] get-tuple-element(s), index=1
-  one = s32[] constant(1)  j = s32[] add(i, one)  u = f32[8] sort(v), dimensions={{0}}, to_apply=less
-  ROOT r = (s32[], f32[8]) tuple(j, u) }}
-""".format()
+LOOP = """cond { s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  v = f32[8] get-tuple-element(s), index=1  one = s32[] constant(1)  j = s32[] add(i, one)
+  u = f32[8] sort(v), dimensions={0}, to_apply=less  ROOT r = (s32[], f32[8]) tuple(j, u) }
+"""
 
 
 def test_a_collective_in_a_loop_costs_each_trip() -> None:
@@ -141,10 +143,10 @@ def test_a_collective_in_a_loop_costs_each_trip() -> None:
         LESS + LOOP,
     )
     (only,) = found.costs("v5e")
-    assert only.communication.reason.startswith("u (<hlo>:6) takes v")
+    assert only.communication.reason.startswith("u (<hlo>:7) takes v")
     assert (only.runs, only.is_known, only.total_bytes) == (5, True, 5 * only.communication.bytes)
     assert only.total_seconds == pytest.approx(5 * only.seconds)
-    (slow,) = found.costs(xb.Machine(flops=1e12, memory_bandwidth=1e11, links=xb.Link(1e6, alpha=1e-3)))
+    (slow,) = found.costs(xb.Machine(flops=1e12, memory_bandwidth=1e11, links=xb.Link(bandwidth=1e6, alpha=1e-3)))
     assert slow.seconds == pytest.approx(1e-3 + only.communication.bytes / 1e6, rel=0.1)
 
 
@@ -164,7 +166,7 @@ def test_explain_takes_collectives_values_and_objects() -> None:
     assert told.inserted == (only,)
     assert "dimension 0 by x" in str(told)
     assert only.name in str(told)
-    assert told.to_dict()["sharding"]["kind"] == "propagated"
+    assert told.to_dict()["kind"] == "propagated"
     assert "nothing was inserted for it" in str(
         xb.shard.explain(found, "%x").__class__(name="x", sharding=None, inserted=())
     )
@@ -173,6 +175,22 @@ def test_explain_takes_collectives_values_and_objects() -> None:
     assert refused.value.kind == "undefined_name"
     plain = xb.shard.partition(found.whole, propagate=False, mesh=found.mesh)
     assert "was not propagated" in str(xb.shard.explain(plain, "h"))
+
+
+def test_advice_holds_what_it_says() -> None:
+    mesh = xb.Mesh(data=2, model=2)
+    layer = xb.Module("layer", xb.computation(xb.f32[8, 4], xb.f32[4, 6])(lambda x, w: xb.tanh(xb.dot(x, w))))
+    stated = xb.shard.annotated(layer, {0: xb.P("data", None), 1: xb.P("model", None)}, mesh=mesh)
+    found = xb.shard.partition(stated)
+    [advice] = xb.shard.advise(found, found.communications[0].name)
+    assert (advice.value, advice.bytes, advice.bytes_before) == ("parameter.2", 0, 48)
+    assert (advice.held, advice.held_before) == (96, 48)
+    followed = xb.shard.partition(xb.shard.annotated(stated, {advice.value: advice.sharding}), mesh=mesh)
+    assert followed.communications == ()
+    plain = xb.shard.partition(found.whole, propagate=False, mesh=mesh)
+    assert xb.shard.advise(plain, plain.communications[0].name) == ()
+    with pytest.raises(XbuildError):
+        xb.shard.advise(found, "nothing")
 
 
 def test_scopes_are_those_of_the_author() -> None:

@@ -23,7 +23,13 @@ from .support.saying import say, say_json
 
 @main.command()
 @takes_target
-@click.option("--explain", "name", metavar="NAME", shell_complete=instructions, help="Why this value has its sharding.")
+@click.option(
+    "--explain",
+    "name",
+    metavar="NAME",
+    shell_complete=instructions,
+    help="Why this value has its sharding, or why this collective is inserted.",
+)
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
               help="Shardy's fixed point, or the rule of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
@@ -36,20 +42,36 @@ def shard(target: str, name: str | None, others: tuple[str, ...], machine: str, 
     """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
     Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
-    that states it. Of each collective that partitioning inserts stands the reason. `--compare TARGET` puts the costs of
-    several shardings side by side.
+    that states it. Of each collective that partitioning inserts stand the reason and the time on the machine; of one
+    `--explain NAME` tells which stated shardings avoid it. `--compare TARGET` puts the costs of several shardings side
+    by side.
     """
     if others:
         compare([target, *(beside(target, each) for each in others)], machine, how["as_json"])
         return
     found = sharding.propagate(single(target), strategy=how["strategy"])
     if name is not None:
-        answer = sharding.explain(found, name)
-        say_json(answer.to_dict()) if how["as_json"] else say(str(answer))
+        explained(found, name, how["as_json"])
     elif how["as_hlo"]:
         say(found.module.to_hlo())
     else:
         show(found, machine, how["as_spmd"], how["as_json"])
+
+
+def explained(found: Propagated, name: str, as_json: bool) -> None:
+    """Print why a value has its sharding and what was inserted for it; or why a collective was inserted, and which
+    shardings avoid it.
+    """
+    parts: sharding.Partitioned | Propagated
+    try:
+        parts = sharding.partition(found)
+    except XbuildError:
+        parts = found  # what cannot be partitioned is explained all the same
+    answer, advice = sharding.explain(parts, name), partitioned.advice(parts, name)
+    if as_json:
+        say_json({**answer.to_dict(), **({"advice": [each.to_dict() for each in advice]} if advice else {})})
+    else:
+        say("\n".join([str(answer), *(f"  {each}" for each in advice)]))
 
 
 def show(found: Propagated, machine: str, as_spmd: bool, as_json: bool) -> None:

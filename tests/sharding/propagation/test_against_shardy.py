@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import xbuild as xb
-from tests.sharding.propagation import jax_programs
-from tests.sharding.propagation.random_programs import program
+from tests.sharding.propagation import jax_programs, random_programs, wider_programs
 from tests.sharding.propagation.shardy import ask, compared, job_of, prepared
 from xbuild.core.graph import Module
 from xbuild.sharding.axis import whole
@@ -33,12 +33,13 @@ def outcomes(programs: list[tuple[str, Module, xb.Mesh]]) -> dict[str, tuple[int
     return found
 
 
-def test_random_programs() -> None:
+@pytest.mark.parametrize(("program", "least"), [(random_programs.program, 900), (wider_programs.program, 1500)])
+def test_random_programs(program: Callable[[int], tuple[Module, xb.Mesh]], least: int) -> None:
     pytest.importorskip("jaxlib")
     programs = [(str(seed), prepared(module), mesh) for seed in range(60) for module, mesh in [program(seed)]]
     found = outcomes(programs)
     assert {name: other for name, (_, other) in found.items() if other} == {}
-    assert sum(same for same, _ in found.values()) > 900
+    assert sum(same for same, _ in found.values()) > least
 
 
 def test_programs_of_jax() -> None:

@@ -11,7 +11,8 @@ from shape_inference.escaping import in_line
 
 from ...core.graph import Module
 from ...costs.table import columns, short
-from ...sharding.partition import Communication, CommunicationCost, Partitioned, partition
+from ...sharding.partition import Advice, Communication, CommunicationCost, Partitioned, advise, partition
+from ...sharding.propagation import Propagated
 
 
 def by_axis(found: Partitioned) -> Counter[str]:
@@ -63,6 +64,12 @@ def as_dict(found: Partitioned, machine: str) -> dict[str, Any]:
         "bytes_by_axis": dict(sorted(by_axis(found).items())),
         "verdict": xbuild.check(found.module).kind,
     }
+
+
+def advice(found: Partitioned | Propagated, name: str) -> tuple[Advice, ...]:
+    """Shardings that avoid a collective; nothing for a name of no collective."""
+    is_collective = isinstance(found, Partitioned) and any(each.name == name for each in found.communications)
+    return advise(found, name) if isinstance(found, Partitioned) and is_collective else ()
 
 
 def costs(module: Module, machine: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The partitioner: a global program and its shardings become one program that every device runs on its parts."""
 
 from . import ops as ops
+from .advice import Advice as Advice
+from .advice import advise as advise
 from .explaining import explain as explain
 from .partitioned import Partitioned as Partitioned
 from .pricing import CommunicationCost as CommunicationCost

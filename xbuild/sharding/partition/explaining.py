@@ -39,8 +39,8 @@ class ValueExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
-        sharding = None if self.sharding is None else self.sharding.to_dict()
-        return {"value": self.name, "sharding": sharding, "inserted": [each.to_dict() for each in self.inserted]}
+        sharding = {"value": self.name} if self.sharding is None else self.sharding.to_dict()
+        return {**sharding, "inserted": [each.to_dict() for each in self.inserted]}
 
 
 def explain(

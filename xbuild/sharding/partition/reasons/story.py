@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 from attrs import define
@@ -11,7 +12,6 @@ from attrs import define
 from shape_inference import TupleShape, XbuildError
 
 from ....core.graph import Instruction, Source
-from ....core.identifiers import short_path
 from ...propagation import Propagated
 from ...stored import SHARDING
 from .words import listed, name_of
@@ -52,4 +52,4 @@ class Story:
 
 def at(where: Source | None) -> str:
     """A line in brackets."""
-    return "" if where is None else f" ({short_path(where.file)}:{where.line})"
+    return "" if where is None else f" ({PurePath(where.file).name}:{where.line})"

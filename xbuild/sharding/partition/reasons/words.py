@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 from shape_inference.escaping import in_line
 
 from ....core.graph import Instruction
-from ....core.identifiers import short_path
 from ....properties.mesh import Mesh
 from ...axis import Axis, merged
 from ...sharding import Sharding
@@ -50,9 +50,9 @@ def name_of(instruction: Instruction) -> str:
 
 
 def line_of(instruction: Instruction) -> str:
-    """The file and the line that recorded an instruction."""
+    """The name of the file and the line that recorded an instruction."""
     source = instruction.source
-    return "" if source is None else f"{short_path(source.file)}:{source.line}"
+    return "" if source is None else f"{PurePath(source.file).name}:{source.line}"
 
 
 def scope_of(instruction: Instruction) -> str:
