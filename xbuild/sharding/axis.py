@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -43,9 +44,8 @@ class Axis:
         """
         if self.name != other.name:
             return True
-        first, last = sorted((self.pre_size, other.pre_size))
-        near, far = sorted((self.end, other.end))
-        return last % first == 0 and far % near == 0 if near > last else last % near == 0
+        ends = sorted((self.pre_size, other.pre_size, self.end, other.end))
+        return all(large % small == 0 for small, large in pairwise(ends))
 
     def spelled(self, mesh: Mesh) -> str:
         """The axis as Shardy's text has it: the name, and for a part its pre-size and size.
