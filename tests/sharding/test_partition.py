@@ -48,8 +48,9 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.axes == (Y,)
     assert only.bytes == 2 * 4 * 4
     assert only.reason == (
-        "dot.3 contracts parameter.1 along dimension 1 and parameter.2 along dimension 0, cut over `y`; each device "
-        "holds a part of the result; joined here because dot.3 is wanted cut along dimension 0 over `x`"
+        "dot.3 (test_partition.py:44) contracts k, dimension 1 of parameter.1 and dimension 0 of "
+        "parameter.2, which both sides cut over `y`; each device holds a partial sum; added here, because the program "
+        "gives dot.3 cut along dimension 0 over `x` (no sharding of it is stated)"
     )
     assert only.source is not None
     assert "test_partition.py" in str(only.source)
@@ -127,7 +128,7 @@ def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
     program = xb.computation(xb.s32[()], xb.f32[4, 4])(looped)
     found = _partitioned(program, [], [[X], [Y]])
     _same(program, found, np.int32(2), np.eye(4, dtype=np.float32) * 2)
-    assert any("decides a loop or branch" in each.reason for each in found.communications)
+    assert any("all take that of the first device" in each.reason for each in found.communications)
 
 
 def test_results_are_nested_as_those_of_the_global_program() -> None:
