@@ -46,6 +46,19 @@ def test_what_is_not_installed_is_named(name: str, package: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_four_shardings_of_a_block_and_their_costs(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "examples.sharding", "--pictures", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("check ok; prime fields: equal; a run on four devices is ") == 8
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[1:] for row in rows if row[:1] == ["collectives"]] == [["0", "2", "2", "6"], ["6", "3", "10", "12"]]
+    forward, step = ([row[-4], row[-1]] for row in rows if row[:3] == ["bytes", "over", "data"])
+    assert (forward, step) == (["0", "10,752"], ["21,504", "21,504"])  # gathers and reduce-scatters are an all-reduce
+    assert "all-gather.39, 1,536 bytes: " in done.stdout
+    assert len([*tmp_path.glob("*.svg")]) == 8
+
+
 def test_fibonacci() -> None:
     assert [int(evaluate(fibonacci.fibonacci, n)) for n in (0, 1, 2, 10, 93)] == [0, 1, 1, 55, 12200160415121876738]
 

@@ -17,6 +17,7 @@ from examples.deadlocks import pipeline as crossed_pipeline
 from examples.deadlocks import ring as sending_ring
 from examples.digits import refusal
 from examples.gallery import programs
+from examples.sharding import block
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pages"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -57,10 +58,19 @@ def _starved() -> xb.Trace:
     return xb.trace(infeed_loop.program(), [[], []], infeed=[items, items[:1]], origins=True)
 
 
-PAGES: dict[str, tuple[Callable[[], xb.Trace], str | None]] = {
+def _of_block() -> tuple[xb.Trace, xb.shard.Partitioned]:
+    """A transformer block, written for one device and partitioned, in a run of all four."""
+    parts = xb.shard.partition(block.tensor())
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(shape.dims).astype(np.float32) / 4 for shape in block.SHAPES.values()]
+    return xb.trace(parts.module, parts.arguments(*arrays), origins=True), parts
+
+
+PAGES: dict[str, tuple[Callable[[], xb.Trace | tuple[xb.Trace, xb.shard.Partitioned]], str | None]] = {
     "ring": (_ring, "at=add.26&device=1&index=2"),
     "pipeline": (lambda: _random(pipeline.program()), "step=8"),
     "digits_step": (lambda: _random(refusal.train_step(4)), "at=all-reduce.55&device=2"),
+    "sharded_block": (_of_block, "at=hidden&device=2"),
     "attention_grad": (lambda: _random(programs.attention_grad()), None),
     "deadlock_ring": (lambda: _stuck(sending_ring.program()), None),
     "deadlock_pipeline": (lambda: _stuck(crossed_pipeline.program()), ""),
@@ -75,7 +85,9 @@ def write_pages() -> int:
     """Write every page, and a picture of it where that can be taken; how many pages there are."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, (run, place) in PAGES.items():
-        path = xb.write_page(run(), FOLDER / f"{name}.html")
+        found = run()
+        trace, parts = found if isinstance(found, tuple) else (found, None)
+        path = xb.write_page(trace, FOLDER / f"{name}.html", partitioned=parts)
         if place is not None:
             _take(path, place, FOLDER.parent / "pictures" / f"page_{name}.png")
     return len(PAGES)

@@ -10,6 +10,7 @@ import xbuild as xb
 from examples import axpy, pipeline, ring
 from examples.digits import refusal
 from examples.gallery import deadlocks, programs, replicated
+from examples.sharding import block
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 
@@ -52,6 +53,10 @@ PICTURES: dict[str, Callable[[], str]] = {
     "deadlock_swapped": lambda: _svg(deadlocks.swapped_collectives()),
     "deadlock_tokens": lambda: _svg(deadlocks.crossed_tokens()),
     "error_shapes": lambda: _svg(deadlocks.unlike_shapes()),
+    "partition_layer": lambda: _svg(xb.shard.partition(programs.layer())),
+    "partition_block": lambda: _svg(xb.shard.partition(block.tensor())),
+    "tiles_uneven": lambda: _svg(xb.shard.tiling(programs.uneven(), "parameter.1")),
+    "tiles_heads": lambda: _svg(xb.shard.tiling(block.tensor(), "heads")),
     "tpu_step": lambda: _svg(replicated.program().module),
     "tpu_refused": lambda: _svg(replicated.refused()),
     "depends_loop": lambda: _svg(deadlocks.loop_of_unknown_length()),

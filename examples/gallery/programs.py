@@ -72,3 +72,20 @@ def tower(layers: int = 24) -> xb.Module:
             summed.append(xb.cross_replica_sum(gradient))
             x = xb.dot(x, xb.transpose(weights[number], [1, 0]))
     return xb.Module("tower", builder.build(xb.tuple_(summed)), num_replicas=8)
+
+
+def layer() -> xb.Module:
+    """Two products for one device, with the shardings of their inputs on two devices times two."""
+    builder = xb.Builder("layer")
+    x = xb.parameter(builder, number=0, shape=xb.f32[8, 16], name="x")
+    up = xb.parameter(builder, number=1, shape=xb.f32[16, 32], name="up")
+    down = xb.parameter(builder, number=2, shape=xb.f32[32, 16], name="down")
+    module = xb.Module("layer", builder.build(xb.dot(xb.tanh(xb.dot(x, up)), down)))
+    specs = {"x": xb.P("data"), "up": xb.P(None, "model"), "down": xb.P("model")}
+    return xb.shard.annotated(module, specs, mesh=xb.Mesh(data=2, model=2))
+
+
+def uneven() -> xb.Module:
+    """An array whose extents the axes of a mesh do not divide."""
+    twice = xb.computation(xb.f32[5, 14])(lambda x: x + x)
+    return xb.shard.annotated(xb.Module("uneven", twice), {0: xb.P("a", "b")}, mesh=xb.Mesh(a=2, b=4))

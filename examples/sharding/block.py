@@ -44,13 +44,17 @@ def perceptron(x: xb.Value, up: xb.Value, down: xb.Value) -> xb.Value:
     return xb.dot_general(hidden, down, [2], [0], name="narrow")
 
 
+def result_of(x: xb.Value, *weights: xb.Value) -> xb.Value:
+    """The block of its input and its weights."""
+    middle = xb.add(x, attention(normed(x), *weights[:4]), name="middle")
+    return xb.add(middle, perceptron(normed(middle), *weights[4:]), name="result")
+
+
 def block() -> xb.Module:
     """The block as one device runs it."""
     builder = xb.Builder("block")
     values = [xb.parameter(builder, number=n, shape=s, name=name) for n, (name, s) in enumerate(SHAPES.items())]
-    x, query, key, value, out, up, down = values
-    middle = xb.add(x, attention(normed(x), query, key, value, out), name="middle")
-    return xb.Module("block", builder.build(xb.add(middle, perceptron(normed(middle), up, down), name="result")))
+    return xb.Module("block", builder.build(result_of(*values)))
 
 
 def data() -> xb.Module:
@@ -72,5 +76,12 @@ def sequence() -> xb.Module:
 
 def full() -> xb.Module:
     """Fully sharded: the examples are cut, and so are the weights, which are gathered where they are used."""
-    weights = dict.fromkeys(("query", "key", "value", "out", "up", "down"), xb.P("data"))
-    return xb.shard.annotated(block(), {"x": xb.P("data"), **weights, "result": xb.P("data")}, mesh=xb.Mesh(data=4))
+    mesh = xb.Mesh(data=4)
+    weights = dict.fromkeys([*SHAPES][1:], later(mesh, "data"))
+    return xb.shard.annotated(xb.shard.annotated(block(), {"x": xb.P("data")}, mesh=mesh), weights)
+
+
+def later(mesh: xb.Mesh, axis: str) -> xb.shard.Sharding:
+    """The first dimension by an axis, with a priority that lets the shardings of examples propagate first."""
+    first = xb.shard.by_spec(mesh, xb.P(axis)).dim(0)
+    return xb.shard.Sharding(mesh, (xb.shard.DimSharding(first.axes, priority=1),))

@@ -12,6 +12,8 @@ ERROR = -60
 """The logarithm of the probability with which different arithmetic may be called equal, at most."""
 LEAST, MOST = 3, 24
 """Of how many random inputs a verdict is made."""
+BOUNDING = 1
+"""The draw at which degrees are bounded: not the first, at which most programs that differ do so."""
 CHOOSING = 8
 """Of how many at least where the order of numbers or integers take part, of which each draw shows one case."""
 

@@ -16,7 +16,7 @@ from xbuild.properties.agreement import agreeing
 from ..rules.limits import Limits
 from ..runtime.report import Stopped
 from . import draws, layouts
-from .bound import CHOOSING, LEAST, MOST, draws_wanted, log2_error
+from .bound import BOUNDING, CHOOSING, LEAST, MOST, draws_wanted, log2_error
 from .classes import classes_of
 from .degrees import Degrees
 from .laying import Laid
@@ -81,7 +81,7 @@ class Comparison:
             if found is not None and (depends or self._draw(MOST + self.done) is not None):
                 return self._different()
             self.done += 1
-            wanted = max(least, draws_wanted(self.degrees, PLAIN.bits))
+            wanted = max(least, draws_wanted(self.degrees, PLAIN.bits)) if self.done > BOUNDING else least
             if wanted > MOST:
                 return self._open(f"arithmetic of degree {self._degree()}, for which the fields are too small")
         error = self.done * log2_error(self.degrees, PLAIN.bits)
@@ -108,8 +108,8 @@ class Comparison:
             yield self.inputs(number)
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
-        """The first output, device and place at which one draw differs; the first draw also bounds degrees."""
-        observers = [each.observe if number == 0 else None for each in self.degrees]
+        """The first output, device and place at which one draw differs; one draw also bounds degrees."""
+        observers = [each.observe if number == BOUNDING else None for each in self.degrees]
         with self._drawing(number) as (arrays, cut):
             left = self.one.run(arrays, observers[0], self.limits)
             return self._compared(left, self.other.run(cut, observers[1], self.limits))

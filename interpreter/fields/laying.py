@@ -33,14 +33,14 @@ def own(given: Any, way: str) -> Layouts:
 def stated(one: Subject, other: Subject) -> tuple[Layouts, Layouts]:
     """The layouts that a partitioned program states in its text, where its arrays are parts of those of the first.
 
-    Parameters have their shardings, the header those of the results.
+    Parameters have their shardings, the header or the root those of the results.
     """
     module = other.program
     if not isinstance(module, Module) or other.devices == 1 or _alike(one, other):
         return None, None
     notes = read_frontend_text(str(module.annotations.get("frontend_attributes", "{}")))
     inputs = [_sharding(sharding_of(each), each) for each in module.entry.parameters]
-    outputs = shardings(notes[RESULTS]) if RESULTS in notes else None
+    outputs = shardings(notes[RESULTS]) if RESULTS in notes else sharding_of(module.entry.root)
     return [*_leaves(inputs)], None if outputs is None else [*_leaves(_sharding(outputs, module.entry.root))]
 
 
@@ -100,7 +100,8 @@ def _check_alike(one: Subject, other: Subject, device: int) -> None:
             refuse(
                 "invalid_attribute",
                 f"equivalent: the {name} of device {device} are {_listed(left)} in one program and {_listed(right)} in "
-                "the other",
+                "the other; a global program is the first of the two",
+                "the shardings of a partitioned program stand in its text, or inputs=[...] and outputs=[...] say them",
             )
 
 

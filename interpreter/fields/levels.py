@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, field
 
-from .bound import MOST, draws_wanted, log2_error
+from .bound import BOUNDING, MOST, draws_wanted, log2_error
 from .degrees import Degrees
 from .rules.laws import LAWFUL, Calls, Choices, Level, evaluating
 from .rules.places import drawing
@@ -121,11 +121,13 @@ class Laws:
 
     def hold(self) -> bool:
         """Whether each output is the same on one level at every draw, of as many as the bound needs."""
-        wanted = 1
+        wanted = self.comparison.least
         while self.done < wanted:
             if not self._draw(self.done):
                 return False
             self.done += 1
+            if self.done <= BOUNDING:
+                continue
             wanted = max(self.comparison.least, draws_wanted(self.degrees, self.bits))
             if wanted > MOST:
                 raise Undecidable(f"arithmetic of degree {self.degree}, for which the fields are too small")
@@ -144,7 +146,9 @@ class Laws:
 
     def _results(self, side: int, number: int, scales: tuple[int, int]) -> list[Arrays]:
         run = partial(self._run, side, number)
-        return Evaluation(self.tower, scales, self.chooser, run).results(self.degrees[side] if number == 0 else None)
+        return Evaluation(self.tower, scales, self.chooser, run).results(
+            self.degrees[side] if number == BOUNDING else None
+        )
 
     def _levels(self, output: int, left: list[Arrays], right: list[Arrays]) -> Iterator[int]:
         """The levels on which an output is the same in both programs."""

@@ -34,6 +34,13 @@ class Kept:
     path: Path
     trips: tuple[int, ...]
     values: dict[int, Array] = field(factory=dict)
+    digests: dict[int, int] = field(factory=dict)
+
+    def digest(self, device: int) -> int:
+        """The number for the array of a device."""
+        if device not in self.digests:
+            self.digests[device] = digest(self.values[device])
+        return self.digests[device]
 
     @property
     def instruction(self) -> Instruction:
@@ -106,7 +113,7 @@ class Matching:
         tiles: dict[int, set[Dims]] = defaultdict(set)
         for key, kept in self.other.kept.items():
             first = kept.values[min(kept.values)]
-            by_digest[digest(first)].append(key)
+            by_digest[kept.digest(min(kept.values))].append(key)
             tiles[first.ndim].add(first.shape)
         return by_digest, tiles
 
@@ -127,7 +134,7 @@ class Matching:
     @staticmethod
     def _holds(kept: Kept, wanted: set[int]) -> bool:
         """Whether all devices have tiles of the value, and all tiles are on devices."""
-        return {digest(value) for value in kept.values.values()} == wanted
+        return {kept.digest(device) for device in kept.values} == wanted
 
     def first_unmatched(self, entry: Computation) -> Instruction | None:
         """The first value that the results need, whose operands are all found in the other program, and it is not."""

@@ -220,7 +220,23 @@ PAGES = {
 }  # fmt: skip
 
 
+def uneven() -> xb.shard.Partitioned:
+    """A product of extents that do not divide, cut over a mesh of eight devices."""
+    product = xb.computation(xb.f32[5, 14], xb.f32[14, 6])(lambda x, w: xb.tanh(xb.dot(x, w)))
+    specs = {0: xb.P("a", "b"), 1: xb.P("b")}
+    return xb.shard.partition(xb.shard.annotated(xb.Module("uneven", product), specs, mesh=xb.Mesh(a=2, b=4)))
+
+
+def write_partitioned(parts: xb.shard.Partitioned, path: Path) -> None:
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(each.dims).astype(np.float32) for each in parts.shapes]
+    write_page(trace(parts.module, parts.arguments(*arrays), origins=True), path, partitioned=parts)
+
+
 def write(name: str, path: Path) -> None:
+    if name == "uneven":
+        write_partitioned(uneven(), path)
+        return
     if name == "frame":
         path.write_text(f"<!doctype html><title>notebook</title>{framed(loop())}", encoding="utf-8")
     else:

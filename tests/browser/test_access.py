@@ -18,7 +18,9 @@ NAMELESS = """() => [
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("which", ["ring", "digits", "scattered", "starved", "crossed_pipeline", "strict", "many"])
+@pytest.mark.parametrize(
+    "which", ["ring", "digits", "scattered", "starved", "crossed_pipeline", "strict", "many", "uneven"]
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_stands_out(opened: Open, which: str, theme: str) -> None:
     """At least 4.5 to 1 against what is below it, as WCAG 2.1 asks of text."""
@@ -37,7 +39,7 @@ def test_the_contrast_that_is_computed(opened: Open) -> None:
     assert page.evaluate(CONTRAST)["found"] == ["3.54 P. grey"]
 
 
-@pytest.mark.parametrize("which", ["ring", "starved", "many", "strict"])
+@pytest.mark.parametrize("which", ["ring", "starved", "many", "strict", "uneven"])
 def test_every_control_has_a_name(opened: Open, which: str) -> None:
     page = opened(which)
     page.keyboard.press("v")

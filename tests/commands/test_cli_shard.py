@@ -119,6 +119,63 @@ def test_shardings_stand_side_by_side(products: list[str]) -> None:
     assert ["bytes", "over", "x", "112", "B", "48", "B"] in [line.split() for line in table.splitlines()]
 
 
+def test_several_targets_stand_behind_one_option(products: list[str]) -> None:
+    block = str(Path(__file__).parents[2] / "examples" / "sharding" / "block.py")
+    lines = said(f"{block}:data", "--compare", "tensor", "sequence", "full").splitlines()
+    assert lines[0].split() == ["of", "a", "device", "data", "tensor", "sequence", "full"]
+    assert lines[2].split() == ["collectives", "0", "2", "2", "6"]
+    assert said(f"{block}:data", "--compare", "tensor", "--compare", "full").splitlines()[0].split()[-1] == "full"
+    fixed, rule = (json.loads(said(products[0], "--compare", products[1], "--json", "--strategy", each))
+                   for each in ("shardy", "dialect"))  # fmt: skip
+    assert [each["bytes_by_axis"] for each in rule] != [each["bytes_by_axis"] for each in fixed]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("b.hlo",), "b.hlo is a second target, and without --compare one is wanted"),
+        (("--compare",), "--compare puts TARGET beside others, and none is given"),
+        (("b.hlo", "--compare", "--explain", "y"), "--compare and --explain are both given"),
+        (("b.hlo", "--compare", "--hlo"), "--compare and --hlo are both given"),
+        (("--partitioned", "--explain", "y"), "--explain and --partitioned are both given"),
+        (("--hlo", "--json"), "--json and --hlo are both given"),
+        (("--machine", "v5e"), "--machine has no effect without --compare"),
+        (("--theme", "dark"), "--theme has no effect without -o FILE"),
+        (("-o", "p.svg", "--json"), "--output and --json are both given"),
+        (("-o", "p.png", "--explain", "y"), "tiles are drawn as svg, html or txt, not as png"),
+        (("-o", "p.doc"), "'p.doc' is no picture"),
+    ],
+)
+def test_ways_that_exclude_each_other(products: list[str], arguments: tuple[str, ...], told: str) -> None:
+    done = CliRunner().invoke(main, ["shard", products[0], *arguments])
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_pictures_of_the_partition_and_of_tiles(products: list[str], tmp_path: Path) -> None:
+    for form in ("svg", "html", "txt"):
+        said(products[0], "-o", str(tmp_path / f"both.{form}"))
+        said(products[0], "--explain", "a", "-o", str(tmp_path / f"tiles.{form}"))
+    both, tiles = ((tmp_path / f"{each}.txt").read_text() for each in ("both", "tiles"))
+    assert "  f32[8,4]  [64 B over x]" in both
+    reason = xb.shard.partition(xb.parse_hlo(Path(products[0]).read_text())).communications[0].reason
+    assert " ".join(reason.split()) in " ".join(both.split())
+    assert "[{}, {x}] stated" in both
+    assert tiles.splitlines()[:3] == ["a  f32[8,4]  [{}, {x}]",
+        "  mesh x=2: 2 tiles of f32[8,2], a device for each; numbers are those of devices", "  +---+---+"]  # fmt: skip
+    assert "a states it" in tiles
+
+
+def test_of_very_many_tiles_a_corner_is_drawn() -> None:
+    module = xb.Module("many", xb.computation(xb.f32[100, 40, 30, 7])(lambda x: x + x))
+    cut = xb.shard.annotated(module, {0: xb.P("a", "a2", "b", "c")}, mesh=xb.Mesh(a=8, a2=2, b=20, c=2))
+    found = str(xb.viz(xb.shard.tiling(cut, "parameter.1"), "txt"))
+    assert "the first 16 x 2 of 20 x 2 tiles are drawn\n4 more panels are not drawn" in found
+    assert found.count("[13:26, 0:20, :, :]") == 1
+    assert "hatched: padding" in found
+    assert str(xb.viz(xb.shard.tiling(cut, "parameter.1"), "svg")).count('class="own"') == 12 * 15 * 2
+
+
 def test_a_name_to_compare_is_of_the_same_file() -> None:
     assert [beside("m.py:one", each) for each in ("two", "n.py:two", "n.hlo")] == ["m.py:two", "n.py:two", "n.hlo"]
 

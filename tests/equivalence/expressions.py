@@ -56,8 +56,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "neg": lambda a: -a,
 }  # fmt: skip
 _OPERANDS = {
-    **{name: 2 for name in ("add", "sub", "mul", "div", "max", "min")},
-    **{name: 1 for name in ("neg", "exp", "log", "tanh", "logistic", "abs", "sin", "total", "largest")},
+    **dict.fromkeys(("add", "sub", "mul", "div", "max", "min"), 2),
+    **dict.fromkeys(("neg", "exp", "log", "tanh", "logistic", "abs", "sin", "total", "largest"), 1),
     "where": 3,
 }
 

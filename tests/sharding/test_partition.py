@@ -237,3 +237,20 @@ def test_mesh_that_the_header_alone_names_is_that_of_the_program() -> None:
 def test_program_with_a_computation_of_a_shard_is_refused_on_one_device_and_told_how_it_runs() -> None:
     with pytest.raises(xb.Refused, match=r"xb\.shard\.partition\(module\)\.run"):
         xb.evaluate(xb.parse_hlo(IN_A_SHARD).entry, _numbers(8))
+
+
+PARTITIONED = """
+HloModule m, num_partitions=4
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT r = f32[8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+}
+"""
+
+
+@pytest.mark.parametrize("called", [xb.shard.partition, xb.shard.propagate])
+def test_program_that_is_partitioned_already_is_refused(called: Any) -> None:
+    with pytest.raises(xb.XbuildError, match="all-reduce %r is between devices, so m is partitioned already") as caught:
+        called(xb.parse_hlo(PARTITIONED))
+    assert "\n  hint: " in str(caught.value)

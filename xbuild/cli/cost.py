@@ -12,7 +12,7 @@ import xbuild
 
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
-from .support.partition_option import takes_partition
+from .support.partition_option import parts, takes_partition
 from .support.saying import say, say_json
 
 _MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
@@ -58,8 +58,9 @@ def cost(
     """
     needs("--machine", machine, "timeline", *files)
     program = load(target)
-    laid = None if machine is None else xbuild.timeline(program, machine)
-    found = laid.cost if laid is not None else xbuild.cost(program)
+    mesh = None if (of_command := parts()) is None else of_command.partitioned.mesh
+    laid = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
+    found = laid.cost if laid is not None else xbuild.cost(program, mesh=mesh)
     _write(laid, **files)
     if as_json:
         more = {} if laid is None else {"timeline": laid.to_dict()}

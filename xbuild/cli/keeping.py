@@ -12,6 +12,7 @@ from ..core.graph import Module, ModuleGroup
 from ..traces import Trace, TraceError
 from ..traces.folder import apart_from
 from .group import Command
+from .support.partition_option import parts
 
 SECONDS, TRIPS = 3.0, 100_000
 """Default limits on the seconds and trips of the run of a refused program."""
@@ -78,8 +79,9 @@ class Asked:
             return
         from ..pages import write_page
 
+        cut = None if (of_command := parts()) is None else of_command.partitioned
         try:
-            write_page(found, self.page, source_root=self.source_root, machine=self.machine)
+            write_page(found, self.page, source_root=self.source_root, machine=self.machine, partitioned=cut)
         except OSError as error:
             raise click.UsageError(f"{self.page}: {error.strerror}") from None
 

@@ -199,11 +199,11 @@ def run(
     if outputs:
         _write(outputs, results, shapes)
     compared = engines.compare(results, theirs, shapes, eps, engine=other) if engine == "both" else []
-    for line in (
-        engines.comparison.lines(compared) if engine == "both" else summary(results, shapes, is_global=cut is not None)
-    ):
-        say(line)
-    for line in said_of(alone):
+    if engine == "both":
+        told = engines.comparison.lines(compared) if cut is None else said_of(compared, "global")
+    else:
+        told = summary(results, shapes, is_global=cut is not None)
+    for line in (*told, *said_of(alone, "against one device")):
         say(line)
     for written in _written(outputs, page, folder):
         say(written)
@@ -230,7 +230,7 @@ def _say_partitioning(program: Module | ModuleGroup) -> None:
     """Tell on stderr of modules that are not partitioned yet."""
     for module in dict.fromkeys(program.modules.values() if isinstance(program, ModuleGroup) else (program,)):
         if note := not_partitioned(module, "run"):
-            say(f"notice: {note}", err=True)
+            say(f"notice: {note}; --partition runs what each device runs", err=True)
 
 
 def _one_mode(denormals: str | None, other: str) -> None:

@@ -15,7 +15,7 @@ from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
 from .support.candidates import targets
-from .support.partition_option import takes_partition
+from .support.partition_option import parts, takes_partition
 from .support.saying import say
 from .trace import opened
 
@@ -72,7 +72,8 @@ def step(target: str, inputs: str | None, seed: int | None, max_seconds: float |
     typed = read.isatty()
     if typed and (watch := click.get_current_context().obj) is not None:
         watch.stop()  # a session at a terminal has no limit of time: the user can press Ctrl-C
-    shell = Shell(found, None if typed else read, sys.stdout)
+    cut = None if (of_command := parts()) is None else of_command.partitioned
+    shell = Shell(found, None if typed else read, sys.stdout, partitioned=cut)
     try:
         shell.cmdloop()
     except KeyboardInterrupt:

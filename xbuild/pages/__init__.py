@@ -10,6 +10,7 @@ from pathlib import Path
 from shape_inference.escaping import filled, in_html, in_json, policy
 
 from ..files.results import replacing
+from ..sharding.partition import Partitioned
 from ..timelines import Machine
 from ..traces import Trace
 from .modelled import modelled
@@ -17,8 +18,8 @@ from .modelled import modelled
 __all__ = ["framed", "page_text", "write_page"]
 
 _SCRIPTS = (
-    "decoding.js", "sizes.js", "blocks.js", "lanes.js", "strip.js", "values.js", "far.js", "stuck.js", "side.js",
-    "around.js", "culling.js", "graph.js", "modelled.js", "app.js",
+    "decoding.js", "sizes.js", "blocks.js", "lanes.js", "strip.js", "values.js", "tiles.js", "far.js", "stuck.js",
+    "side.js", "around.js", "culling.js", "graph.js", "modelled.js", "app.js",
 )  # fmt: skip
 
 
@@ -27,12 +28,15 @@ def page_text(
     *,
     source_root: str | os.PathLike[str] | None = None,
     machine: Machine | str | None = None,
+    partitioned: Partitioned | None = None,
 ) -> str:
     """The page of a run as HTML: lanes over logical time, the program, and each instruction with its values.
 
     With a `machine`, as `xb.timeline` takes it, the lanes are there in the proportions of modelled time, too.
     Source lines of a loaded trace, and of metadata in HLO text, are shown as they were kept; the files that they name
-    are opened only under `source_root`.
+    are opened only under `source_root`. With what `xb.shard.partition` gave, each value of a run of its `module` is
+    shown as its global array with the tiles of the devices, and why it is cut so; raises invalid_operand where the run
+    is of another program.
 
     >>> import xbuild as xb
     >>> run = xb.trace(xb.Module("double", xb.computation(xb.f32[2])(lambda x: x + x)), [[[1.0, 2.0]]], origins=True)
@@ -41,7 +45,7 @@ def page_text(
     """
     from .data import page_data
 
-    data = page_data(trace, None if source_root is None else Path(source_root))
+    data = page_data(trace, None if source_root is None else Path(source_root), partitioned)
     script = script_text()
     parts = {
         "policy": policy(script),
@@ -61,13 +65,15 @@ def write_page(
     *,
     source_root: str | os.PathLike[str] | None = None,
     machine: Machine | str | None = None,
+    partitioned: Partitioned | None = None,
 ) -> Path:
     """Write the step page to a file, in one step: an interrupted write leaves the file as it was before.
 
-    Takes what the page takes: `source_root`, and a `machine` for lanes in the proportions of modelled time.
+    Takes what the page takes: `source_root`, a `machine` for lanes in the proportions of modelled time, and what
+    `xb.shard.partition` gave, for global arrays with the tiles of the devices.
     """
     target = Path(path)
-    text = page_text(trace, source_root=source_root, machine=machine)
+    text = page_text(trace, source_root=source_root, machine=machine, partitioned=partitioned)
     with replacing(target) as file:
         file.write(text.encode())
     return target

@@ -14,6 +14,7 @@ from shape_inference.escaping import in_line
 from ..core.attributes import Array
 from ..core.graph import Module, ModuleGroup
 from ..properties.scopes import scopes_of
+from ..sharding.partition import Partitioned
 from ..traces import Across, Meeting, Trace
 from ..traces.partners import bringing
 from .drawn import boxes, drawn
@@ -22,30 +23,35 @@ from .marks import marks
 from .packing import small_ints
 from .stuck import reasons, stopped, with_standing
 from .telling import rules, sentence, told
+from .tiled import tiled
 
 
-def page_data(trace: Trace, source_root: Path | None = None) -> dict[str, Any]:
+def page_data(trace: Trace, source_root: Path | None = None, partitioned: Partitioned | None = None) -> dict[str, Any]:
     """The data of a step page as values of JSON; `graph` is the picture of the program as svg."""
+    cut = tiled(trace, partitioned)
     trace = with_standing(trace)
     place = _places(trace)
     values = fitted(trace)
-    picture, graph = drawn(trace.program)
+    picture, graph = drawn(trace.program, partitioned)
     tables = _Tables()
     scopes = scopes_of(trace.program)
     of_events = {number: tables.add(each, _table) for number, each in trace.origins.items()}
     of_events |= {number: tables.add(each, _across) for number, each in trace.across.items()}
     return {
         "title": _name(trace.program),
-        "facts": [*_facts(trace)],
+        "facts": [*_facts(trace, partitioned)],
         "verdict": trace.verdict and {key: trace.verdict[key] for key in ("kind", "refused", "text")},
         "stop": stopped(trace),
         "reasons": reasons(trace),
         "left_out": "; ".join(filter(None, (trace.left_out, values.left_out))),
         "devices": trace.num_devices,
-        "labels": _labels(trace.program),
+        "labels": _labels(trace.program, partitioned),
+        "layouts": cut.layouts,
+        "arrays": cut.arrays,
         "end": trace.end,
         "spots": [
             told(spot, source_root)
+            | cut.of_spot.get(spot.instruction.name, {})
             | {
                 "b": in_line(scopes.of(spot.instruction)),
                 "in": operands,
@@ -76,8 +82,10 @@ def _name(program: Module | ModuleGroup) -> str:
     return " · ".join([*names[:3], f"and {len(names) - 3} more"] if len(names) > 4 else names)
 
 
-def _facts(trace: Trace) -> Iterator[str]:
+def _facts(trace: Trace, partitioned: Partitioned | None) -> Iterator[str]:
     program = trace.program
+    if partitioned is not None:
+        yield in_line(" x ".join(f"{axis}={size}" for axis, size in partitioned.mesh.sizes))
     modules = [program] if isinstance(program, Module) else list(program.modules.values())
     if isinstance(program, Module) and program.num_partitions == 1:
         yield f"{program.num_replicas} replica{'s' * (program.num_replicas != 1)}"
@@ -88,7 +96,9 @@ def _facts(trace: Trace) -> Iterator[str]:
     yield f"{len(trace):,} event{'s' * (len(trace) != 1)}"
 
 
-def _labels(program: Module | ModuleGroup) -> list[str]:
+def _labels(program: Module | ModuleGroup, partitioned: Partitioned | None) -> list[str]:
+    if partitioned is not None:
+        return [f"device {d}" for d in range(program.num_devices)]
     if isinstance(program, ModuleGroup):
         return [f"device {d}" for d in sorted(program.modules)]
     if program.num_partitions == 1:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from ..core.graph import Module, ModuleGroup
+from ..pictures.model.before_after import with_reasons
+from ..pictures.model.data import Scale
 from ..pictures.model.picture import Picture
 from ..pictures.showing import shown
 from ..pictures.svg.document import svg_text
 from ..pictures.views.views import View
+from ..sharding.partition import Partitioned
 from ..traces import Spot
 
 MOST = 240
 
 
-def drawn(program: Module | ModuleGroup) -> tuple[Picture, str]:
+def drawn(program: Module | ModuleGroup, partitioned: Partitioned | None = None) -> tuple[Picture, str]:
     """The picture of a program, folded where it is large, and its svg, which has both themes."""
     picture = shown(program, View(max_nodes=MOST))
     assert isinstance(picture, Picture)
+    if partitioned is not None and partitioned.communications:
+        scale = Scale("bytes that an inserted collective sends", None, None)
+        picture = evolve(with_reasons(picture, partitioned), scale=scale)
     return picture, svg_text(picture, "page")
 
 

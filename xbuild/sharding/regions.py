@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from attrs import field, frozen
 
+from shape_inference import refuse
+
 from ..core.graph import Computation, Instruction, Module
+from ..core.op import OPS
 from ..properties.mesh import Mesh
 from ..properties.order import ordered
 from .axis import Axis
+from .named_text import in_order
 from .sharding import Sharding
 from .shardy_collectives import axes_in
-from .stored import sharding_of
+from .stored import SHARDING, sharding_of
 from .tiles import rest_of
 
 Axes: TypeAlias = tuple[Axis, ...]
@@ -49,13 +53,16 @@ def regions(module: Module, mesh: Mesh) -> Regions:
     waiting: list[tuple[Computation, Axes]] = [(module.entry, ())]
     while waiting:
         computation, around = waiting.pop()
-        ends = _ends(computation, mesh)
+        ends, flowing = _ends(computation, mesh), dict[Instruction, Axes]()
         for instruction in ordered(computation):
-            axes = _manual(instruction, around, found, mesh)
+            axes = _manual(instruction, around, flowing, mesh)
             if instruction.opcode == "call" and (instruction in ends or any(map(_is_into, instruction.operands))):
                 calls.add(instruction)
-            found[instruction] = _joined((axes, around, ends[instruction]), mesh) if instruction in ends else axes
-        _backward(computation, found)
+            axes = _joined((axes, around, ends[instruction]), mesh) if instruction in ends else axes
+            flowing[instruction] = axes
+        _backward(computation, flowing)
+        for instruction, axes in flowing.items():
+            found[instruction] = _joined((axes, stated_axes(instruction, mesh)), mesh)
         waiting += [(called, found[each]) for each in computation.instructions for called in each.called]
     return Regions({each: axes for each, axes in found.items() if axes}, frozenset(calls))
 
@@ -104,9 +111,9 @@ def _manual(instruction: Instruction, around: Axes, found: Mapping[Instruction, 
     if target == OUT_OF:
         gone = axes_of(instruction, mesh)
         return tuple(axis for axis in given if axis not in gone)
-    if target == SHARD_TO_FULL:
+    if target in (FULL_TO_SHARD, SHARD_TO_FULL):
         return stated_axes(instruction, mesh)
-    return _joined((given, stated_axes(instruction, mesh)), mesh)
+    return _joined((given, stated_axes(instruction, mesh)), mesh) if target == "Sharding" else given
 
 
 def stated_axes(instruction: Instruction, mesh: Mesh) -> Axes:
@@ -120,11 +127,39 @@ def stated_axes(instruction: Instruction, mesh: Mesh) -> Axes:
 
 def _joined(several: Iterable[Axes], mesh: Mesh) -> Axes:
     """All axes once, in the order of the mesh; axes of size 1 are left out."""
-    names = [name for name, _ in mesh.sizes]
-    every = {axis for axes in several for axis in axes if axis.size > 1}
-    return tuple(sorted(every, key=lambda axis: (names.index(axis.name), axis.pre_size)))
+    return in_order({axis for axes in several for axis in axes if axis.size > 1}, mesh)
 
 
 def is_complete(axes: Axes, mesh: Mesh) -> bool:
     """Whether a program is one of a device along all axes of a mesh."""
     return all(axis.size == 1 for axis in rest_of(mesh, axes))
+
+
+def is_between(instruction: Instruction) -> bool:
+    """Whether an instruction is a collective between partitions, not between the replicas of a program."""
+    is_collective = OPS[instruction.opcode].properties.needs == "group"
+    return is_collective and (getattr(instruction.attributes, "channel_id", None) or 0) > 0
+
+
+def check_is_global(module: Module, mesh: Mesh, told: str) -> None:
+    """Refuse a program that is partitioned already; `told` is the name of the function in the message.
+
+    Outside of manual regions a collective between devices has to state the sharding of the parts that it gives. Raises
+    invalid_operand.
+    """
+    manual = regions(module, mesh)
+    for computation in module.entry.reachable():
+        for instruction in computation.instructions:
+            if is_between(instruction) and not manual.of(instruction) and SHARDING not in instruction.annotations:
+                refuse_partitioned(module, instruction, told)
+
+
+def refuse_partitioned(module: Module, instruction: Instruction, told: str) -> NoReturn:
+    name = instruction.opcode.replace("_", "-")
+    refuse(
+        "invalid_operand",
+        f"{told}: {name} %{instruction.name} is between devices, so {module.name} is partitioned already: "
+        "its arrays are parts, and a global program is wanted",
+        "check, cost and run take it as it is; xb.from_jax(..., partition=False) gives a global program",
+        "of a global program, state the sharding of the parts that the collective gives",
+    )

@@ -7,19 +7,21 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
+from ..sharding.partition import Partitioned
 from ..traces import Trace
 from .face import Face, Piece, face_of
 from .looking import Looking
 from .moving import Moving
+from .tiles import Tiles
 
 ALIASES = {
     "n": "next", "j": "next", "s": "next", "step": "next", "b": "back", "k": "back", "t": "to", "c": "comm",
-    "u": "until", "d": "device", "w": "where", "l": "list", "pr": "program", "ds": "devices", "p": "print", "q": "quit",
-    "exit": "quit", "EOF": "quit", "h": "help", "?": "help",
+    "u": "until", "d": "device", "w": "where", "l": "list", "pr": "program", "ds": "devices", "p": "print",
+    "g": "whole", "q": "quit", "exit": "quit", "EOF": "quit", "h": "help", "?": "help",
 }  # fmt: skip
 GROUPS = {
     "Go": ("next", "back", "to", "comm", "until", "device", "trip", "part"),
-    "Look": ("where", "program", "list", "devices", "print", "diff", "watch", "unwatch"),
+    "Look": ("where", "program", "list", "devices", "print", "whole", "diff", "watch", "unwatch"),
     "Else": ("view", "help", "quit"),
 }
 _WELCOME = "n goes on, b goes back, w shows where you are, help lists the commands; Tab completes, Enter repeats a move"
@@ -30,11 +32,12 @@ _COMPLETED = {
 }  # fmt: skip
 
 
-class Shell(Moving, Looking):
+class Shell(Moving, Tiles):
     """The prompt that steps through a trace, forward and back."""
 
     def __init__(self, trace: Trace, stdin: IO[str] | None = None, stdout: IO[str] | None = None,
-                 face: Face | None = None) -> None:  # fmt: skip
+                 face: Face | None = None, partitioned: Partitioned | None = None) -> None:  # fmt: skip
+        self.partitioned = partitioned
         super().__init__(trace, face or face_of(stdout or sys.stdout), stdin)
         self.use_rawinput = stdin is None and sys.stdin.isatty()
         self.view = "full" if self.use_rawinput else "line"

@@ -59,6 +59,7 @@ def _array(operand: Any) -> Any:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def attributes_of(instruction: Instruction) -> dict[str, Any]:
     """The attributes of an instruction, with computations as regions over prime fields."""
     return {
@@ -82,6 +83,7 @@ def touches_floats(instruction: Instruction) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_dynamic(instruction: Instruction) -> bool:
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
     return any(isinstance(leaf, Shape) and leaf.is_dynamic for shape in shapes for leaf in leaves(shape))

@@ -25,11 +25,6 @@ from tests.sharding.jax_programs.record import Program
 from .rows import Row, ratio
 from .texts import Partition, collectives, partition
 
-NOT_RUN = {
-    "pipeline, manual": "XLA's partitioner ends the process in HandleGetTupleElement, though all is marked as parts",
-}
-"""Programs whose partitioned text is run by the interpreter alone, and why."""
-
 
 def measured(program: Program, has_gspmd: bool) -> Iterator[Row]:
     """A row for each stage: a fault in case XLA ends the process, Shardy's figures and ours, then GSPMD's, too.
@@ -43,9 +38,7 @@ def measured(program: Program, has_gspmd: bool) -> Iterator[Row]:
     specs = [each.spec for each in jax.tree.leaves(shardy.compiled.output_shardings)]
     wanted = _global(shardy.compiled(*_placed(program, mesh, arrays)))
     made = xb.shard.partition(program.module(specs))
-    fault = difference(wanted, _parts(jax.tree.leaves(made.run(*arrays))))
-    if fault is None and program.name not in NOT_RUN:
-        fault = _fault_on_xla(made, arrays)
+    fault = difference(wanted, _parts(jax.tree.leaves(made.run(*arrays)))) or _fault_on_xla(made, arrays)
     ours = xb.cost(made.module)
     row = Row(
         program.name, program.mesh, fault, ours.link_bytes, shardy.cost.link_bytes, None, shardy.scattered,

@@ -50,10 +50,10 @@ class Parts:
         return engines.compare([result], one, [self.partitioned.result], engine="on one device")
 
 
-def said_of(compared: Sequence[Any]) -> Iterator[str]:
-    """A line for each output that is compared with the run on one device."""
+def said_of(compared: Sequence[Any], what: str) -> Iterator[str]:
+    """A line for each output of the whole program that is compared; `what` begins it in place of a device."""
     for each in compared:
-        yield f"against one device  {str(each).partition('  ')[2]}"
+        yield f"{what}  {str(each).partition('  ')[2]}"
 
 
 def takes_partition(command: Any) -> Any:

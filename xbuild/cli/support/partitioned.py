@@ -62,7 +62,7 @@ def costs(module: Module, strategy: StrategyName, machine: str) -> dict[str, Any
     """What a device of a partitioned program sends, holds and computes, and the time a machine is exposed to."""
     propagated = propagate(module, strategy=strategy)
     found = partition(propagated.module, propagate=False, mesh=propagated.mesh)
-    laid = xbuild.timeline(found.module, machine)
+    laid = xbuild.timeline(found.module, machine, mesh=found.mesh)
     return {
         "mesh": dict(found.mesh.sizes),
         "collectives": len(found.communications),

@@ -16,7 +16,7 @@ def summary(results: Sequence[Any], shapes: Sequence[AnyShape], *, is_global: bo
     """A line for each output of each device, or of the whole program."""
     rows = [
         (
-            "all devices" if is_global else f"device {device}",
+            "global" if is_global else f"device {device}",
             f"out{number}",
             str(shape),
             _numbers(np.asarray(leaf), shape),

@@ -34,9 +34,9 @@ const Side = {
     const marked = (D.marks[lane.device] || []).filter(each => each[0] === i);
     for (const [, text] of marked) found.push(html("p", {class: "rule bad"}, text));
     if (i === lane.stuck) found.push(html("p", {class: lane.state.cause ? "rule bad" : "rule"}, `${D.labels[lane.device]} stands here${lane.state.waits_for ? ` and waits for ${named(lane.state.waits_for)}` : ""}`));
-    found.push(this.facts(lane, i, spot));
-    const heading = html("h2", {}, "Result on each device");
-    found.push(html("div", {class: "bar"}, heading, html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), this.results(lane.spots[i], i));
+    found.push(...Tiles.reasons(spot), this.facts(lane, i, spot));
+    const isGlobal = Tiles.isOn(spot), heading = html("h2", {}, isGlobal ? "Global array" : "Result on each device");
+    found.push(html("div", {class: "bar"}, heading, isGlobal ? null : html("span", {class: "more"}, this.alike(lane.spots[i], lane.turn(i))), Tiles.switch(spot), html("span", {class: "space"}), html("span", {class: "legend", title: "colours of values"}, html("i", {class: "low"}), "below zero", html("i", {class: "high"}), "above")), ...(isGlobal ? [Tiles.heading(spot), Tiles.show(spot, lane.turn(i), state.index == null ? null : {part: state.part, index: state.index}, lane.spots[i])] : [this.results(lane.spots[i], i)]), ...Tiles.causes(spot));
     return [...found, ...this.operands(lane, i, spot), html("h2", {}, "Rule"), this.rule(spot)];
   },
   // The first sentence of the documentation of an op, and its rules of shapes and types.

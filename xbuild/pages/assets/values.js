@@ -88,26 +88,27 @@ function moreOf(value, first) {
 }
 
 // A value as an element of the page; `lit` are numbers of elements to mark, `chosen` is one by part and index,
-// `choose` is called with the index of one that is clicked, and of a tuple with its part.
-function showValue(value, {lit = null, chosen = null, choose = null} = {}) {
+// `choose` is called with the index of one that is clicked, and of a tuple with its part; `padding` says of an element
+// whether it is padding, and `within` is the width in pixels that there is.
+function showValue(value, {lit = null, chosen = null, choose = null, padding = null, within = room()} = {}) {
   if (value == null) return html("p", {class: "more"}, "not kept");
   if (Array.isArray(value)) {
     const first = firstOf(value), parts = value.slice(first, value.length > MANY ? first + FEW : MANY).map((each, place) => { const n = first + place; return each ? html("div", {}, html("p", {class: "more"}, `element ${n}: ${shapeOf(each)}`), showValue(each, {chosen: chosen && chosen.part === n ? {part: null, index: chosen.index} : null, choose: choose && (index => choose(index, n))})) : null; });
     return parts.some(Boolean) ? html("div", {}, ...parts.filter(Boolean), value.length > MANY ? moreOf(value, first) : null) : html("p", {class: "more"}, "no numbers: a token, or a value under way");
   }
   const elements = elementsOf(value);
-  return elements ? grid(value, elements, lit, chosen && chosen.part == null ? chosen.index : null, choose) : summarised(value);
+  return elements ? grid(value, elements, lit, chosen && chosen.part == null ? chosen.index : null, choose, padding, within) : summarised(value);
 }
 
-function grid(value, elements, lit, chosen, choose) {
+function grid(value, elements, lit, chosen, choose, padding, within) {
   const dims = value.d, wide = dims.filter(extent => extent !== 1), columns = columnsOf(value);
   if (!elements.length) return html("p", {class: "more"}, "no elements");
-  const finite = elements.map(each => Math.abs(each.size)).filter(Number.isFinite), most = Math.max(0, ...finite), tiny = columns * 44 > room() + 8 || elements.length > 160;
+  const finite = elements.map(each => Math.abs(each.size)).filter(Number.isFinite), most = Math.max(0, ...finite), tiny = columns * 44 > within + 8 || elements.length > 160;
   const host = html("div", {class: "grid m", style: `grid-template-columns:repeat(${columns},minmax(0,1fr))`});
   const fold = wide.length > 2 ? columns * wide[wide.length - 2] : 0;
   elements.forEach((each, flat) => {
-    const cell = html("div", {class: `cell${tiny ? " tiny" : ""}${lit && lit.has(flat) ? " lit" : ""}${flat === chosen ? " chosen" : ""}${Number.isFinite(each.size) || each.text === "true" ? "" : " odd"}`,
-      style: `background:${tint(each.size, most)}${fold && flat >= fold && flat % fold < columns ? ";margin-top:7px" : ""}`, title: `${indexOf(flat, dims)} = ${each.text}`},
+    const empty = padding && padding(flat), cell = html("div", {class: `cell${empty ? " padding" : ""}${tiny ? " tiny" : ""}${lit && lit.has(flat) ? " lit" : ""}${flat === chosen ? " chosen" : ""}${Number.isFinite(each.size) || each.text === "true" || empty ? "" : " odd"}`,
+      style: `background:${tint(each.size, most)}${fold && flat >= fold && flat % fold < columns ? ";margin-top:7px" : ""}`, title: `${indexOf(flat, dims)} = ${each.text}${empty ? ", padding" : ""}`},
       tiny ? "" : brief(each.text));
     host.append(cell);
   });

@@ -26,14 +26,14 @@ def before_after(found: Partitioned) -> Picture:
     """The global program with the sharding of each value, beside the device's, whose new collectives say why."""
     assert found.source is not None
     before = _renamed(draw(found.source, _shardings(found.source, found.propagated)), "before")
-    after = _renamed(_with_reasons(draw(found.module), found), "after")
-    mesh = " x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes)
+    after = _renamed(with_reasons(draw(found.module), found), "after")
+    mesh = in_line(" x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes))
     devices = f"what each of {found.mesh.num_devices} devices runs, {mesh}"
     titles = f"{in_line(found.source.name)}, written for one device", devices
     frames = [evolve(each.clusters[0], title=title) for each, title in zip((before, after), titles, strict=True)]
     scale = Scale("left the sharding of each value, right the bytes that a collective sends", None, None)
     edges = (*before.edges, *after.edges)
-    return Picture(f"{found.source.name}, before and after", tuple(frames), edges, _notes(found), scale)
+    return Picture(f"{in_line(found.source.name)}, before and after", tuple(frames), edges, _notes(found), scale)
 
 
 def _notes(found: Partitioned) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def _shardings(module: Module, causes: Propagated | None) -> dict[Instruction, M
     every = (each for computation in module.entry.reachable() for each in computation.instructions)
     found = ((each, sharding_of(each)) for each in every if getattr(each.shape, "rank", 0))
     return {
-        each: Mark((short(sharding) + _stated(each, causes),))
+        each: Mark((in_line(short(sharding)) + _stated(each, causes),))
         for each, sharding in found
         if isinstance(sharding, Sharding)
     }
@@ -57,7 +57,8 @@ def _stated(instruction: Instruction, causes: Propagated | None) -> str:
     return " stated" if causes is not None and instruction.name in causes.stated else ""
 
 
-def _with_reasons(picture: Picture, found: Partitioned) -> Picture:
+def with_reasons(picture: Picture, found: Partitioned) -> Picture:
+    """The picture of what each device runs, in which inserted collectives say why they are there."""
     told = {each.name: each for each in found.communications}
     return evolve(picture, clusters=tuple(_told(each, told) for each in picture.clusters))
 
@@ -71,7 +72,7 @@ def _with_reason(box: Box, communication: Communication) -> Box:
     """The box of an inserted collective, which says why it is there in place of its attributes."""
     axes = ", ".join(dict.fromkeys(axis.name for axis in communication.axes))
     rows = tuple(textwrap.wrap(in_line(communication.reason), _WIDE))
-    mark = Mark((f"{amount(communication.bytes, 'B')} over {axes}",))
+    mark = Mark((in_line(f"{amount(communication.bytes, 'B')} over {axes}"),))
     return evolve(box, words=Words(box.shape, rows, box.arguments), mark=mark)
 
 

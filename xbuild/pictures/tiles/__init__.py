@@ -15,7 +15,8 @@ from ...sharding.propagation import short
 
 Span = tuple[int, int]
 
-_PANELS, _TILES = 12, 1024
+_PANELS, _ACROSS = 12, 16
+"""The most panels, and the most rows and columns of tiles in each, that are drawn."""
 
 
 @frozen
@@ -58,14 +59,22 @@ class TilePicture:
 
 def tile_picture(tiling: Tiling, report: str = "") -> TilePicture:
     """The picture of a value's tiles; `report` says why it is cut so."""
-    head = f"{in_line(tiling.value)}  {tiling.shape}  {short(tiling.sharding)}"
-    dims, local = _plane(tiling.shape.dims), _plane(tiling.local)
-    counts = _plane(tiling.tiles)
-    panels = tuple(itertools.islice(_panels(tiling), _PANELS))
-    left = math.prod(tiling.tiles[:-2]) - len(panels)
-    notes = (f"{left:,} more panels are not drawn",) if left > 0 else ()
-    around = (local[0] * counts[0], local[1] * counts[1])
-    return TilePicture(head, tiling.value, panels, dims, around, tuple(_remarks(tiling)), notes, report)
+    head = in_line(f"{tiling.value}  {tiling.shape}  {short(tiling.sharding)}")
+    dims, local, counts = _plane(tiling.shape.dims), _plane(tiling.local), _plane(tiling.tiles)
+    rows, columns = (min(count, _ACROSS) for count in counts)
+    panels = tuple(itertools.islice(_panels(tiling, rows, columns), _PANELS))
+    around = rows * local[0], columns * local[1]
+    extents = min(dims[0], around[0]), min(dims[1], around[1])
+    notes = tuple(_left(math.prod(tiling.tiles[:-2]) - len(panels), counts, (rows, columns)))
+    return TilePicture(head, tiling.value, panels, extents, around, tuple(_remarks(tiling)), notes, report)
+
+
+def _left(panels: int, counts: Span, drawn: Span) -> Iterator[str]:
+    """What is not drawn."""
+    if counts != drawn:
+        yield f"the first {drawn[0]} x {drawn[1]} of {counts[0]:,} x {counts[1]:,} tiles are drawn"
+    if panels > 0:
+        yield f"{panels:,} more panels are not drawn"
 
 
 def _plane(extents: Sequence[int]) -> tuple[int, int]:
@@ -80,10 +89,10 @@ def _remarks(tiling: Tiling) -> Iterator[str]:
     holders = devices // count
     each = "a device for each" if holders == 1 else f"all {devices} devices have it"
     each = each if count in (1, devices) else f"{holders} devices have each"
-    mesh = " x ".join(f"{axis}={size}" for axis, size in tiling.sharding.mesh.sizes)
+    mesh = in_line(" x ".join(f"{axis}={size}" for axis, size in tiling.sharding.mesh.sizes))
     yield f"mesh {mesh}: {own}, {each}; numbers are those of devices"
     if tiling.sharding.unreduced:
-        axes = ", ".join(axis.name for axis in tiling.sharding.unreduced)
+        axes = in_line(", ".join(axis.name for axis in tiling.sharding.unreduced))
         yield f"along {axes} the devices have parts of a sum"
     if any(
         count * size > extent for count, size, extent in zip(tiling.tiles, tiling.local, tiling.shape.dims, strict=True)
@@ -91,13 +100,11 @@ def _remarks(tiling: Tiling) -> Iterator[str]:
         yield "hatched: padding, so that all tiles are of one size"
 
 
-def _panels(tiling: Tiling) -> Iterator[Panel]:
-    outer = tiling.tiles[:-2]
-    holders = tiling.holders
-    counts = _plane(tiling.tiles)
-    for place in itertools.product(*map(range, outer)):
-        pairs = itertools.islice(itertools.product(range(counts[0]), range(counts[1])), _TILES)
-        rank = tiling.shape.rank
+def _panels(tiling: Tiling, rows: int, columns: int) -> Iterator[Panel]:
+    """The panels, each with so many rows and columns of tiles."""
+    holders, rank = tiling.holders, tiling.shape.rank
+    for place in itertools.product(*map(range, tiling.tiles[:-2])):
+        pairs = itertools.product(range(rows), range(columns))
         tiles = tuple(_tile(tiling, (*place, *pair)[-rank:] if rank else (), holders, pair) for pair in pairs)
         yield Panel(_title(tiling, place), tiles)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import evolve
@@ -11,19 +11,20 @@ from shape_inference import refuse
 
 from ... import ops
 from ...core.graph import Instruction, Module
+from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
 from ..propagation.flattening import running_in
-from ..regions import regions, target_of
+from ..regions import check_is_global, regions, target_of
 from ..shardy_text import shardy_meshes
 from ..stored import RESULTS, SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
-from .parts.collectives import is_between
 from .parts.devices import device_of, from_device, numbered
-from .parts.frame import Frame, PartBuilder, Shared
+from .parts.effects import refuse_unplaced
+from .parts.frame import Frame, PartBuilder, Shared, is_of_the_global
 from .parts.holding import held_by
 from .parts.layouts import Tree, leaves_of
 from .parts.layouts import mapped as mapped_tree
@@ -73,22 +74,18 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
 def _check(module: Module, mesh: Mesh) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
+    check_is_global(module, mesh, "partition")
     manual = regions(module, mesh)
     for computation in module.entry.reachable():
         for instruction in computation.instructions:
             if not manual.of(instruction):
-                _check_instruction(instruction)
+                _check_feed(instruction)
 
 
-def _check_instruction(instruction: Instruction) -> None:
-    """Refuse collectives between the partitions that are still to be made, but on parts that are stated."""
-    if is_between(instruction) and SHARDING not in instruction.annotations:
-        told = f"partition: {instruction.name} is a {instruction.opcode} with a channel, which is one between devices"
-        refuse(
-            "invalid_operand",
-            f"{told}; the program is still global",
-            "state its sharding, that of the parts that it gives",
-        )
+def _check_feed(instruction: Instruction) -> None:
+    """Refuse feeds that do not say on which device they are."""
+    if OPS[instruction.opcode].properties.needs in ("peer", "host") and SHARDING not in instruction.annotations:
+        refuse_unplaced(instruction)
 
 
 def _channel(instruction: Instruction) -> int:
@@ -119,7 +116,7 @@ def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications), held_by(shared.frames),
+        tuple(shared.communications), held_by(shared),
     )  # fmt: skip
 
 
@@ -140,7 +137,7 @@ def _last_number(module: Module) -> int:
 
 
 def _promised(module: Module, entered: Sequence[Tree]) -> Module:
-    """The module whose parameters say which devices hold equal parts."""
+    """The module whose parameters say which devices hold equal parts; what else stated shardings does so no more."""
     texts = {
         parameter: _text(tree)
         for parameter, tree in zip(module.entry.parameters, entered, strict=True)
@@ -149,10 +146,20 @@ def _promised(module: Module, entered: Sequence[Tree]) -> Module:
 
     def told(instruction: Instruction) -> Instruction:
         if instruction not in texts:
-            return instruction
+            return _without_shardings(instruction)
         return evolve(instruction, annotations={**instruction.annotations, SHARDING: Raw(texts[instruction])})
 
     return mapped(module, told)
+
+
+def _without_shardings(instruction: Instruction) -> Instruction:
+    """An instruction of a computation that is kept as it was, such as a reducer, without its shardings."""
+    kept = {key: each for key, each in instruction.annotations.items() if key != SHARDING}
+    notes = kept.get("frontend_attributes", {})
+    if isinstance(notes, Mapping) and any(map(is_of_the_global, notes)):
+        kept["frontend_attributes"] = {key: each for key, each in notes.items() if not is_of_the_global(key)}
+        kept = {key: each for key, each in kept.items() if each}
+    return instruction if kept == instruction.annotations else evolve(instruction, annotations=kept)
 
 
 def _text(shardings: Tree) -> str:

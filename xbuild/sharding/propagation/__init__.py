@@ -6,5 +6,6 @@ from .causes import Conflict as Conflict
 from .explaining import Explanation as Explanation
 from .explaining import explain as explain
 from .explaining import short as short
+from .origins import Origins as Origins
 from .propagated import Propagated as Propagated
 from .propagating import propagate as propagate

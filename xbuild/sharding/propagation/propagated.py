@@ -81,6 +81,10 @@ class Propagated:
         every = (each for each in self.instructions() if len(self._tensors(each)) == 1)
         return frozenset(each.name for each in every if self.cause_of(each).kind == "stated")
 
+    def tensor(self, name: str, leaf: int = 0) -> Tensor:
+        """The array of a value as it was propagated. Raises undefined_name for a name that no value has."""
+        return self._tensors(self._find(name))[leaf]
+
     def _tensors(self, instruction: Instruction) -> tuple[Tensor, ...]:
         if instruction is self._flow.module.entry.root and self._flow.results:
             return tuple(self._flow.results)

@@ -8,6 +8,7 @@ from shape_inference import refuse
 
 from ...core.graph import Computation, Module, module_in
 from ...properties.mesh import Mesh
+from ..regions import check_is_global
 from ..stored import mesh_of_shardings, on_one_mesh, with_shardings
 from .dialect import Dialect
 from .fixed_point import STRATEGIES, FixedPoint
@@ -33,7 +34,8 @@ def propagate(
     (`factors`: aggressive, basic, or basic_then_aggressive); open dimensions take axes, closed ones do not. `dialect`
     is the rule of MLIR's shard dialect: each op once, backward and then forward, all or nothing.
     `mesh` is that of the program where it names one. Raises TypeError where the program is none; invalid_attribute
-    where nothing is annotated and no mesh is given, or a word is no strategy.
+    where nothing is annotated and no mesh is given, or a word is no strategy; invalid_operand for a program that is
+    partitioned already.
 
     >>> import xbuild as xb
     >>> text = '''HloModule m
@@ -63,7 +65,9 @@ def propagate(
         refuse("invalid_attribute", f"strategy is {strategy!r}, and shardy or dialect is wanted")
     if factors not in STRATEGIES:
         refuse("invalid_attribute", f"factors is {factors!r}, and one of {', '.join(STRATEGIES)} is wanted")
-    program = flattened(on_one_mesh(program, found_mesh))
+    program = on_one_mesh(program, found_mesh)
+    check_is_global(program, found_mesh, "propagate")
+    program = flattened(program)
     flow = flow_of(program)
     state(flow, found_mesh)
     state_regions(flow, found_mesh)

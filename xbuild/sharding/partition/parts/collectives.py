@@ -9,15 +9,10 @@ from ....core.graph import Instruction
 from ....core.op import OPS
 from ....properties.device_groups import groups_of, pairs_of
 from ...planning.places import index_along
+from ...regions import is_between
 from .frame import Frame
 from .layouts import Tree, leaves_of, local_dims, stated
 from .whole import run_whole
-
-
-def is_between(instruction: Instruction) -> bool:
-    """Whether an instruction is a collective between partitions, not between the replicas of a program."""
-    is_collective = OPS[instruction.opcode].properties.needs == "group"
-    return is_collective and (getattr(instruction.attributes, "channel_id", None) or 0) > 0
 
 
 def stays_inside(frame: Frame, instruction: Instruction) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -38,8 +38,13 @@ def leaves_program(frame: Frame, instruction: Instruction) -> Tree:
         return alone(frame, instruction, device)
     if instruction.opcode == "infeed" and "sharding" in instruction.annotations:
         return _fed(frame, instruction)
+    return refuse_unplaced(instruction)
+
+
+def refuse_unplaced(instruction: Instruction) -> NoReturn:
+    """Refuse a feed or a transfer that says neither on which device nor in which parts it is."""
     told = f"partition: {instruction.name} is a {instruction.opcode}, which every device of the mesh would do"
-    return refuse("invalid_operand", f"{told}; it belongs to one", "place it: sharding={maximal device=0}")
+    refuse("invalid_operand", f"{told}; it belongs to one", "place it: sharding={maximal device=0}")
 
 
 def _fed(frame: Frame, instruction: Instruction) -> Tree:

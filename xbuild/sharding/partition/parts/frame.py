@@ -64,7 +64,8 @@ class Communication:
 class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
-    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `numbered` are the
+    `agreement` says which numbers are made one on all devices, in the words of agreement.py; `frames` are those of all
+    computations, `brought` the parts, by name, that were brought from a sharding to another; `numbered` are the
     computations that read the number of the device, `regions` say what is manual. `times` is how often what is recorded
     now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
     """
@@ -75,6 +76,7 @@ class Shared:
     communications: list[Communication] = field(factory=list)
     meshes: dict[str, AnyMesh] = field(factory=dict)
     frames: list[Frame] = field(factory=list)
+    brought: dict[str, tuple[Piece, Sharding]] = field(factory=dict)
     numbered: frozenset[Computation] = frozenset()
     regions: Regions = Factory(Regions)
     times: int = 1
@@ -154,7 +156,9 @@ class PartBuilder(Builder):
         return value
 
     def sub_builder(self, name: str) -> Builder:
-        return PartBuilder(self._computation_names.unique(name), self)
+        inner = PartBuilder(self._computation_names.unique(name), self)
+        inner.part_of = getattr(self, "part_of", None)
+        return inner
 
 
 @define(eq=False)
@@ -237,6 +241,7 @@ class Frame:
         shape = piece.shape
         assert isinstance(shape, Shape)
         found = planned(source, target, shape.dims, shape.dtype)
+        self.shared.brought[value.name] = piece, source
         self.reasons.append((piece.origin, reason))
         value = self.recorder.steps(value, found.steps, found.start, reducer)
         self.reasons.pop()
@@ -282,8 +287,13 @@ _OF_THE_GLOBAL = ("xla.sdy.", "xbuild.")
 def _frontend(instruction: Instruction | None) -> dict[str, Any]:
     """The frontend attributes that an instruction keeps on each device."""
     notes = instruction.annotations.get("frontend_attributes", {}) if instruction is not None else {}
-    kept = {key: each for key, each in notes.items() if not key.startswith(_OF_THE_GLOBAL)}
+    kept = {key: each for key, each in notes.items() if not is_of_the_global(key)}
     return {"frontend_attributes": kept} if kept else {}
+
+
+def is_of_the_global(key: str) -> bool:
+    """Whether a frontend attribute is a sharding, or a rule of sharding, of the global program."""
+    return key.startswith(_OF_THE_GLOBAL)
 
 
 def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:

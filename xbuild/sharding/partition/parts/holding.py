@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from shape_inference import Shape
 
 from ...planning.places import index_along
 from ...sharding import Sharding
-from .frame import Frame, Piece
+from .frame import Piece, Shared
 from .layouts import Tree, leaves_of, local_dims
 
 Table = np.ndarray[Any, np.dtype[np.int64]]
@@ -65,13 +65,16 @@ class Tiling:
         return tuple((min(n * size, extent), min((n + 1) * size, extent)) for n, size, extent in pairs)
 
 
-def held_by(frames: Iterable[Frame]) -> Mapping[str, Tiling]:
+def held_by(shared: Shared) -> Mapping[str, Tiling]:
     """For each instruction that holds parts of a global value, by its name, what they are parts of."""
     found: dict[str, Tiling] = {}
-    for frame in frames:
+    for frame in shared.frames:
         for tree in frame.values.values():
             for name, held in _of(tree):
                 found.setdefault(name, held)
+    for name, (piece, sharding) in shared.brought.items():
+        if isinstance(piece.shape, Shape):
+            found.setdefault(name, Tiling(piece.origin.name, piece.shape, sharding))
     return found
 
 

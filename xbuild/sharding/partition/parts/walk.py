@@ -11,9 +11,10 @@ from ....core.builder import Value
 from ....core.graph import Computation, Instruction
 from ....core.op import OPS
 from ....properties.order import ordered
+from ...regions import is_between
 from ...rules.table import rule_of
 from .by_factors import by_factors
-from .collectives import is_between, on_parts, stays_inside
+from .collectives import on_parts, stays_inside
 from .devices import device_of, on_device, reads_number
 from .effects import has_effect, leaves_program
 from .frame import Frame, Piece

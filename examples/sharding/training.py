@@ -1,0 +1,53 @@
+"""A step of training of the block for one device: new weights from examples, under the same four shardings.
+
+`xbuild shard examples/sharding/training.py:data --compare tensor sequence full` puts the four side by side.
+"""
+
+from __future__ import annotations
+
+import xbuild as xb
+from examples.sharding.block import BATCH, LENGTH, SHAPES, WIDTH, later, result_of
+
+WEIGHTS = [*SHAPES][1:]
+RATE = 0.1
+
+
+def loss(*values: xb.Value) -> xb.Value:
+    """The mean square of what the block's result is away from what is wanted."""
+    error = result_of(*values[:-1]) - values[-1]
+    return xb.reduce(error * error, 0.0, xb.add) / float(BATCH * LENGTH * WIDTH)
+
+
+def step() -> xb.Module:
+    """New weights for one device."""
+    shapes = {**SHAPES, "wanted": SHAPES["x"]}
+    gradient = xb.grad(xb.computation(*shapes.values())(loss), [*range(1, len(SHAPES))])
+    builder = xb.Builder("step")
+    values = [xb.parameter(builder, number=n, shape=s, name=name) for n, (name, s) in enumerate(shapes.items())]
+    slopes = xb.call(values, gradient)
+    return xb.Module("step", builder.build(xb.tuple_([w - slopes[n] * RATE for n, w in enumerate(values[1:-1])])))
+
+
+def data() -> xb.Module:
+    """Data parallel: the examples are cut, so that gradients are sums over devices."""
+    return xb.shard.annotated(step(), {"x": xb.P("data"), "wanted": xb.P("data")}, mesh=xb.Mesh(data=4))
+
+
+def tensor() -> xb.Module:
+    """Tensor parallel: heads and hidden units are cut."""
+    heads, columns = xb.P(None, "model"), xb.P(None, "model")
+    specs = {"query": heads, "key": heads, "value": heads, "up": columns}
+    return xb.shard.annotated(step(), specs, mesh=xb.Mesh(model=4))
+
+
+def sequence() -> xb.Module:
+    """Sequence parallel: the positions are cut."""
+    positions = xb.P(None, "seq")
+    return xb.shard.annotated(step(), {"x": positions, "wanted": positions}, mesh=xb.Mesh(seq=4))
+
+
+def full() -> xb.Module:
+    """Fully sharded: the examples are cut, and so are the weights, which propagate after the examples."""
+    mesh = xb.Mesh(data=4)
+    module = xb.shard.annotated(step(), {"x": xb.P("data"), "wanted": xb.P("data")}, mesh=mesh)
+    return xb.shard.annotated(module, dict.fromkeys(WEIGHTS, later(mesh, "data")))
