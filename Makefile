@@ -55,6 +55,9 @@ campaign: .venv/.test ## random programs and odd texts, at length; ARGS="--secon
 	$(BIN)/python -m tests.exhaustive.campaign $(ARGS)
 	$(BIN)/python -m tests.fuzzing $(ARGS)
 	$(BIN)/python -m tests.fuzzing.traces $(ARGS)
+	$(BIN)/python -m tests.equivalence.campaign $(ARGS)
+	$(BIN)/python -m tests.sharding.propagation.against_shardy
+	$(BIN)/python -m tests.sharding.against_xla
 
 mutants: .venv/.test ## put faults into the shape rules, and list those that no case sees; ARGS="shaping dims"
 	$(BIN)/python -m tests.mutation $(ARGS)

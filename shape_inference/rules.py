@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
-from .escaping import Harmless
+from .escaping import Harmless, printable
 from .kinds import KINDS
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -61,6 +61,11 @@ class XbuildError(Harmless, ValueError):
         self.kind, self.message = kind, message
         self.hints = (hints,) if isinstance(hints, str) else tuple(hints)
         self.explained = False
+
+    def __str__(self) -> str:
+        """The message, with the hints where it is not a report that has them already."""
+        hints = () if self.explained else (f"  hint: {printable(hint)}" for hint in self.hints)
+        return "\n".join([super().__str__(), *hints])
 
 
 class ShapeError(XbuildError):

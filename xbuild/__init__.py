@@ -27,65 +27,13 @@ from .core.graph import Module as Module
 from .core.graph import ModuleGroup as ModuleGroup
 from .core.graph import Source as Source
 from .properties.mesh import Mesh as Mesh
-from .files.jax_functions import from_jax as from_jax
 from .decompositions import *
 from .special_functions import *
 from .array_functions import *
 from .derived import *  # type checkers keep the first of two, and the program the last
 from .ops import *  # type: ignore[assignment]
 from .derived import *
-from .editing import canonical as canonical
-from .editing import eliminate_dead_code as eliminate_dead_code
-from .editing import Diff as Diff
-from .editing import diff as diff
-from .editing import Editor as Editor
-from .editing import edit as edit
-from .editing import extract as extract
-from .editing import fingerprint as fingerprint
-from .editing import repaired as repaired
-from .editing import same_structure as same_structure
 from .core.regions import computation as computation
-from .checking import Finding as Finding
-from .checking import Repair as Repair
-from .checking import Replication as Replication
-from .checking import ScheduleError as ScheduleError
-from .checking import Verdict as Verdict
-from .checking import check as check
-from .checking import replication as replication
-from .checking import schedule as schedule
-from .costs import CollectiveCost as CollectiveCost
-from .costs import Cost as Cost
-from .costs import CostRow as CostRow
-from .costs import LiveArray as LiveArray
-from .costs import Memory as Memory
-from .costs import cost as cost
-from .text.spelling.faults import HloParseError as HloParseError
-from .text.spelling.faults import TextFault as TextFault
-from .text.reading.reader import parse_hlo as parse_hlo
-from .text.reading.several import parse_hlo_modules as parse_hlo_modules
-from .stablehlo.reading.either import parse as parse
-from .stablehlo.reading.parse import parse_stablehlo as parse_stablehlo
-from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehlo_modules
-from .stablehlo.writing.support.refusals import StablehloError as StablehloError
-from .timelines import Link as Link
-from .timelines import Machine as Machine
-from .timelines import Timeline as Timeline
-from .timelines import machine as machine
-from .timelines import timeline as timeline
-from .pictures import viz as viz
-from . import mesh as mesh
-from . import shard as shard
-from .variance import P as P
-from .variance import shard_map as shard_map
-from .differentiation.custom_rules import custom_vjp as custom_vjp
-from .differentiation.transforms.origins import why as why
-from .differentiation.transforms.programs import grad as grad
-from .differentiation.transforms.programs import value_and_grad as value_and_grad
-from .differentiation.transforms.programs import vjp as vjp
-from .differentiation.transforms.tangents import jvp as jvp
-from .explaining import Explanation as Explanation
-from .explaining import explain as explain
-from . import tpu as tpu
 from . import late_binding as late_binding
 from . import running as running
 from .process import package_conflict as _package_conflict
@@ -94,6 +42,58 @@ from .process.tracebacks import full_tracebacks as full_tracebacks
 
 if TYPE_CHECKING:
     __version__: str
+    from . import mesh as mesh
+    from . import shard as shard
+    from . import tpu as tpu
+    from .files.jax_functions import from_jax as from_jax
+    from .editing import eliminate_dead_code as eliminate_dead_code
+    from .editing import Diff as Diff
+    from .editing.canonical import canonical as canonical
+    from .editing import diff as diff
+    from .editing import Editor as Editor
+    from .editing import edit as edit
+    from .editing import extract as extract
+    from .editing import fingerprint as fingerprint
+    from .editing import repaired as repaired
+    from .editing import same_structure as same_structure
+    from .checking import Finding as Finding
+    from .checking import Repair as Repair
+    from .checking import Replication as Replication
+    from .checking import ScheduleError as ScheduleError
+    from .checking import Verdict as Verdict
+    from .checking import check as check
+    from .checking import replication as replication
+    from .checking import schedule as schedule
+    from .costs import CollectiveCost as CollectiveCost
+    from .costs import Cost as Cost
+    from .costs import CostRow as CostRow
+    from .costs import LiveArray as LiveArray
+    from .costs import Memory as Memory
+    from .costs import cost as cost
+    from .text.spelling.faults import HloParseError as HloParseError
+    from .text.spelling.faults import TextFault as TextFault
+    from .text.reading.reader import parse_hlo as parse_hlo
+    from .text.reading.several import parse_hlo_modules as parse_hlo_modules
+    from .stablehlo.reading.either import parse as parse
+    from .stablehlo.reading.parse import parse_stablehlo as parse_stablehlo
+    from .stablehlo.reading.several import parse_stablehlo_modules as parse_stablehlo_modules
+    from .stablehlo.writing.support.refusals import StablehloError as StablehloError
+    from .timelines import Link as Link
+    from .timelines import Machine as Machine
+    from .timelines import Timeline as Timeline
+    from .timelines import machine as machine
+    from .timelines import timeline as timeline
+    from .pictures import viz as viz
+    from .variance import P as P
+    from .variance import shard_map as shard_map
+    from .differentiation.custom_rules import custom_vjp as custom_vjp
+    from .differentiation.transforms.origins import why as why
+    from .differentiation.transforms.programs import grad as grad
+    from .differentiation.transforms.programs import value_and_grad as value_and_grad
+    from .differentiation.transforms.programs import vjp as vjp
+    from .differentiation.transforms.tangents import jvp as jvp
+    from .explaining import Explanation as Explanation
+    from .explaining import explain as explain
     from .pages import write_page as write_page
     from .running import ArgumentError as ArgumentError
     from .running import Equivalence as Equivalence
@@ -113,15 +113,18 @@ if TYPE_CHECKING:
     from .running import trace as trace
     from .traces import Trace as Trace
 else:
-    _LATE = dict.fromkeys(running.PUBLIC, "xbuild.running") | {"Trace": "xbuild.traces", "write_page": "xbuild.pages"}
+    from .late_names import NAMESPACES as _NAMESPACES
+    from .late_names import PLACES as _LATE
 
-    _SPACES = ("engines", "mesh", "ops", "shard", "tpu")
+    _SPACES = ("engines", "ops", *_NAMESPACES)
 
     def __getattr__(name):
         """A public name that is imported at its first use: from `interpreter`, by way of `running`, or from here."""
         place = _LATE.get(name)
         if name == "__version__":
             globals()[name] = _import_module("importlib.metadata").version("xbuild-hlo")
+        elif name in _NAMESPACES:
+            globals()[name] = _import_module(f"xbuild.{name}")
         elif place is not None:
             globals()[name] = getattr(_import_module(place), name)
         else:

@@ -13,9 +13,8 @@ from .core import hooks
 from .core.builder import Value, stands_for
 from .core.graph import Computation, Instruction
 from .core.hooks import forms
-from .differentiation import ops as ops
+from .differentiation import rules as derivatives
 from .stablehlo.reading import rules
-from .traces import data
 
 forms.namespace = xbuild
 
@@ -58,6 +57,11 @@ def _rules() -> None:
     from .stablehlo import decomposing, op_rules  # noqa: F401  (importing fills the table)
 
 
+@derivatives.all_rules.supply
+def _derivatives() -> None:
+    from .differentiation import ops  # noqa: F401  (importing fills the tables)
+
+
 @rules.sized_reader.supply
 def _sized_reader(*arguments: Any) -> Any:
     from .stablehlo.decomposing.sized import SizedReader
@@ -72,8 +76,8 @@ def _drawing(thing: Any) -> Any:
     return viz(thing)
 
 
-@data.framed.supply
-def _framed(trace: data.Trace) -> str:
+@hooks.framed.supply
+def _framed(trace: Any) -> str:
     from .pages import framed
 
     return framed(trace)

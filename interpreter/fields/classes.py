@@ -9,7 +9,7 @@ from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
 from xbuild.properties.sites import reached
 
-from .degrees import RANDOM
+from .degrees import is_random
 from .rules.evaluation import is_float, touches_floats
 
 _ORDER = frozenset({"maximum", "minimum", "clamp", "compare", "sort", "topk", "sign", "abs", "floor", "ceil",
@@ -18,12 +18,15 @@ _BITS = frozenset({"bitcast_convert", "bitcast"})
 _PLACED = opcodes(lambda op: op.elements in ("same_place", "mixed") and op.needs == "nobody")
 
 
-def classes_of(modules: Iterable[Module]) -> Counter[str]:
+def classes_of(modules: Iterable[Module], lawful: frozenset[str] = frozenset()) -> Counter[str]:
     """How many instructions of each class the programs have."""
     found: Counter[str] = Counter()
     for module in modules:
         for computation in reached(module.entry):
-            found.update(each for each in map(class_of, computation.instructions) if each)
+            for each in computation.instructions:
+                name = class_of(each)
+                found["exponents" if name == "functions" and each.opcode in lawful else name] += 1
+    del found[""]
     return found
 
 
@@ -36,7 +39,7 @@ def class_of(instruction: Instruction) -> str:
         return "integers" if opcode in _PLACED else ""
     if opcode in _ORDER:
         return "order"
-    if opcode in RANDOM or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
+    if is_random(instruction) or opcode in ("sqrt", "batch_norm_training", "batch_norm_inference", "batch_norm_grad"):
         return "functions"
     if opcode in _BITS and not _keeps_type(instruction):
         return "bits"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import ceil, log2
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,12 +16,15 @@ from xbuild.properties.agreement import agreeing
 from ..rules.limits import Limits
 from ..runtime.report import Stopped
 from . import draws, layouts
+from .bound import BOUNDING, CHOOSING, LEAST, MOST, draws_wanted, log2_error
 from .classes import classes_of
-from .degrees import Degrees
+from .degrees import Degrees, watched
 from .laying import Laid
+from .levels import by_laws
 from .matching import Keeper, Matching, first_difference
 from .rules import residues
 from .rules.places import drawing
+from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
 from .verdict import Difference, Equivalence
@@ -31,15 +32,6 @@ from .witness import apart
 
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
-
-ERROR = -60
-"""The logarithm of the probability with which different arithmetic may be called equal, at most."""
-LEAST, MOST = 3, 24
-"""Of how many random inputs a verdict is made."""
-CHOOSING = 8
-"""Of how many at least where the order of numbers or integers take part, of which each draw shows one case."""
-NEAR = 1e-3
-"""The distance of results in floating point from which on programs differ, whatever the rounding."""
 
 
 @define(eq=False)
@@ -58,9 +50,23 @@ class Comparison:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(), Degrees()
+        self.degrees = self.bounds()
+        self.assumed = self.assumed_of()
+
+    def bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
+        """The degrees of both programs, before anything is observed."""
+        one, other = (Degrees(watched(dict.fromkeys(each.modules)), by_laws) for each in (self.one, self.other))
+        return one, other
+
+    def assumed_of(self, lawful: frozenset[str] = frozenset()) -> tuple[tuple[str, int], ...]:
+        """The classes of instructions on which a verdict rests; ops that are read by laws have a class of their own."""
         modules = dict.fromkeys((*self.one.modules, *self.other.modules))
-        self.assumed = tuple(sorted(classes_of(modules).items()))
+        return tuple(sorted(classes_of(modules, lawful).items()))
+
+    @property
+    def least(self) -> int:
+        """How many draws there are at least."""
+        return CHOOSING if any(name in ("order", "integers") for name, _ in self.assumed) else LEAST
 
     def verdict(self) -> Equivalence:
         """The verdict, after as many draws as the bound needs."""
@@ -72,18 +78,18 @@ class Comparison:
             return self._open(f"a run stopped: {error.report.kind}")
 
     def _verdict(self) -> Equivalence:
-        depends = any(name in ("order", "integers") for name, _ in self.assumed)
-        wanted = least = CHOOSING if depends else LEAST
+        wanted = least = self.least
+        depends = least == CHOOSING
         while self.done < wanted:
             found = self._draw(self.done)
             # Arithmetic that differs does so at every draw; at one alone a divisor was 0 by chance.
             if found is not None and (depends or self._draw(MOST + self.done) is not None):
                 return self._different()
             self.done += 1
-            wanted = max(least, self._wanted())
+            wanted = max(least, draws_wanted(self.degrees, PLAIN.bits)) if self.done > BOUNDING else least
             if wanted > MOST:
                 return self._open(f"arithmetic of degree {self._degree()}, for which the fields are too small")
-        error = self.done * self._log2_error()
+        error = self.done * log2_error(self.degrees, PLAIN.bits)
         return Equivalence(kind="equal", draws=self.done, log2_error=error, degree=self._degree(), assumed=self.assumed)
 
     def _open(self, *reasons: str, told: str = "", difference: Difference | None = None) -> Equivalence:
@@ -100,18 +106,6 @@ class Comparison:
     def _degree(self) -> int:
         return max(each.most for each in self.degrees)
 
-    def _log2_error(self) -> float:
-        """The logarithm of the probability of one draw: a root or two arguments of a random function coincide."""
-        variables: Counter[str] = Counter()
-        for degrees in self.degrees:
-            variables.update(degrees.random)
-        pairs = sum(count * count // 2 for count in variables.values())
-        return log2(1 + pairs) + 2 * log2(2 * self._degree()) - residues.BITS
-
-    def _wanted(self) -> int:
-        error = self._log2_error()
-        return ceil(ERROR / error) + 1 if error < -1 else MOST + 1
-
     @contextmanager
     def _drawing(self, number: int) -> Iterator[tuple[Arrays, Arrays]]:
         """Inside, the random functions are those of a draw; gives the inputs of both programs."""
@@ -119,8 +113,8 @@ class Comparison:
             yield self.inputs(number)
 
     def _draw(self, number: int) -> tuple[int, int, Dims] | None:
-        """The first output, device and place at which one draw differs; the first draw also bounds degrees."""
-        observers = [each.observe if number == 0 else None for each in self.degrees]
+        """The first output, device and place at which one draw differs; one draw also bounds degrees."""
+        observers = [each.observe if number == BOUNDING else None for each in self.degrees]
         with self._drawing(number) as (arrays, cut):
             left = self.one.run(arrays, observers[0], self.limits)
             return self._compared(left, self.other.run(cut, observers[1], self.limits))
@@ -170,11 +164,13 @@ class Comparison:
         difference, self.done = self._located(self.done), self.done + 1
         if {name for name, _ in self.assumed} <= {"quotients", "integers"}:
             return self._refused("the arithmetic differs", difference)
-        distance = apart(self)
-        if distance is not None and distance >= NEAR:
-            return self._refused(f"in numbers the results are apart by {distance:.1e} of their size", difference)
-        told = "could not be compared" if distance is None else f"agree to {distance:.1e}"
-        reason = f"values differ where functions are taken as random ones, and in numbers the results {told}"
+        witness = apart(self)
+        if witness.differs:
+            return self._refused(f"in numbers the results are {witness}", difference)
+        found = None if witness.distance is None else by_laws(self)
+        if found is not None:
+            return found
+        reason = f"values differ where functions are taken as random ones, and in numbers the results {witness}"
         return self._open("laws of functions that are not arithmetic", told=reason, difference=difference)
 
     def _refused(self, reason: str, difference: Difference) -> Equivalence:
@@ -192,9 +188,9 @@ class Comparison:
             if self.values:
                 return self._among_values(*keepers) or Difference(*found)
             matching = Matching(*keepers)
-            kept = matching.first_unmatched()
-            other = None if kept is None else matching.counterpart(kept)
-        return Difference(*found, *(None if each is None else each.instruction for each in (kept, other)))
+            value = matching.first_unmatched(self.one.modules[0].entry)
+            other = matching.first_suspect(self.other.modules[0].entry)
+        return Difference(*found, value, other)
 
     def _among_values(self, one: Keeper, other: Keeper) -> Difference | None:
         """The first of the values that are to be the same in both programs, and are not."""

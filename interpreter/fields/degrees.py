@@ -3,84 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import reduce
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
-from shape_inference import Shape, leaves
-from xbuild.core.graph import Instruction
+from shape_inference import Shape
+from shape_inference import leaves as arrays_of
+from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS
+from xbuild.properties.sites import reached
 
 from ..rules.lines import Path
+from .quotients import Degree, Tree, inverted, joined, joined_trees, leaves, multiplied, repeated
 from .rules.evaluation import is_float, touches_floats
 from .rules.functions import NAMES
+from .rules.lapack import ROUTINES, SOLVES
 from .rules.places import known
 
 Key: TypeAlias = tuple[int, ...]
 """A device, and the ids of the instructions of a call path."""
 
-_MANY = 64
-"""From so many denominators on they count as one."""
-
-
-@frozen
-class Degree:
-    """The degree of the numerators of an array, and of its denominators: how often each counts, and its degree."""
-
-    numerator: int = 0
-    denominators: Mapping[Any, tuple[int, int]] = field(factory=dict)
-
-    @property
-    def total(self) -> int:
-        return self.numerator + self.below
-
-    @property
-    def below(self) -> int:
-        return sum(count * weight for count, weight in self.denominators.values())
-
-
-def joined(degrees: Iterable[Degree]) -> Degree:
-    """The degree of sums, and of arrays that have elements of several: all over the denominators of any."""
-    each = list(degrees)
-    common: dict[Any, tuple[int, int]] = {}
-    for degree in each:
-        for key, (count, weight) in degree.denominators.items():
-            common[key] = max(common.get(key, (0, 0))[0], count), weight
-    below = sum(count * weight for count, weight in common.values())
-    return _few(Degree(max((d.numerator + below - d.below for d in each), default=0), common))
-
-
-def multiplied(degrees: Iterable[Degree]) -> Degree:
-    """The degree of products."""
-    each = list(degrees)
-    common: dict[Any, tuple[int, int]] = {}
-    for degree in each:
-        for key, (count, weight) in degree.denominators.items():
-            common[key] = common.get(key, (0, 0))[0] + count, weight
-    return _few(Degree(sum(degree.numerator for degree in each), common))
-
-
-def inverted(degree: Degree, size: int, key: Any) -> Degree:
-    """The degree of inverses of `size` elements, whose numerators become denominators."""
-    return Degree(degree.below, {key: (1, size * degree.numerator)} if degree.numerator else {})
-
-
-def repeated(degree: Degree, count: int) -> Degree:
-    """The degree of products of `count` factors."""
-    powers = {key: (times * count, weight) for key, (times, weight) in degree.denominators.items()}
-    return Degree(degree.numerator * count, powers)
-
-
-def _few(degree: Degree) -> Degree:
-    if len(degree.denominators) <= _MANY:
-        return degree
-    return Degree(degree.numerator, {object(): (1, degree.below)})
-
-
+MOST_NUMBERS = 1 << 14
+"""The largest array whose numbers are looked at."""
 MOST_EXPONENTS = 64
 """The largest array whose numbers are kept as exponents."""
 
@@ -90,27 +39,43 @@ RANDOM = frozenset({
 })  # fmt: skip
 """Ops whose values are those of a random function, a new variable for each."""
 
+OF_EXPONENTIALS = frozenset({"logistic", "tanh"})
+"""Functions that are quotients of exponentials."""
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "ragged_dot", "scaled_dot"})
 _STATISTICS = frozenset({"batch_norm_training", "batch_norm_inference", "batch_norm_grad"})
+_MULTIPLYING = frozenset({"multiply", "divide", "power", *OF_EXPONENTIALS})
 _FUNCTION = {"sqrt": "rsqrt", "log_plus_one": "log", "exponential_minus_one": "exponential"}
 _REPEATING = ("broadcast", "reshape", "transpose", "convert", "negate", "copy", "exponential", "rsqrt", "sqrt")
+_PASSING = frozenset({"copy", "opt_barrier", "domain"})
 _FROM_ELSEWHERE = opcodes(lambda op: op.half == "done")
 _FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
+
+
+def watched(modules: Iterable[Module]) -> frozenset[Instruction]:
+    """The divisors and exponents of programs, at whose numbers their degrees look."""
+    found = {each for module in modules for each in reached(module.entry)}
+    return frozenset(i.operands[1] for each in found for i in each.instructions if i.opcode in ("divide", "power"))
 
 
 @define(eq=False)
 class Degrees:
     """The degrees of all values of all devices, as they are observed.
 
-    `most` is the largest; `random` counts the variables of each random function, which are elements of its results.
-    What comes from another device by a channel, or from a start, counts as the largest so far.
+    `most` is the largest; `random` counts the variables of each random function, which are elements of its results;
+    `operands` has the largest degree of what each is applied to. What comes from another device by a channel, or from a
+    start, counts as the largest so far. At the numbers of `watched` instructions it is looked. `by_laws`: whether
+    functions that are quotients of exponentials are read so.
     """
 
-    found: dict[Key, Degree] = field(factory=dict)
+    watched: frozenset[Instruction]
+    by_laws: bool = False
+    found: dict[Key, Tree] = field(factory=dict)
     exponents: dict[Key, tuple[float, float]] = field(factory=dict)
+    numbers: dict[Key, tuple[int, int]] = field(factory=dict)
     devices: set[int] = field(factory=set)
     most: int = 1
     random: Counter[str] = field(factory=Counter)
+    operands: Counter[str] = field(factory=Counter)
 
     def observe(self, device: int, path: Path, trips: tuple[int, ...], value: Any) -> None:
         """Take the value of an instruction, after those of its operands."""
@@ -121,34 +86,49 @@ class Degrees:
             self.found[key] = Degree()
             return
         degree = self._degree(instruction, path, key, trips)
-        self._note_exponent(key, value)
+        if instruction in self.watched:
+            self._note(key, np.asarray(value))
         self.found[key] = degree
-        self.most = max(self.most, degree.total)
+        self.most = max(self.most, *(leaf.total for leaf in leaves(degree)))
 
-    def _note_exponent(self, key: Key, value: Any) -> None:
-        """Keep the least and the largest of few known numbers, which may be exponents."""
-        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and 0 < value.size <= MOST_EXPONENTS:
+    def _note(self, key: Key, value: Any) -> None:
+        """Keep which numbers an array has, and of few known ones the least and the largest, which may be exponents."""
+        if value.dtype != np.uint64 or not 0 < value.size <= MOST_NUMBERS:
+            return
+        numbers = np.unique(value)
+        self.numbers[key] = len(numbers), hash(numbers.tobytes())
+        if value.size <= MOST_EXPONENTS:
             reals = known(value)
             if np.isfinite(reals).all():
                 self.exponents[key] = float(reals.min()), float(reals.max())
 
-    def _of(self, outer: Key, operands: Iterable[Instruction]) -> list[Degree]:
+    def _trees(self, outer: Key, operands: Iterable[Instruction]) -> list[Tree]:
         return [self.found.get((*outer, id(each)), Degree(self.most)) for each in operands]
 
-    def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Degree:
+    def _of(self, outer: Key, operands: Iterable[Instruction]) -> list[Degree]:
+        return [joined([tree]) for tree in self._trees(outer, operands)]
+
+    def _degree(self, instruction: Instruction, path: Path, key: Key, trips: tuple[int, ...]) -> Tree:
         outer, opcode = key[:-1], instruction.opcode
         if opcode == "parameter":
-            return self._parameter(instruction, path, outer)
-        operands = self._of(outer, instruction.operands)
+            return self._parameter(instruction, path, outer, trips)
+        trees = self._trees(outer, instruction.operands)
+        if opcode == "tuple":
+            return tuple(trees)
+        if opcode == "get_tuple_element":
+            return trees[0][instruction.attributes.index] if isinstance(trees[0], tuple) else trees[0]
+        if opcode in _PASSING and len(trees) == 1:
+            return trees[0]
+        operands = [joined([tree]) for tree in trees]
         if opcode in MEETS:
             every = [found for d in self.devices for found in self._of((d, *outer[1:]), instruction.operands)]
             return self._folded(instruction, every if self._is_shared(outer, instruction) else [Degree(self.most)])
         if opcode in _FROM_ELSEWHERE:
             return Degree(self.most)
-        if opcode in RANDOM or (opcode == "abs" and _is_complex(instruction.operands[0])):
-            return self._random(instruction, operands, outer)
+        if is_random(instruction):
+            return self._random(instruction, operands, (key, trips))
         if instruction.called and opcode not in _FOLDS:
-            return self._called(instruction, operands, key)
+            return self._called(instruction, trees, key)
         return self._plain(instruction, operands, (key, trips))
 
     def _is_shared(self, outer: Key, instruction: Instruction) -> bool:
@@ -160,67 +140,87 @@ class Degrees:
         if opcode in _PRODUCTS:
             return multiplied(operands)
         if opcode == "divide":
-            count = distinct(instruction.operands[1]) * (1 + _is_complex(instruction))
-            return multiplied([operands[0], inverted(operands[1], count, key)])
+            return multiplied([operands[0], self._inverse(instruction, operands[1], key)])
         if opcode == "sqrt":
-            self._drawn(instruction)
+            self._drawn(instruction, operands)
             return multiplied([*operands, Degree(1)])
         if opcode in _STATISTICS:
-            self.random["rsqrt"] += _size(instruction.operands[1])
-            return repeated(multiplied([*operands, Degree(1)]), 3)
+            found = repeated(multiplied([*operands, Degree(1)]), 3)
+            self._draw("rsqrt", _size(instruction.operands[1]), found)
+            return found
         return self._folded(instruction, operands)
+
+    def _inverse(self, instruction: Instruction, divisor: Degree, key: Any) -> Degree:
+        """The degree of inverses; those of the same numbers have one denominator, wherever they are computed."""
+        by = instruction.operands[1]
+        noted = self.numbers.get((*key[0][:-1], id(by)))
+        if noted is not None:
+            return inverted(divisor, *noted)
+        return inverted(divisor, distinct(by) * (1 + _is_complex(instruction)), key)
 
     def _folded(self, instruction: Instruction, operands: list[Degree]) -> Degree:
         """The degree of a fold: by sums and choices the largest, else as if all elements were multiplied."""
         inside = [each for called in instruction.called for each in called.instructions]
         count = max(map(_size, instruction.operands), default=1) * max(len(self.devices), 1)
+        found = joined(operands)
+        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
+            found = repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
         for each in inside:
             if each.opcode in RANDOM or each.opcode == "sqrt":
-                self.random[_FUNCTION.get(each.opcode, each.opcode)] += count
-        if instruction.opcode in _FOLDS | MEETS and any(map(_multiplies, instruction.called)):
-            return repeated(joined([*operands, Degree(1)]), 1 + count * len(inside))
-        return joined(operands)
+                self._draw(each.opcode, count, found)
+        return found
 
-    def _random(self, instruction: Instruction, operands: list[Degree], outer: Key) -> Degree:
-        self._drawn(instruction)
+    def _random(self, instruction: Instruction, operands: list[Degree], key: Any) -> Degree:
+        self._drawn(instruction, operands)
+        if self.by_laws and instruction.opcode in OF_EXPONENTIALS:
+            return joined([inverted(Degree(1), distinct(instruction.operands[0]), key), Degree()])
         if instruction.opcode != "power":
             return Degree(1)
-        low, high = self.exponents.get((*outer, id(instruction.operands[1])), (0.0, 0.0))
+        low, high = self.exponents.get((*key[0][:-1], id(instruction.operands[1])), (0.0, 0.0))
         terms = [repeated(operands[0], max(int(high), 0)), Degree(2 + operands[0].total)]
         if low < 0:
             terms.append(inverted(repeated(operands[0], int(-low) + 1), _size(instruction), object()))
         return joined(terms)
 
-    def _drawn(self, instruction: Instruction) -> None:
+    def _drawn(self, instruction: Instruction, operands: list[Degree]) -> None:
         """Count the variables of a random function: one for each element of the operand that may be distinct."""
         count = distinct(instruction.operands[0]) if len(instruction.operands) == 1 else _size(instruction)
-        self.random[_FUNCTION.get(instruction.opcode, instruction.opcode)] += count
+        self._draw(instruction.opcode, count, joined(operands))
 
-    def _parameter(self, instruction: Instruction, path: Path, outer: Key) -> Degree:
+    def _draw(self, opcode: str, count: int, operand: Degree) -> None:
+        name = _FUNCTION.get(opcode, opcode)
+        self.random[name] += count
+        self.operands[name] = max(self.operands[name], operand.total)
+
+    def _parameter(self, instruction: Instruction, path: Path, outer: Key, trips: tuple[int, ...]) -> Tree:
         if len(path) == 1:
             return Degree(1)
         caller, number = path[-2], int(instruction.attributes.number)
-        given = self._of(outer[:-1], caller.instruction.operands)
+        given = self._trees(outer[:-1], caller.instruction.operands)
         if caller.branch is not None:
             return given[int(caller.branch) + 1]
         if caller.instruction.opcode in PLAIN_CALLS and number < len(given):
             return given[number]
+        if caller.instruction.opcode == "while":
+            return given[0] if trips[-1] == 1 else self._root(caller.instruction.attributes.body, outer) or given[0]
         if caller.instruction.opcode in LOOPS:
             given += [each for one in caller.instruction.called if (each := self._root(one, outer)) is not None]
         return joined(given)
 
-    def _root(self, computation: Any, outer: Key) -> Degree | None:
+    def _root(self, computation: Any, outer: Key) -> Tree | None:
         return self.found.get((*outer, id(computation.root)))
 
-    def _called(self, instruction: Instruction, operands: list[Degree], key: Key) -> Degree:
+    def _called(self, instruction: Instruction, operands: list[Tree], key: Key) -> Tree:
         if instruction.opcode == "scan":  # its outputs are of every trip
             return Degree(self.most)
+        if instruction.opcode == "while":
+            return self.found.get((*key, id(instruction.attributes.condition.parameters[0])), operands[0])
         roots = [found for each in instruction.called if (found := self._root(each, key)) is not None]
-        return joined([*roots, *(operands if instruction.opcode in LOOPS else ())])
+        return reduce(joined_trees, roots) if roots else Degree(self.most)
 
 
 def _size(instruction: Instruction) -> int:
-    return max((prod(leaf.dims) for leaf in leaves(instruction.shape) if isinstance(leaf, Shape)), default=1)
+    return max((prod(leaf.dims) for leaf in arrays_of(instruction.shape) if isinstance(leaf, Shape)), default=1)
 
 
 def distinct(instruction: Instruction) -> int:
@@ -232,6 +232,14 @@ def distinct(instruction: Instruction) -> int:
     return size
 
 
+def is_random(instruction: Instruction) -> bool:
+    """Whether the values of an instruction are those of a random function."""
+    if instruction.opcode == "custom_call":
+        return instruction.attributes.custom_call_target in ROUTINES | SOLVES
+    is_size = instruction.opcode == "abs" and _is_complex(instruction.operands[0])
+    return instruction.opcode in RANDOM or is_size
+
+
 def _is_complex(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, Shape) and instruction.shape.dtype.kind == "complex"
 
@@ -239,6 +247,6 @@ def _is_complex(instruction: Instruction) -> bool:
 def _multiplies(computation: Any) -> bool:
     """Whether a computation of elements does more than add and choose."""
     return any(
-        (i.opcode in ("multiply", "divide", "power") and touches_floats(i)) or any(map(_multiplies, i.called))
+        (i.opcode in _MULTIPLYING and touches_floats(i)) or any(map(_multiplies, i.called))
         for i in computation.instructions
     )

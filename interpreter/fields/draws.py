@@ -15,6 +15,8 @@ from ..kernels.values import read
 from .rules import residues
 from .rules.complexes import joined
 from .rules.evaluation import literal_words
+from .rules.places import mixed
+from .rules.primes import current
 
 _WIDTHS = np.array([1, 2, 3, 4, 6])
 
@@ -35,8 +37,9 @@ def array(shape: Shape, random: np.random.Generator) -> Array:
 
 
 def _words(shape: Shape, random: np.random.Generator) -> Array:
-    first, second = (random.integers(0, prime, shape.dims, np.uint64) for prime in residues.PRIMES)
-    return np.asarray(residues.packed(np.asarray(first), np.asarray(second)))
+    seeds = random.integers(0, 2**64, shape.dims, np.uint64)  # as many from the generator whatever the primes are
+    first, second = (mixed(seeds, prime) % np.uint64(prime) for prime in current().primes)
+    return np.asarray(residues.packed(first, second))
 
 
 def number(shape: Shape, random: np.random.Generator) -> Array:

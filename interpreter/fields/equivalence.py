@@ -14,7 +14,7 @@ from xbuild.properties.effects import communicates
 from ..rules.limits import Limits
 from ..runtime.run import Refused
 from .comparison import Comparison
-from .laying import Layouts, laid, own
+from .laying import Layouts, laid, own, stated
 from .run import Subject
 from .verdict import Equivalence
 
@@ -69,16 +69,22 @@ def equivalent(
     """
     inputs = own(other, "in") if inputs is None else inputs
     outputs = own(other, "out") if outputs is None else outputs
-    is_laid = inputs is not None or outputs is not None
-    first = Subject(_alone(_program(one)) if is_laid else _program(one))
+    first = _first(_program(one), is_laid=inputs is not None or outputs is not None)
     try:
         second = Subject(_program(other))
     except Refused as error:
         return Equivalence(kind="different", reason=f"the check refuses the other program: {error.verdict.kind}")
+    if inputs is None and outputs is None:
+        inputs, outputs = stated(first, second)
+        first = _first(first.program, is_laid=True) if inputs is not None else first
     layouts = laid(first, second, inputs, outputs)
     limits = limits or Limits(trips=MOST_TRIPS)
     comparison = Comparison(first, second, layouts, arguments or {}, values or {}, seed, limits)
     return comparison.verdict()
+
+
+def _first(program: Module | ModuleGroup, *, is_laid: bool) -> Subject:
+    return Subject(_alone(program) if is_laid else program)
 
 
 def _alone(program: Module | ModuleGroup) -> Module | ModuleGroup:

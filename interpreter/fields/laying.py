@@ -8,8 +8,14 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from shape_inference import Shape, refuse
+from xbuild.core.graph import Instruction, Module
+from xbuild.sharding.hlo_text import shardings
+from xbuild.sharding.sharding import Sharding
+from xbuild.sharding.stored import RESULTS, sharding_of
+from xbuild.text.spelling.notes import read_frontend_text
 
 from . import layouts
+from .draws import shapes_of
 from .layouts import Layout
 from .run import Subject
 
@@ -22,6 +28,33 @@ def own(given: Any, way: str) -> Layouts:
     if shardings is not None:
         return [*_leaves(shardings)]
     return None if specs is None else layouts.of_specs(given.mesh, specs)
+
+
+def stated(one: Subject, other: Subject) -> tuple[Layouts, Layouts]:
+    """The layouts that a partitioned program states in its text, where its arrays are parts of those of the first.
+
+    Parameters have their shardings, the header or the root those of the results.
+    """
+    module = other.program
+    if not isinstance(module, Module) or other.devices == 1 or _alike(one, other):
+        return None, None
+    notes = read_frontend_text(str(module.annotations.get("frontend_attributes", "{}")))
+    inputs = [_sharding(sharding_of(each), each) for each in module.entry.parameters]
+    outputs = shardings(notes[RESULTS]) if RESULTS in notes else sharding_of(module.entry.root)
+    return [*_leaves(inputs)], None if outputs is None else [*_leaves(_sharding(outputs, module.entry.root))]
+
+
+def _alike(one: Subject, other: Subject) -> bool:
+    """Whether a device of both programs has arrays of the same dimensions."""
+    pairs = ((one.inputs(0), other.inputs(0)), (one.outputs(0), other.outputs(0)))
+    return all([each.dims for each in left] == [each.dims for each in right] for left, right in pairs)
+
+
+def _sharding(found: Any, of: Instruction) -> Any:
+    """Shardings for each array of a value; None where a device holds the whole array."""
+    if isinstance(found, tuple):
+        return [each if isinstance(each, Sharding) else None for each in found]
+    return [found if isinstance(found, Sharding) else None] * len(shapes_of([of]))
 
 
 def _leaves(given: Any) -> Iterator[Any]:
@@ -67,7 +100,8 @@ def _check_alike(one: Subject, other: Subject, device: int) -> None:
             refuse(
                 "invalid_attribute",
                 f"equivalent: the {name} of device {device} are {_listed(left)} in one program and {_listed(right)} in "
-                "the other",
+                "the other; a global program is the first of the two",
+                "the shardings of a partitioned program stand in its text, or inputs=[...] and outputs=[...] say them",
             )
 
 

@@ -12,12 +12,13 @@ from attrs import define, field, frozen
 
 from shape_inference import Dims
 from xbuild.core.attributes import Array
-from xbuild.core.graph import Instruction
+from xbuild.core.graph import Computation, Instruction
 from xbuild.properties.effects import PLAIN_CALLS, STRUCTURE
 
 from ..rules.lines import Path
 from .rules.functions import random_words
 from .rules.places import mixed
+from .suspects import Suspects, needed
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The ids of the instructions of a call path, and the trips of its loops."""
@@ -33,6 +34,13 @@ class Kept:
     path: Path
     trips: tuple[int, ...]
     values: dict[int, Array] = field(factory=dict)
+    digests: dict[int, int] = field(factory=dict)
+
+    def digest(self, device: int) -> int:
+        """The number for the array of a device."""
+        if device not in self.digests:
+            self.digests[device] = digest(self.values[device])
+        return self.digests[device]
 
     @property
     def instruction(self) -> Instruction:
@@ -105,7 +113,7 @@ class Matching:
         tiles: dict[int, set[Dims]] = defaultdict(set)
         for key, kept in self.other.kept.items():
             first = kept.values[min(kept.values)]
-            by_digest[digest(first)].append(key)
+            by_digest[kept.digest(min(kept.values))].append(key)
             tiles[first.ndim].add(first.shape)
         return by_digest, tiles
 
@@ -126,26 +134,25 @@ class Matching:
     @staticmethod
     def _holds(kept: Kept, wanted: set[int]) -> bool:
         """Whether all devices have tiles of the value, and all tiles are on devices."""
-        return {digest(value) for value in kept.values.values()} == wanted
+        return {kept.digest(device) for device in kept.values} == wanted
 
-    def first_unmatched(self) -> Kept | None:
-        """The first value whose operands are all found in the other program, and which is not."""
+    def first_unmatched(self, entry: Computation) -> Instruction | None:
+        """The first value that the results need, whose operands are all found in the other program, and it is not."""
+        wanted = needed(entry)
         for key, kept in self.one.kept.items():
-            if self.found[key] or kept.instruction.opcode in _PASSING or not kept.instruction.operands:
+            instruction = kept.instruction
+            if self.found[key] or instruction.opcode in _PASSING or instruction not in wanted:
                 continue
-            if all(self.found.get(key_of(kept, each)) for each in kept.instruction.operands):
-                return kept
+            if instruction.operands and all(self.found.get(key_of(kept, each)) for each in instruction.operands):
+                return instruction
         return None
 
-    def counterpart(self, kept: Kept) -> Kept | None:
-        """The value of the other program that is computed by the same op from what its operands were found as."""
-        operands = [set(self.found.get(key_of(kept, each), ())) for each in kept.instruction.operands]
-        alike = [each for each in self.other.kept.values() if each.instruction.opcode == kept.instruction.opcode]
-        for each in alike:
-            keys = [key_of(each, operand) for operand in each.instruction.operands]
-            if len(keys) == len(operands) and all(key in found for key, found in zip(keys, operands, strict=True)):
-                return each
-        return None
+    def first_suspect(self, entry: Computation) -> Instruction | None:
+        """The instruction of the other program from which on its values are none of this one."""
+        suspects = Suspects({self.other.kept[key].instruction for keys in self.found.values() for key in keys})
+        suspects.enter(entry)
+        order = dict.fromkeys(kept.instruction for kept in self.other.kept.values())
+        return suspects.first(order, needed(entry))
 
 
 _PASSING = STRUCTURE | PLAIN_CALLS | frozenset({"while", "conditional", "copy", "opt_barrier"})

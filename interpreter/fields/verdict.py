@@ -16,8 +16,9 @@ Kind: TypeAlias = Literal["equal", "different", "undecided"]
 class Difference:
     """Where two programs differ.
 
-    `value` is the first value of the one whose operands the other has, and which itself the other has not; `other` the
-    value there that is computed by the same op from these operands. None where there is none. `output` counts the
+    `value` is the first value of the one that its results need, whose operands the other has, and which itself the
+    other has not; `other` the instruction there that has right operands and from which on no value is right. None where
+    there is none. `output` counts the
     arrays of the result, and is None where the values themselves were compared; `element` is the place in the array of
     `device` of the other program.
     """
@@ -37,7 +38,7 @@ class Difference:
         if self.value is not None:
             told.append(f"first value that the other program lacks: {_named(self.value)}")
         if self.other is not None:
-            told.append(f"from the same operands it has: {_named(self.other)}")
+            told.append(f"here the other program leaves it: {_named(self.other)}")
         return "\n  ".join(told)
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,6 +105,7 @@ class Equivalence:
 
 _MEANING = {
     "functions": "taken as random functions of their operands",
+    "exponents": "taken as powers with exponents in a second field, and discrete logarithms, by their laws",
     "order": "choices by a random order of numbers, seen at the drawn inputs alone",
     "integers": "computed as they are, at the drawn inputs alone",
     "bits": "taken as random functions between floats and their bits or integers",

@@ -22,6 +22,7 @@ from ..kernels.values import zeros
 from ..rules.limits import trips
 from ..rules.lines import Path, Place
 from .rules.evaluation import attributes_of, is_float, value
+from .rules.lapack import ROUTINES, SOLVES, routine, solve
 from .rules.tables import REFUSED, Undecidable, fields
 from .rules.wholes import drawn
 
@@ -99,6 +100,10 @@ def _custom(instruction: Instruction, operands: tuple[Any, ...]) -> Any:
             return found
     if target == "TopK" and is_float(instruction.operands[0].shape):
         return fields["topk"](operands[0], k=instruction.shape.elements[0].dims[-1], largest=True)  # type: ignore[union-attr]
+    if target in ROUTINES:
+        return routine(instruction, operands)
+    if target in SOLVES:
+        return solve(instruction, *operands)
     raise Undecidable(f"{REFUSED['custom_call']} ({target})")
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import evolve, frozen
 
-from shape_inference import XbuildError
+from shape_inference import Shape, XbuildError
+from xbuild.core.graph import Instruction, Module, ModuleGroup
+from xbuild.properties.sites import reached
+from xbuild.text.reading.reader import parse_hlo
 
 from ..runtime.report import Stopped
-from ..runtime.run import execute
+from ..runtime.run import execute, modules_of
 from . import draws
 
 if TYPE_CHECKING:
@@ -19,19 +25,76 @@ if TYPE_CHECKING:
 _TRIES = 3
 
 
-def apart(comparison: Comparison) -> float | None:
-    """The largest distance between their results, as a part of the size of the result; None where a run stops."""
+NEAR = {True: 1e-7, False: 1e-3}
+"""The distance of results from which on programs differ, whatever the rounding: with all floats as f64, or as they are.
+"""
+
+
+@frozen
+class Witness:
+    """The largest distance between results, as a part of the size of the result; None where a run stops."""
+
+    distance: float | None
+    is_wide: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether the results are apart by more than rounding."""
+        return self.distance is not None and self.distance >= NEAR[self.is_wide]
+
+    def __str__(self) -> str:
+        if self.distance is None:
+            return "could not be compared"
+        told = f"apart by {self.distance:.1e} of their size" if self.differs else f"agree to {self.distance:.1e}"
+        return told + " in f64" * self.is_wide
+
+
+def apart(comparison: Comparison) -> Witness:
+    """How far the results of both programs are apart, with all floats as f64 where they can be computed so."""
+    wide = _wide(comparison.one), _wide(comparison.other)
+    if None not in wide:
+        found = _apart(comparison, wide)
+        if found is not None:
+            return Witness(found, is_wide=True)
+    return Witness(_apart(comparison, (comparison.one.program, comparison.other.program)))
+
+
+def _apart(comparison: Comparison, programs: Any) -> float | None:
     try:
         with np.errstate(all="ignore"):
-            return max(_distance(comparison, number) for number in range(_TRIES))
+            return max(_distance(comparison, programs, number) for number in range(_TRIES))
     except (XbuildError, Stopped):
         return None
 
 
-def _distance(comparison: Comparison, number: int) -> float:
+_NARROW = re.compile(r"\b(bf16|f16|f32|c64|f8\w+|f4\w+)(?=\[)")
+_LAPACK = re.compile(r"(?<=lapack_)[sc](?=\w+_ffi)")
+
+
+def _wide(subject: Subject) -> Module | None:
+    """The program with all floats as f64; None where it then is none, or where bits of floats are looked at."""
+    program = subject.program
+    if isinstance(program, ModuleGroup) or any(each.opcode in _OF_BITS for each in _instructions(program)):
+        return None
+    text = _NARROW.sub(lambda match: "c128" if match[1] == "c64" else "f64", program.to_hlo())
+    try:
+        found = parse_hlo(_LAPACK.sub(lambda match: {"s": "d", "c": "z"}[match[0]], text))
+    except XbuildError:
+        return None
+    return evolve(found, num_replicas=program.num_replicas, num_partitions=program.num_partitions)
+
+
+_OF_BITS = frozenset({"bitcast_convert", "reduce_precision", "stochastic_convert"})
+
+
+def _instructions(module: Module) -> Iterator[Instruction]:
+    return (instruction for each in reached(module.entry) for instruction in each.instructions)
+
+
+def _distance(comparison: Comparison, programs: Any, number: int) -> float:
     arrays, cut = comparison.inputs(number, draws.number, exact=True)
-    left = _results(comparison.one, arrays, comparison)
-    right = _results(comparison.other, cut, comparison)
+    left = _results(programs[0], arrays, comparison)
+    right = _results(programs[1], cut, comparison)
     found = 0.0
     for output in range(len(right[0])):
         expected, given = comparison.pair(output, left, right, exact=True)
@@ -39,13 +102,17 @@ def _distance(comparison: Comparison, number: int) -> float:
     return found
 
 
-def _results(subject: Subject, rows: Any, comparison: Comparison) -> list[list[Any]]:
-    inputs = []
-    for module, row in zip(subject.modules, rows, strict=True):
-        left = list(row)
+def _results(program: Module | ModuleGroup, rows: Any, comparison: Comparison) -> list[list[Any]]:
+    inputs, modules = [], modules_of(program)
+    for module, row in zip(modules, rows, strict=True):
+        left = [_of_type(*each) for each in zip(row, draws.shapes_of(module.entry.parameters), strict=True)]
         inputs.append([draws.nested(left, parameter.shape) for parameter in module.entry.parameters])
-    found = execute(subject.program, inputs, limits=comparison.limits)
-    return [draws.flat(value, m.entry.root.shape) for value, m in zip(found, subject.modules, strict=True)]
+    found = execute(program, inputs, limits=comparison.limits)
+    return [draws.flat(value, m.entry.root.shape) for value, m in zip(found, modules, strict=True)]
+
+
+def _of_type(array: Any, shape: Shape) -> Any:
+    return np.asarray(array).astype(shape.dtype.dtype)
 
 
 def _of_size(expected: Any, given: Any) -> float:

@@ -89,10 +89,16 @@ def _element_by_element(operand: Array, first: Array, sizes: Dims) -> Array:
 
 
 def _through_windows(operand: Array, starts: Starts, sizes: Dims) -> Array:
-    """The slices selected by the starts from a strided view of all windows."""
+    """The slices selected by the starts from a strided view of all windows.
+
+    NumPy does not make such a view of types that it does not have itself, which are read as bits.
+    """
+    dtype = operand.dtype
+    if dtype.isbuiltin != 1:
+        operand = operand.view(f"u{dtype.itemsize}")
     moving = sorted(starts)
     places = tuple(operand.shape[dim] - sizes[dim] + 1 for dim in moving)
     strides = tuple(operand.strides[dim] for dim in moving)
     windows = as_strided(operand, places + sizes, strides + operand.strides, writeable=False)
     taken: Array = windows[tuple(starts[dim] for dim in moving)]
-    return taken
+    return taken.view(dtype)

@@ -57,6 +57,13 @@ BATCH = {
 }
 
 CASES = [
+    gathered(
+        "slices-of-bits",
+        GRID.astype(ml_dtypes.float8_e4m3fn),
+        STARTS,
+        np.stack([GRID[a : a + 8, b : b + 6] for a, b in STARTS]).astype(ml_dtypes.float8_e4m3fn),
+        SLICES,
+    ),
     gathered("slices", GRID, STARTS, np.stack([GRID[a : a + 8, b : b + 6] for a, b in STARTS]), SLICES),
     gathered(
         "slices-by-two-dimensions",

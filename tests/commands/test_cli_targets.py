@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from tests.commands.command_line import usage, xbuild
+from xbuild.files import npz
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,23 @@ def test_an_error_while_the_file_is_read(folder: Path) -> None:
 def test_the_folder_of_the_file_can_be_imported_from(folder: Path) -> None:
     (folder / "using.py").write_text("from programs import total as mine\n")
     assert xbuild("show", "using.py:mine").exit_code == 0
+
+
+def test_a_compressed_text_is_a_target(folder: Path) -> None:
+    (folder / "total.hlo.gz").write_bytes(gzip.compress(xbuild("show", "programs.py:total").stdout.encode()))
+    assert "ROOT" in xbuild("show", "total.hlo.gz").stdout
+
+
+def test_a_file_that_is_no_gzip_is_told(folder: Path) -> None:
+    whole = gzip.compress(b"HloModule m" + b" " * 1000)
+    for name, content in {"text.hlo.gz": b"HloModule m", "cut.hlo.gz": whole[:-9]}.items():
+        (folder / name).write_bytes(content)
+        assert f"'{name}' does not read as gzip: " in usage(xbuild("show", name))
+
+
+def test_a_compressed_text_that_grows_beyond_the_limit_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npz, "MOST_UNPACKED", 100)
+    (folder / "large.hlo.gz").write_bytes(gzip.compress(b" " * 1000))
+    assert "holds more than 100 bytes" in usage(xbuild("show", "large.hlo.gz"))

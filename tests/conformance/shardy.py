@@ -16,31 +16,45 @@ from attrs import evolve
 import xbuild as xb
 from tests.conformance import stablehlo_ops as ops
 from tests.conformance.reporting import report
+from xbuild.core.graph import Instruction
+from xbuild.sharding.rebuilding import mapped
 from xbuild.stablehlo.reading.parse import module_of, parse_tree
 
 _PART = re.compile(r"^//--- (\S+)\s*$", re.MULTILINE)
-_RENAMED = re.compile(r"sed 's/(\w+)/(\w+)/g'")
-_MESH = re.compile(r"^sdy\.mesh @.*$", re.MULTILINE)
+_RENAMED = re.compile(r"""sed (?:-e )?['"]s([/|#,])((?:(?!\1).)+)\1((?:(?!\1).)*)\1g?['"]""")
+_MESH = re.compile(r"^[ ]*sdy\.mesh @[^<]*<[^>]*>[^\n]*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^[ ]*func\.func\s+(?:\w+ )?@(\w+)", re.MULTILINE)
+_WRAPPED = re.compile(r"\A\s*module\b[^\n]*\{\n(.*)^\}\s*\Z", re.MULTILINE | re.DOTALL)
 
 
 def parts_of(text: str) -> dict[str, str]:
-    """The parts of a file by name."""
+    """The parts of a file by name, each without a module around it; a file that is not split is one part."""
     words = _PART.split(text)
-    return dict(zip(words[1::2], words[2::2], strict=True))
+    found = dict(zip(words[1::2], words[2::2], strict=True)) or {"": text}
+    return {name: _WRAPPED.sub(r"\1", body) for name, body in found.items()}
 
 
 def program_of(text: str) -> str:
     """The text of all functions: those of the first part under each name that the RUN lines give them, and the rest."""
-    parts = parts_of(text)
-    first, rest = parts["part1.mlir"], [body for name, body in parts.items() if name != "part1.mlir"]
+    first, *rest = parts_of(text).values()
     meshes, functions = "\n".join(_MESH.findall(first)), _MESH.sub("", first)
-    renames = _RENAMED.findall(text.partition("//--- ")[0])
-    found = [re.sub(rf"@{old}\b", f"@{new}", functions) for old, new in renames] or [functions]
+    renames = [(old, new) for _, old, new in _RENAMED.findall(text.partition("//--- ")[0])]
+    copies = [functions.replace(old, new) for old, new in renames] or [functions]
     if "@transformed_" in first:  # the pass under test keeps what a function computes
-        found.append(functions.replace("@transformed_", "@original_"))
+        copies.append(functions.replace("@transformed_", "@original_"))
     if "@parallel_" in first and "@sequential_" not in first:
-        found.append(functions.replace("@parallel_", "@sequential_"))  # its shardings say nothing where it is called
-    return "\n".join([meshes, *found, *rest])
+        copies.append(functions.replace("@parallel_", "@sequential_"))  # its shardings say nothing where it is called
+    found: dict[str, str] = {}
+    for copy in copies:
+        found = {**_functions(copy), **found}
+    return "\n".join([meshes, *found.values(), *rest])
+
+
+def _functions(text: str) -> dict[str, str]:
+    """The functions of a text by name."""
+    starts = [*_FUNCTION.finditer(text)]
+    ends = [each.start() for each in starts[1:]] + [len(text)]
+    return {each[1]: text[each.start() : end] for each, end in zip(starts, ends, strict=True)}
 
 
 def failure(text: str, name: str) -> str | None:
@@ -59,10 +73,17 @@ def failure(text: str, name: str) -> str | None:
 
 def _per_device(module: xb.Module) -> xb.Module:
     """The program of a device of a function that states shardings; another function is one already."""
-    notes = (each.annotations.get("frontend_attributes", {}) for each in module.entry.instructions)
-    if not any("xla.sdy.sharding" in each for each in notes):
+    every = [each for computation in module.computations for each in computation.instructions]
+    notes = (key for each in every for key in each.annotations.get("frontend_attributes", {}))
+    if not any(key.startswith("xla.sdy.") for key in notes):
         return module
+    if module.num_partitions == 1:  # devices are replicas, and their numbers are those of replicas
+        module = mapped(module, lambda each: evolve(each, opcode="partition_id") if _is_replica_id(each) else each)
     return xb.shard.partition(evolve(module, num_replicas=1), propagate=False).module
+
+
+def _is_replica_id(instruction: Instruction) -> bool:
+    return instruction.opcode == "replica_id"
 
 
 def results(paths: list[Path]) -> Iterator[tuple[str, str | None]]:

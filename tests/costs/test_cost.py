@@ -96,6 +96,21 @@ def test_a_group_of_programs_costs_what_its_largest_program_does() -> None:
     assert cost.peak_memory == xb.cost(large).peak_memory == 2 * 256
 
 
+def test_memory_is_that_of_the_device_with_the_highest_peak() -> None:
+    busy = xb.computation(xb.f32[64, 64])(lambda x: xb.dot(xb.dot(x, x), x))
+    wide = xb.computation(xb.f32[64, 64])(lambda x: xb.broadcast(x, (100,)))
+    programs = {0: xb.Module("busy", busy), 1: xb.Module("busy", busy), 2: xb.Module("wide", wide)}
+    cost = xb.cost(xb.ModuleGroup(programs))
+    peaks = [xb.cost(each).peak_memory for each in programs.values()]
+    assert cost.flops == xb.cost(busy).flops > xb.cost(wide).flops
+    assert (cost.peak_memory, cost.memory_device) == (max(peaks), 2)
+    assert peaks[2] > 10 * peaks[0]
+    assert f"{short(max(peaks), 'B')} alive at once on device 2, in the recorded order" in str(cost)
+    assert cost.to_dict()["memory_device"] == 2
+    laid = xb.timeline(xb.ModuleGroup(programs), xb.machine("v5e"))
+    assert f"memory       {short(max(peaks), 'B')} at most on device 2, of 16 GB: fits" in laid.table()
+
+
 def test_what_is_no_program_or_mesh_is_refused() -> None:
     module = xb.parse_hlo(LOOP)
     with pytest.raises(TypeError, match="neither a Computation nor a Module"):

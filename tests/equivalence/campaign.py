@@ -1,22 +1,35 @@
-"""Planted faults by the hundred: `python -m tests.equivalence.campaign [PROGRAM or FOLDER of HLO texts]...`."""
+"""Planted faults by the hundred, and random pairs of expressions.
+
+`python -m tests.equivalence.campaign [--seconds N] [--seed N] [--mutants N] [NAME or FOLDER of HLO texts]...`: programs
+on meshes with all mutants; programs of JAX, whose right partitions are to be accepted, with some mutants of each; and
+with the seconds that are left, random pairs that are to agree in numbers where they are found equal.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import xbuild as xb
 from interpreter.fields.draws import flat, number
 from shape_inference import Shape
+from tests.equivalence import expressions
 from tests.equivalence.mutations import mutants
+from tests.equivalence.partitions import Named, Partition, partitions
+from tests.equivalence.partitions import judged as judged_some
 from tests.equivalence.planted import Judged, apart, judged
 from tests.equivalence.programs import PAIRS
+
+Counts: TypeAlias = "Counter[str]"
+NEAR = 1e-6
+"""How far values of expressions that are found equal may be apart in f64."""
 
 
 def of_text(path: Path) -> Iterator[Judged]:
@@ -43,32 +56,96 @@ def _drawn(shape: Any, random: np.random.Generator) -> Any:
     return number(shape, random)
 
 
-def told(name: str, found: Iterator[Judged]) -> Counter[str]:
-    """Print what became of the mutants of a program, and each that was missed."""
+def told(name: str, found: Iterable[Judged]) -> Counts:
+    """Print what became of the mutants of a program, and each that was missed or left open."""
     begun, counts = time.perf_counter(), Counter[str]()
     for each in found:
         kind = "missed" if each.is_missed else "the same by values" if each.verdict else each.verdict.kind
         counts[kind] += 1
         counts["planted"] += 1
-        if each.is_missed:
-            print(f"  missed: {each.mutant.operator}: {each.mutant.line}")
+        if kind in ("missed", "undecided"):
+            print(f"  {kind}: {each.mutant.operator}: {each.mutant.line}")
     if counts:
         print(f"{name:24} {dict(counts)} {time.perf_counter() - begun:.1f} s", flush=True)
     return counts
 
 
-def main(*chosen: str) -> int:
+def of_partition(partition: Partition, count: int, seed: int) -> Counts:
+    """The verdict on a right partition, and on some mutants of it."""
+    begun = time.perf_counter()
+    try:
+        verdict = partition.verdict()
+    except xb.Refused as error:
+        print(f"{partition.name:24} left out: {str(error).splitlines()[0]}", flush=True)
+        return Counter(["partitions left out"])
+    print(f"{partition.name:24} {verdict.kind} {time.perf_counter() - begun:.1f} s {', '.join(verdict.undecided)}")
+    counts = Counter([f"partitions {verdict.kind}"])
+
+    def counted(several: Iterable[Named]) -> Iterator[Judged]:
+        for each in several:
+            if each.judged.verdict.kind == "different":
+                counts[f"named: {each.place}"] += 1
+            yield each.judged
+
+    return counts + told(partition.name, counted(judged_some(partition, count, seed)))
+
+
+def of_expressions(first: int, end: float) -> Counts:
+    """Random pairs until a time: the verdicts, and how many that were found equal are not."""
+    counts, seed = Counter[str](), first
+    while time.monotonic() < end:
+        pair = expressions.pair(seed)
+        verdict, distance = pair.verdict(), pair.apart()
+        kind = f"{verdict.kind}, {'apart' if distance > NEAR else 'near'}"
+        counts[f"pairs by {pair.how}: {kind}"] += 1
+        if verdict and distance > NEAR:
+            counts["missed"] += 1
+            print(f"  missed: pair {seed}: {pair}")
+        seed += 1
+    return counts
+
+
+def in_turn(several: Iterable[Callable[[], Counts]], end: float) -> Counts:
+    """The sum of counts, until a time."""
+    counts = Counter[str]()
+    for each in several:
+        if time.monotonic() < end:
+            counts += each()
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
     """Print counts by program and in all, of the named programs or of all; gives 1 where a fault was missed."""
-    pairs = [pair for pair in PAIRS if not chosen or pair.name in chosen]
-    counts = sum((told(pair.name, judged(pair)) for pair in pairs), Counter[str]())
-    for path in sorted(path for each in chosen for path in Path(each).glob("*.hlo")):
-        try:
-            counts += told(path.stem, of_text(path))
-        except (xb.Refused, xb.HloParseError) as error:
-            print(f"{path.stem:24} left out: {str(error).splitlines()[0]}")
-    print(f"{'in all':24} {dict(counts)}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="the first pair, and the choice of mutants")
+    parser.add_argument("--mutants", type=int, default=8, help="how many mutants of each program of JAX")
+    parser.add_argument("chosen", nargs="*", metavar="NAME or FOLDER")
+    given = parser.parse_args(arguments)
+    begun, words = time.monotonic(), given.chosen
+    end = begun + given.seconds
+    pairs = [pair for pair in PAIRS if not words or pair.name in words]
+    texts = sorted(path for each in words for path in Path(each).glob("*.hlo"))
+    left = [word for word in words if word not in [pair.name for pair in PAIRS] and not Path(word).is_dir()]
+    tasks: list[Callable[[], Counts]] = [lambda pair=pair: told(pair.name, judged(pair)) for pair in pairs]  # type: ignore[misc]
+    tasks += [lambda path=path: _of_text(path) for path in texts]  # type: ignore[misc]
+    traced = partitions(*left) if left or not words else []
+    tasks += [lambda each=each: of_partition(each, given.mutants, given.seed) for each in traced]  # type: ignore[misc]
+    counts = in_turn(tasks, end)
+    if not words:
+        counts += of_expressions(given.seed, max(end, time.monotonic() + given.seconds / 4))
+    print(f"in all, in {time.monotonic() - begun:.0f} s:")
+    print("\n".join(f"  {count:6} {name}" for name, count in sorted(counts.items())))
     return int(counts["missed"] > 0)
 
 
+def _of_text(path: Path) -> Counts:
+    try:
+        return told(path.stem, of_text(path))
+    except (xb.Refused, xb.HloParseError) as error:
+        print(f"{path.stem:24} left out: {str(error).splitlines()[0]}")
+        return Counter()
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

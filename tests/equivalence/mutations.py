@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import islice, zip_longest
+from random import Random
 from typing import TypeAlias
 
 from attrs import asdict, frozen
@@ -79,20 +82,55 @@ class Mutant:
     operator: str
     line: str
     module: xb.Module
+    name: str
+
+
+@frozen
+class Change:
+    """One operator applied to one line of a program."""
+
+    operator: str
+    number: int
+    line: Line
+    changed: str
+
+    def mutant(self, text: Text) -> Mutant | None:
+        """The program that is so changed; None where it no longer is one."""
+        whole = [*text.lines[: self.number], self.changed, *text.lines[self.number + 1 :]]
+        try:
+            return Mutant(self.operator, self.line.spelled().strip(), xb.parse_hlo("\n".join(whole)), self.line.name)
+        except xb.XbuildError:
+            return None
+
+
+def changes(text: Text) -> Iterator[Change]:
+    """All that operators make of the lines of a program."""
+    for number, line in text.instructions.items():
+        for name, change in OPERATORS.items():
+            for changed in change(line, text):
+                yield Change(name, number, line, changed)
 
 
 def mutants(module: xb.Module) -> Iterator[Mutant]:
     """The programs that one operator makes of one line; those that no longer are programs are left out."""
     text = Text(module.to_hlo().splitlines())
-    for number, line in text.instructions.items():
-        for name, change in OPERATORS.items():
-            for changed in change(line, text):
-                whole = [*text.lines[:number], changed, *text.lines[number + 1 :]]
-                try:
-                    made = xb.parse_hlo("\n".join(whole))
-                except xb.XbuildError:
-                    continue
-                yield Mutant(name, line.spelled().strip(), made)
+    for each in changes(text):
+        found = each.mutant(text)
+        if found is not None:
+            yield found
+
+
+def some_mutants(module: xb.Module, count: int, seed: int = 0) -> Iterator[Mutant]:
+    """So many mutants, the operators by turns, each on lines by chance."""
+    text, random = Text(module.to_hlo().splitlines()), Random(seed)
+    by_operator: dict[str, list[Change]] = defaultdict(list)
+    for each in changes(text):
+        by_operator[each.operator].append(each)
+    for several in by_operator.values():
+        random.shuffle(several)
+    turns = [each for row in zip_longest(*by_operator.values()) for each in row if each is not None]
+    made = (found for each in turns if (found := each.mutant(text)) is not None)
+    yield from islice(made, count)
 
 
 @operator

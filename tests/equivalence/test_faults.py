@@ -59,8 +59,9 @@ def test_a_missing_sum_is_named_with_its_line() -> None:
     assert value.source is not None
     assert value.source.file.endswith("programs.py")
     assert other is not None
-    assert (other.opcode, other.name) == ("dot", line.operands)
+    assert (other.opcode, other.name) == ("copy", line.name)
     assert "first value that the other program lacks: dot" in str(found)
+    assert "here the other program leaves it: copy" in str(found)
 
 
 def test_a_wrong_neighbour_is_told_with_device_and_element() -> None:

@@ -17,6 +17,7 @@ from interpreter.fields import draws
 from interpreter.fields.rules import residues
 from interpreter.fields.rules.evaluation import literal_words
 from interpreter.fields.rules.places import drawing, known, places
+from interpreter.fields.rules.primes import PLAIN
 from interpreter.fields.rules.tables import MOVED, REFUSED, Undecidable, fields, treatment
 from interpreter.fields.run import Subject
 from tests.cases.case import Case
@@ -80,8 +81,8 @@ def check(case: Case) -> None:
             assert np.array_equal(word, want), case.id
 
 
-words = st.integers(0, residues.PRIMES[0] - 1).flatmap(
-    lambda first: st.integers(0, residues.PRIMES[1] - 1).map(lambda second: np.array([first | second << 31], np.uint64))
+words = st.integers(0, PLAIN.primes[0] - 1).flatmap(
+    lambda first: st.integers(0, PLAIN.primes[1] - 1).map(lambda second: np.array([first | second << 31], np.uint64))
 )
 
 
@@ -123,10 +124,10 @@ def test_a_literal_is_the_simplest_fraction_that_rounds_to_it(value: float, dtyp
 @pytest.mark.parametrize("terms", [1, 1000, 70000])
 def test_products_are_exact(terms: int) -> None:
     random = np.random.default_rng(0)
-    left, right = (random.integers(0, residues.PRIMES[1], terms).astype(np.uint64) for _ in range(2))
+    left, right = (random.integers(0, PLAIN.primes[1], terms).astype(np.uint64) for _ in range(2))
     shape = xb.f32[terms]
     computation = xb.computation(shape, shape)(lambda x, y: xb.dot_general(x, y, [0], [0]))
     subject = Subject(as_module(computation))
     ((found,),) = subject.run([[residues.packed(left, left), residues.packed(right, right)]], None, xb.Limits())
     total = sum(a * b for a, b in zip(left.tolist(), right.tolist(), strict=True))
-    assert [int(half) for half in residues.halves(found)] == [total % prime for prime in residues.PRIMES]
+    assert [int(half) for half in residues.halves(found)] == [total % prime for prime in PLAIN.primes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -199,6 +200,8 @@ DEGREES = {
     "sum": (lambda x, y: x + y * y, 2),
     "dot": (lambda x, y: xb.dot_general(x, y, [0], [0]) * xb.dot_general(x, y, [0], [0]), 4),
     "sum of quotients": (lambda x, y: xb.reduce(x / y, 0.0, xb.add), 16),
+    "dot of quotients": (lambda x, y: xb.dot_general(x / y, x, [0], [0]), 17),
+    "inverse of a dot of quotients": (lambda x, y: 1.0 / xb.dot_general(x / y, x, [0], [0]), 17),
     "square": (lambda x, y: xb.pow(x, 5.0), 5),
     "function": (lambda x, y: xb.exp(x * x * x) * y, 3),
     "product of all": (lambda x, y: xb.reduce(x, 1.0, xb.multiply), 8),
@@ -234,6 +237,42 @@ def test_plain_data() -> None:
     found = xb.equivalent(WHOLE, local(lambda x: summed(x) * 2.0, f[2, 2])).to_dict()
     assert json.loads(json.dumps(found)) == found
     assert (found["kind"], found["difference"]["output"], found["difference"]["device"]) == ("different", 0, 0)
+
+
+GLOBAL = """HloModule product
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[4,8] parameter(0), sharding={mesh['data'=2,'model'=2], [{'data'}, {'model'}]}
+  w = f32[8,6] parameter(1), sharding={mesh['data'=2,'model'=2], [{'model'}, {}]}
+  y = f32[4,6] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  n = f32[] constant(0)
+  s = f32[4] reduce(y, n), dimensions={1}, to_apply=add
+  ROOT t = (f32[4,6], f32[4]) tuple(y, s)
+}
+"""
+
+
+def test_partitioned_programs_from_text_state_their_layouts(tmp_path: Any) -> None:
+    whole, cut, wrong = (tmp_path / name for name in ("whole.hlo", "cut.hlo", "wrong.hlo"))
+    whole.write_text(GLOBAL)
+    run = CliRunner().invoke
+    text = run(main, ["shard", str(whole), "--partitioned"]).stdout
+    assert 'xbuild.out_shardings="{{devices=[2,1,2]' in text
+    cut.write_text(text)
+    found = run(main, ["equivalent", str(whole), str(cut)])
+    assert (found.exit_code, found.stdout.partition(":")[0]) == (0, "equal")
+    wrong.write_text(re.sub(r"all-reduce\((\S+)\),[^\n]*", r"copy(\1)", text))
+    found = run(main, ["equivalent", str(whole), str(wrong)])
+    assert (found.exit_code, found.stdout.partition(":")[0]) == (1, "different")
+    assert "here the other program leaves it: copy %all-reduce" in found.stdout
+    assert run(main, ["equivalent", str(cut), str(wrong)]).exit_code == 1
+    turned = run(main, ["equivalent", str(cut), str(whole)])
+    assert turned.exit_code != 0
+    assert "a global program is the first of the two" in turned.output
 
 
 def test_the_command(tmp_path: Any) -> None:

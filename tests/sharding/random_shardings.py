@@ -9,6 +9,7 @@ import numpy as np
 
 import xbuild as xb
 from xbuild.sharding.axis import Axis
+from xbuild.sharding.placement import Placement
 from xbuild.sharding.sharding import Sharding, cut
 from xbuild.sharding.stored import with_shardings
 
@@ -45,11 +46,13 @@ def _parts(chance: random.Random, name: str, size: int) -> list[Axis]:
 
 
 def sharded(chance: random.Random, module: xb.Module, mesh: xb.Mesh, share: float = 1.0) -> xb.Module:
-    """The module in which a share of the arrays has a sharding by chance."""
+    """The module in which a share of the arrays has a sharding by chance, a few of them a single device."""
     found: dict[Any, Any] = {}
     for computation in module.computations:
         for instruction in computation.instructions:
             if isinstance(instruction.shape, xb.Shape) and chance.random() < share:
-                partial = 0.1 if instruction.shape.dtype.is_integer and instruction.opcode != "parameter" else 0.0
+                partial = 0.1 if instruction.shape.dtype.is_integer else 0.0
                 found[instruction] = random_sharding(chance, mesh, instruction.shape.rank, unreduced=partial)
+                if chance.random() < 0.03:
+                    found[instruction] = Placement("maximal", chance.randrange(mesh.num_devices))
     return with_shardings(module, found)

@@ -198,3 +198,59 @@ def test_refusals(line: str, named: str) -> None:
     text = function(line, grid="2x4", arguments=f"%0 : {kind}", result=kind, returned="%0")
     with pytest.raises(XbuildError, match=named):
         xb.parse(text)
+
+
+ANNOTATED = """
+shard.grid @grid0(shape = 2x2x2)
+func.func @main(%arg0 : tensor<4x8xf32>, %arg1 : tensor<16x8xf32>) -> (tensor<4x8xf32>, tensor<16x8xf32>) {
+  %sharding = shard.sharding @grid0 split_axes = [[0]] : !shard.sharding
+  %sharding1 = shard.sharding @grid0 split_axes = [[1]] : !shard.sharding
+  %sharding2 = shard.sharding @grid0 split_axes = [[2]] : !shard.sharding
+  LINES
+}"""
+RIGHT = {
+    "only_result_annotated": "%0 = shard.shard %arg0 to %sharding : tensor<4x8xf32>",
+    "only_operand_annotated": "%0 = shard.shard %arg0 to %sharding annotate_for_users : tensor<4x8xf32>",
+    "two_operands_annotated": """%0 = shard.shard %arg0 to %sharding annotate_for_users : tensor<4x8xf32>
+      %1 = shard.shard %arg1 to %sharding annotate_for_users : tensor<16x8xf32>""",
+    "both_result_and_multi_operands_annotated": """%r = shard.shard %arg0 to %sharding : tensor<4x8xf32>
+      %1 = shard.shard %r to %sharding1 annotate_for_users : tensor<4x8xf32>
+      %2 = shard.shard %r to %sharding2 annotate_for_users : tensor<4x8xf32>
+      %op0 = stablehlo.negate %1 : tensor<4x8xf32>
+      %op1 = stablehlo.abs %2 : tensor<4x8xf32>
+      %0 = stablehlo.add %op0, %op1 : tensor<4x8xf32>""",
+}
+UNDEFINED = {
+    "annotate_on_same_result_with_different_sharding": """
+      %r = shard.shard %arg0 to %sharding1 : tensor<4x8xf32>
+      %0 = shard.shard %r to %sharding2 : tensor<4x8xf32>""",
+    "annotate_on_same_result_same_value_with_different_sharding": """
+      %r = shard.shard %arg0 to %sharding1 : tensor<4x8xf32>
+      %0 = shard.shard %arg0 to %sharding2 : tensor<4x8xf32>""",
+    "annotate_on_same_operand_with_different_sharding": """
+      %r = shard.shard %arg0 to %sharding1 annotate_for_users : tensor<4x8xf32>
+      %0 = shard.shard %r to %sharding2 annotate_for_users : tensor<4x8xf32>""",
+    "result_annotated_after_operand": """%r = shard.shard %arg0 to %sharding1 annotate_for_users : tensor<4x8xf32>
+      %0 = shard.shard %r to %sharding2 : tensor<4x8xf32>""",
+}
+
+
+def _annotated(lines: str) -> xb.Module:
+    names = f"{'%0' if '%0' in lines else '%arg0'}, {'%1' if '16x8' in lines else '%arg1'}"
+    return xb.parse(ANNOTATED.replace("LINES", f"{lines}\n  return {names} : tensor<4x8xf32>, tensor<16x8xf32>"))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_annotations_of_the_document(name: str) -> None:
+    module = _annotated(RIGHT[name])
+    given = np.arange(32, dtype=np.float32).reshape(4, 8), np.ones((16, 8), np.float32)
+    made = xb.shard.partition(module)
+    assert xb.check(made.module).kind == "ok"
+    wanted = given[0] if "multi" not in name else np.zeros_like(given[0])
+    assert made.run(*given)[0].tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_usages_that_the_document_leaves_undefined(name: str) -> None:
+    with pytest.raises(XbuildError):
+        _annotated(UNDEFINED[name])

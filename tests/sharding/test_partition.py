@@ -206,3 +206,51 @@ def test_a_bitcast_reads_and_writes_in_the_layouts_of_the_global_program(layout:
     module = xb.parse_hlo(BITCAST.replace("LAYOUT", layout))
     found = partition(module, mesh=xb.Mesh(x=2))
     _same(module.entry, found, np.arange(24, dtype=np.float32).reshape(4, 6))
+
+
+IN_A_SHARD = """
+HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4]>}}
+body {
+  part = f32[2] parameter(0)
+  ROOT doubled = f32[2] add(part, part)
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  into = f32[2] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape", custom_call_has_side_effect=true,
+    frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"x\\"}]>]>",
+    xla.sdy.manual_axes="#sdy<manual_axes{\\"x\\"}>"}
+  inside = f32[2] call(into), to_apply=body
+  ROOT out = f32[8] custom-call(inside), custom_call_target="xla.sdy.LocalToGlobalShape",
+    custom_call_has_side_effect=true,
+    frontend_attributes={xla.sdy.manual_axes="#sdy<manual_axes{\\"x\\"}>",
+    xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"x\\"}]>]>"}
+}
+"""
+
+
+def test_mesh_that_the_header_alone_names_is_that_of_the_program() -> None:
+    found = partition(xb.parse_hlo(IN_A_SHARD))
+    assert found.mesh == xb.Mesh(x=4)
+    np.testing.assert_array_equal(found.run(_numbers(8)), 2 * _numbers(8))
+
+
+def test_program_with_a_computation_of_a_shard_is_refused_on_one_device_and_told_how_it_runs() -> None:
+    with pytest.raises(xb.Refused, match=r"xb\.shard\.partition\(module\)\.run"):
+        xb.evaluate(xb.parse_hlo(IN_A_SHARD).entry, _numbers(8))
+
+
+PARTITIONED = """
+HloModule m, num_partitions=4
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+  ROOT r = f32[8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add
+}
+"""
+
+
+@pytest.mark.parametrize("called", [xb.shard.partition, xb.shard.propagate])
+def test_program_that_is_partitioned_already_is_refused(called: Any) -> None:
+    with pytest.raises(xb.XbuildError, match="all-reduce %r is between devices, so m is partitioned already") as caught:
+        called(xb.parse_hlo(PARTITIONED))
+    assert "\n  hint: " in str(caught.value)

@@ -149,9 +149,11 @@ def test_the_computation_of_a_shard_is_kept() -> None:
     assert (-made.run(given)).tolist() == given[[0, 1, 2, 3, 0, 1, 2, 3]].tolist()
 
 
-def test_a_computation_that_is_manual_along_some_axes_is_refused() -> None:
-    with pytest.raises(XbuildError, match="not along y"):
+def test_a_region_whose_arrays_are_not_the_parts_along_its_axes_is_refused() -> None:
+    with pytest.raises(XbuildError, match=r"along x: array 0 of f32\[4,2\] has parts of \[2, 2\], and f32\[1,2\]"):
         xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"x"')), propagate=False)
+    with pytest.raises(XbuildError, match="cuts dimension 0 of array 0 by y after other axes"):
+        xb.shard.partition(xb.parse(MANUAL.replace("AXES", '"y"')), propagate=False)
 
 
 def test_a_reduction_by_another_op_has_to_be_that_of_its_operand() -> None:

@@ -23,9 +23,14 @@ from .support.saying import say, say_json
 def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool) -> None:
     """Say whether two programs compute the same function, whatever the rounding.
 
-    Both are evaluated on random inputs over prime fields, where arithmetic is exact. The programs have as many devices,
-    or TARGET has one and OTHER several, which hold whole arrays or equal parts of one dimension in the order of the
-    devices; `xb.equivalent` takes other layouts.
+    Both are evaluated on random inputs over prime fields, where arithmetic is exact. The programs have as many devices
+    and the same arrays; or TARGET is global and OTHER partitioned: the devices hold the parts that its shardings say,
+    as `xbuild shard --partitioned` writes them, else whole arrays or equal parts of one dimension in the order of the
+    devices. `xb.equivalent` takes other layouts.
+
+    \b
+    xbuild equivalent before.hlo after.hlo
+    xbuild equivalent net.py:step net.py:fused --strict
 
     Exit status: 0 for equal and undecided (1 with --strict for undecided), 1 for different or a program is refused.
     """

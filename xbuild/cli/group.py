@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from ..core.graph import Computation, Module, ModuleGroup
 from ..files import targets as programs
 from ..files.targets import Program
 from .support.candidates import targets
+from .support.late import LateCommands
 from .support.partition_option import PARTITION, partitioned
 from .support.saying import INTERRUPTED, ended, say
 from .support.watch import LIMIT, TimeIsOver, limited
@@ -140,9 +141,14 @@ class _Group(click.Group):
 
     command_class = Limited
 
+    def enter_late(self, table: Mapping[str, tuple[str, str]]) -> None:
+        """Enter commands by name, each with the module that has it and the first sentence of its help."""
+        self.commands = LateCommands({name: module for name, (module, _) in table.items()})
+        self.sentences = {name: told for name, (_, told) in table.items()}
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands, each with the whole first sentence of its help."""
-        rows = [(name, _sentence(self.commands[name])) for name in self.list_commands(context)]
+        """The commands, each with the whole first sentence of its help; no module of a command is imported."""
+        rows = [(name, self.sentences[name]) for name in self.list_commands(context)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -151,11 +157,6 @@ class _Group(click.Group):
         if not standalone_mode:
             return run()
         sys.exit(ended(run))
-
-
-def _sentence(command: click.Command) -> str:
-    paragraph = " ".join((command.help or "").partition("\n\n")[0].split())
-    return f"{paragraph.partition('. ')[0].rstrip('.:')}."
 
 
 def given(*parameters: str) -> list[str]:

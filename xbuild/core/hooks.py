@@ -56,6 +56,9 @@ stablehlo_of: Hook[..., str] = Hook("writes StableHLO text")
 drawing: Hook[[Any], Any] = Hook("draws a picture")
 """Draws the picture of an object that a notebook shows."""
 
+framed: Hook[[Any], str] = Hook("makes a step page")
+"""The step page of a trace, in a frame that a notebook shows."""
+
 
 class Showable:
     """Base of programs, values and verdicts: a notebook shows a picture, a terminal text."""

@@ -7,6 +7,7 @@ from typing import Any
 from shape_inference import refuse
 
 from ..core.graph import Computation, Instruction, Module, ModuleGroup, module_in
+from ..process.gc_pause import no_collection
 from ..properties.mesh import Mesh
 from .analysis import Analysis, InstructionCost
 from .axes import Axes, axes_of_mesh, inferred_axes
@@ -42,12 +43,14 @@ def cost(program: Computation | Module | ModuleGroup, *, mesh: Mesh | None = Non
     if isinstance(program, Computation):
         program = Module(program.name, program)
     grid = _grid(program)
-    counted = [(list(Analysis(module.entry).rows()), devices) for module, devices in _programs(program).items()]
-    axes = _axes(mesh, [each.instruction for rows, _ in counted for each in rows], grid)
-    rows = tuple(
-        _row(each, number, devices, grid, axes) for number, (rows, devices) in enumerate(counted) for each in rows
-    )
-    return Cost(_name(program), grid.num_devices, axes.mesh, rows, tuple(_programs(program)))
+    with no_collection():
+        counted = [(list(Analysis(module.entry).rows()), devices) for module, devices in _programs(program).items()]
+        axes = _axes(mesh, [each.instruction for rows, _ in counted for each in rows], grid)
+        rows = tuple(
+            _row(each, number, devices, grid, axes) for number, (rows, devices) in enumerate(counted) for each in rows
+        )
+    programs = tuple(_programs(program))
+    return Cost(_name(program), grid.num_devices, axes.mesh, rows, programs, _first_devices(program, programs))
 
 
 def _name(program: Module | ModuleGroup) -> str:
@@ -62,6 +65,14 @@ def _programs(program: Module | ModuleGroup) -> dict[Module, int]:
     for module in program.modules.values():
         found[module] = found.get(module, 0) + 1
     return found
+
+
+def _first_devices(program: Module | ModuleGroup, programs: tuple[Module, ...]) -> tuple[int, ...]:
+    """The first device that runs each program."""
+    if isinstance(program, Module):
+        return (0,)
+    first = {module: device for device, module in sorted(program.modules.items(), reverse=True)}
+    return tuple(first[each] for each in programs)
 
 
 def _grid(program: Any) -> Grid:

@@ -115,7 +115,8 @@ _KEYS: dict[str, Callable[[CostRow], str]] = {
 class Cost:
     """The cost of a program, of one device: with several programs that of the device with the most FLOPs.
 
-    `rows` are of all programs; `mesh` is the mesh that was given, or that the device groups lie along.
+    The memory is that of the device with the highest peak. `rows` are of all programs; `mesh` is the mesh that was
+    given, or that the device groups lie along; `first_devices` has the first device of each of the programs.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Cost:
     mesh: Mesh | None
     rows: tuple[CostRow, ...] = field(repr=False)
     programs: tuple[Module, ...] = field(repr=False, default=())
+    first_devices: tuple[int, ...] = (0,)
 
     @cached_property
     def memory(self) -> Memory:
@@ -137,13 +139,24 @@ class Cost:
         >>> memory.peak, memory.arguments, memory.outputs, memory.curve.bytes.tolist()
         (3072, 1024, 1024, [1024, 2048, 2048, 3072, 3072])
         """
-        return max((memory_of(program) for program in self.programs), key=lambda each: each.peak)
+        return self._highest[1]
+
+    @cached_property
+    def _highest(self) -> tuple[int, Memory]:
+        """The program with the highest peak, the first of several, and its memory."""
+        return max(enumerate(map(memory_of, self.programs)), key=lambda each: each[1].peak)
+
+    @property
+    def memory_device(self) -> int:
+        """The device that `memory` is of: of those with the highest peak the first."""
+        return self.first_devices[self._highest[0]]
 
     @property
     def peak_memory(self) -> int:
         """Bytes that a device has to hold at most: `memory.peak`."""
         return self.memory.peak
 
+    @cached_property
     def _program(self) -> list[CostRow]:
         """The rows of the program with the most FLOPs."""
         sums: dict[int, int] = {}
@@ -152,32 +165,34 @@ class Cost:
         most = max(sums, key=sums.__getitem__, default=0)
         return [row for row in self.rows if row.program == most]
 
-    def _sum(self, figure: str) -> int:
-        return sum(getattr(row, figure) for row in self._program())
+    @cached_property
+    def _sums(self) -> dict[str, int]:
+        """The figures of that program."""
+        return {figure: sum(getattr(row, figure) for row in self._program) for figure in FIGURES}
 
     @property
     def flops(self) -> int:
         """Additions, multiplications, comparisons and the like; a multiplication followed by an addition is two."""
-        return self._sum("flops")
+        return self._sums["flops"]
 
     @property
     def transcendentals(self) -> int:
         """Values of exp, log, sine and the like, which `flops` does not count."""
-        return self._sum("transcendentals")
+        return self._sums["transcendentals"]
 
     @property
     def bytes(self) -> int:
         """Bytes that instructions read and write; a fusion counts by what crosses its border."""
-        return self._sum("bytes")
+        return self._sums["bytes"]
 
     @property
     def link_bytes(self) -> int:
         """Bytes over the busiest link of each collective, by its first algorithm."""
-        return self._sum("link_bytes")
+        return self._sums["link_bytes"]
 
     @property
     def steps(self) -> int:
-        return self._sum("steps")
+        return self._sums["steps"]
 
     @property
     def total_flops(self) -> int:
@@ -205,7 +220,7 @@ class Cost:
         if what not in get_args(By):
             refuse("invalid_attribute", f"cost: rows are summed by scope, op or axis, and not by {what!r}", "by='op'")
         found: dict[str, list[CostRow]] = {}
-        for row in self._program():
+        for row in self._program:
             if row.collective is not None or what != "axis":
                 found.setdefault(_KEYS[what](row), []).append(row)
         sums = (
@@ -227,6 +242,7 @@ class Cost:
             "total_flops": self.total_flops,
             "peak_memory": self.peak_memory,
             "memory": self.memory.to_dict(),
+            "memory_device": self.memory_device,
             **sums,
             "rows": [row.to_dict() for row in rows],
         }
@@ -245,4 +261,4 @@ class Cost:
 
 def rows_of(cost: Cost) -> Iterator[CostRow]:
     """The rows of the program whose figures the totals are."""
-    yield from cost._program()
+    yield from cost._program

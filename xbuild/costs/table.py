@@ -46,7 +46,8 @@ def _totals(cost: Cost) -> Iterator[str]:
     yield f"  memory       {short(cost.bytes, 'B')} read and written{_intensity(cost)}"
     memory = cost.memory
     order = "a compiler's order" if memory.is_scheduled else "the recorded order"
-    yield f"  at most      {short(memory.peak, 'B')} alive at once, in {order}: {_kinds(memory)}"
+    where = f" on device {cost.memory_device}" if len(cost.programs) > 1 else ""
+    yield f"  at most      {short(memory.peak, 'B')} alive at once{where}, in {order}: {_kinds(memory)}"
     if cost.collectives:
         steps = f"{short(cost.steps)} step{'s' * (cost.steps != 1)}"
         yield f"  links        {short(cost.link_bytes, 'B')} of {_count(len(cost.collectives), 'collective')}, {steps}"

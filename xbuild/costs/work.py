@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from attrs import frozen
@@ -56,6 +57,7 @@ def elements(value: Instruction) -> int:
     return value.shape.size if isinstance(value.shape, Shape) else 0
 
 
+@lru_cache(maxsize=4096)
 def leaf_bytes(shape: AnyShape) -> int:
     """Bytes of all arrays in a shape; a type of less than 8 bits takes a byte, a bounded array notes its extents."""
     if isinstance(shape, TupleShape):

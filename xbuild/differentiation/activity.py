@@ -13,7 +13,7 @@ from ..core.graph import Computation, Instruction
 from ..properties.effects import MEETS
 from ..properties.order import ordered
 from . import trees
-from .rules import ZERO, activities
+from .rules import ZERO, activities, all_rules
 
 
 class _Outside(dict[Instruction, Any]):
@@ -34,6 +34,9 @@ class Activity:
     channels: frozenset[int] | None = None
     is_group: bool = False
     _known: dict[Any, dict[Instruction, Any]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        all_rules()
 
     def carries(self, channel: int) -> bool:
         """Whether something arrives on a channel that varies."""

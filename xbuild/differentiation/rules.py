@@ -14,6 +14,7 @@ from shape_inference.rules import RuleTable, refuse
 from .. import ops
 from ..core.builder import Builder, Value
 from ..core.graph import Instruction
+from ..core.hooks import Hook
 
 Cotangents: TypeAlias = Sequence[Any]
 """What a rule gives: a cotangent or None for each operand, of a tuple a tuple of them."""
@@ -30,6 +31,8 @@ ZERO: set[str] = set()
 REASONS: dict[str, str] = {}
 """Opcodes without a derivative, each with the reason that a refusal states."""
 
+all_rules: Hook[[], None] = Hook("enters the derivatives of all ops")
+"""Enters the rules of the package above into the tables; whoever reads a table calls it before."""
 
 VISITED: dict[str, Callable[[Any, Instruction], bool]] = {}
 """Opcodes whose rule is asked even where no cotangent arrives, each with the question whether that is so here."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import io
 import math
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,10 +146,24 @@ def _header(stream: IO[bytes]) -> tuple[Dims, np.dtype[Any]]:
     return tuple(dims), dtype
 
 
+MOST_UNPACKED = 1 << 30
+"""The limit of bytes to which a compressed text may grow: a file of a megabyte can hold as many."""
+
+
 def read_text(path: Path, most: int) -> bytes:
-    """The bytes of a text file; raises ArchiveError for a file of more than `most` bytes."""
+    """The bytes of a text file, of a `.gz` file what it holds; raises ArchiveError for more than `most` bytes."""
     with regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise ArchiveError(f"{str(path)!r} has {size:,} bytes, and {most:,} are the most that is read")
-        return file.read()
+        return _unpacked(file, path, min(most, MOST_UNPACKED)) if path.suffix == ".gz" else file.read()
+
+
+def _unpacked(file: IO[bytes], path: Path, most: int) -> bytes:
+    try:
+        found = gzip.GzipFile(fileobj=file).read(most + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ArchiveError(f"{str(path)!r} does not read as gzip: {error}") from None
+    if len(found) > most:
+        raise ArchiveError(f"{str(path)!r} holds more than {most:,} bytes, the most that is read of a compressed file")
+    return found

@@ -30,13 +30,14 @@ from .npz import ArchiveError, kind_of, read_text
 MOST_TEXT = 4 << 30
 """The limit of bytes of text that is read; a sparse file may have any size."""
 
-TEXTS = (".hlo", ".mlir", ".txt", ".mlirbc")
-"""The suffixes of files of text, and of MLIR bytecode."""
+_PLAIN = (".hlo", ".mlir", ".txt", ".mlirbc")
+TEXTS = (*_PLAIN, *(f"{suffix}.gz" for suffix in _PLAIN))
+"""The suffixes of files of text, and of MLIR bytecode, plain and compressed by gzip."""
 
 Program: TypeAlias = Computation | Module | ModuleGroup
 MOST_NAMED = 12
-_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc))#([^#/\\]+)", re.DOTALL)
-_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc)")
+_OF_SEVERAL = re.compile(r"(.+\.(?:hlo|mlir|txt|mlirbc)(?:\.gz)?)#([^#/\\]+)", re.DOTALL)
+_OF_DEVICE = re.compile(r"device(\d+)\.(?:hlo|mlir|txt|mlirbc)(?:\.gz)?")
 _KINDS = (Computation, Module, ModuleGroup)
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}{os.sep}" for package in ("xbuild", "shape_inference", "interpreter"))

@@ -8,7 +8,7 @@ from shape_inference import XbuildError
 
 from ..costs import cost
 from ..costs.table import short
-from ..differentiation.rules import REASONS, ZERO
+from ..differentiation.rules import REASONS, ZERO, all_rules
 from ..differentiation.transforms.programs import vjp
 from ..sharding.rules.table import rule_of
 from ..stablehlo.spelling.op_names import OP_NAMES
@@ -54,6 +54,7 @@ def _stablehlo(opcode: str) -> str:
 
 def _derivative(opcode: str) -> str:
     """The ops of which the way back of the example is made, or why there is none."""
+    all_rules()
     if opcode in REASONS:
         return f"none: {REASONS[opcode]}"
     if opcode in ZERO:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,7 @@ from attrs import evolve
 
 from ..properties.mesh import Mesh
 from ..text.spelling.scanner import Scanner
-from .axis import Axis
+from .axis import Axis, merged
 from .placement import Placement
 from .sharding import DimSharding, Sharding
 
@@ -157,6 +157,8 @@ def _twice(scanner: Scanner, axis: Axis) -> NoReturn:
 def spelled(sharding: Sharding, rank: int | None = None) -> str:
     """A sharding by names, as XLA prints it; with `rank`, each dimension has an entry.
 
+    Axes that cut no dimension stand in the order of the mesh, and adjacent parts of an axis as one, as XLA wants them.
+
     >>> import xbuild as xb
     >>> from xbuild.sharding.axis import whole
     >>> from xbuild.sharding.sharding import cut
@@ -168,11 +170,17 @@ def spelled(sharding: Sharding, rank: int | None = None) -> str:
     if rank is not None:
         sharding = sharding.padded(rank)
     ends = "".join(
-        f", {kind}={{{_listed(axes, mesh)}}}"
+        f", {kind}={{{_listed(in_order(axes, mesh), mesh)}}}"
         for kind, axes in zip(_WORDS, (sharding.replicated, sharding.unreduced, sharding.manual), strict=True)
         if axes
     )
     return f"{{{mesh_text(mesh)}, [{', '.join(_dim_text(dim, mesh) for dim in sharding.dims)}]{ends}}}"
+
+
+def in_order(axes: Iterable[Axis], mesh: Mesh) -> tuple[Axis, ...]:
+    """Axes in the order of a mesh, adjacent parts of one as one."""
+    names = [name for name, _ in mesh.sizes]
+    return merged(sorted(axes, key=lambda axis: (names.index(axis.name), axis.pre_size)))
 
 
 def mesh_text(mesh: Mesh) -> str:

@@ -49,10 +49,14 @@ class Tiles:
         pairs = [pair for each in strides for pair in each]
         return frozenset({1, len(self.devices)}.union(*({stride, size * stride} for size, stride in pairs)))
 
+    def is_on_all(self, count: int) -> bool:
+        """Whether each of so many devices holds one tile."""
+        return len(self.devices) == count and sorted(self.devices) == [*range(count)]
+
     def on(self, mesh: Mesh) -> Sharding | None:
         """The sharding by axes of the mesh, or parts of them; None where they do not cut so."""
         place = np.argsort(mesh.device_ids) if mesh.device_ids else np.arange(mesh.num_devices)
-        if len(self.devices) != mesh.num_devices or sorted(self.devices) != [*range(mesh.num_devices)]:
+        if not self.is_on_all(mesh.num_devices):
             return None
         strides = _strides(place[np.asarray(self.devices)].reshape(*self.dims, *self.subgroups))
         cuts = [_axes(mesh, each) for each in strides or ()]
@@ -178,7 +182,7 @@ def tiled_text(sharding: Sharding, rank: int) -> str:
     lists = [sharding.dim(number).axes for number in range(rank)]
     ends = {"manual": sharding.manual, "unreduced": sharding.unreduced}
     used = [axis for each in (*lists, *ends.values()) for axis in each]
-    ends = {kind: axes for kind, axes in {**ends, "replicated": _rest(mesh, used)}.items() if axes}
+    ends = {kind: axes for kind, axes in {**ends, "replicated": rest_of(mesh, used)}.items() if axes}
     lists += [*ends.values()]
     dims = ",".join(str(math.prod(axis.size for axis in each)) for each in lists)
     if len(ends) == 1 and not sharding.cut_axes and rank == len(lists) - 1 and math.prod(mesh.shape) > 1:
@@ -195,7 +199,7 @@ def _ends(ends: Iterable[str]) -> str:
     return f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
 
 
-def _rest(mesh: Mesh, used: Sequence[Axis]) -> tuple[Axis, ...]:
+def rest_of(mesh: Mesh, used: Sequence[Axis]) -> tuple[Axis, ...]:
     """The axes, and parts of axes, that are not used, in the order of the mesh."""
     return tuple(part for name, size in mesh.sizes for part in _gaps(name, size, used))
 

@@ -68,11 +68,12 @@ def _totals(timeline: Timeline) -> Iterator[str]:
 def _memory(timeline: Timeline) -> Iterator[str]:
     """The peak against the memory of the machine, and the largest arrays that are alive there."""
     memory, limit = timeline.cost.memory, timeline.machine.memory
+    where = f" on device {timeline.cost.memory_device}" if len(timeline.cost.programs) > 1 else ""
     if limit is None:
-        yield f"  memory       {short(memory.peak, 'B')} at most; the machine states none"
+        yield f"  memory       {short(memory.peak, 'B')} at most{where}; the machine states none"
     else:
         told = "fits" if memory.peak <= limit else f"does not fit by {short(memory.peak - limit, 'B')}"
-        yield f"  memory       {short(memory.peak, 'B')} at most, of {short(limit, 'B')}: {told}"
+        yield f"  memory       {short(memory.peak, 'B')} at most{where}, of {short(limit, 'B')}: {told}"
     largest = ", ".join(f"{each.instruction.name} {short(each.bytes, 'B')}" for each in memory.alive[:3])
     if largest:
         more = len(memory.alive) - 3

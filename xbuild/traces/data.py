@@ -14,12 +14,9 @@ from attrs import field, frozen
 
 from ..core.attributes import Array
 from ..core.graph import Instruction, Module, ModuleGroup
-from ..core.hooks import Hook
+from ..core.hooks import framed
 from .across import Across
 from .trips import Loop, loops_around, trip
-
-framed: Hook[[Any], str] = Hook("makes a step page")
-"""The hook that makes the step page of a trace in an iframe, for notebooks."""
 
 
 @frozen

@@ -11,7 +11,8 @@ from xbuild.core.attributes import Array
 
 from . import residues
 from .complexes import joined, parts
-from .places import places
+from .laws import chosen
+from .places import own_places, places
 from .residues import Word, has_special
 from .tables import fields
 
@@ -30,7 +31,7 @@ def _like_floats(exact: Of, of_reals: Of, *words: Word) -> Word:
 
 def _signs(words: Word) -> Array:
     """1, -1 or 0, or an infinity or NaN, with the sign that a number has in the order."""
-    return np.where(residues.is_special(words), residues.as_reals(words), np.sign(places(words)))
+    return np.where(residues.is_special(words), residues.as_reals(words), np.sign(own_places(words)))
 
 
 def plus(a: Word, b: Word) -> Word:
@@ -133,14 +134,19 @@ _TESTS: dict[str, Of] = {
 @fields
 def compare(lhs: Word, rhs: Word, *, direction: str, type: str | None) -> Array:
     if direction in ("EQ", "NE"):
-        same = (lhs == rhs) & (lhs != residues.UNDEFINED if lhs.dtype.kind != "c" else True)
+        same = chosen(np.broadcast(lhs, rhs).shape, lambda: _same(lhs, rhs))
         return np.asarray(same if direction == "EQ" else ~same)
     return np.asarray(_TESTS[direction](places(lhs), places(rhs)) & _unequal(lhs, rhs, direction))
 
 
+def _same(lhs: Word, rhs: Word) -> Array:
+    return np.asarray((lhs == rhs) & (lhs != residues.UNDEFINED if lhs.dtype.kind != "c" else True))
+
+
 def _unequal(lhs: Word, rhs: Word, direction: str) -> Array:
     """Whether the test may hold: a strict one never of equal words."""
-    return np.asarray(lhs != rhs) if direction in ("LT", "GT") else np.ones(np.broadcast(lhs, rhs).shape, bool)
+    shape = np.broadcast(lhs, rhs).shape
+    return chosen(shape, lambda: lhs != rhs) if direction in ("LT", "GT") else np.ones(shape, bool)
 
 
 @fields
@@ -153,7 +159,7 @@ def sign(operand: Word) -> Word:
 
 @fields
 def is_finite(operand: Word) -> Array:
-    return ~residues.is_special(operand)
+    return chosen(operand.shape, lambda: ~residues.is_special(operand))
 
 
 def _rounded(rule: Of) -> Of:

@@ -20,6 +20,7 @@ from . import residues
 from .complexes import joined, parts
 from .evaluation import by_type
 from .functions import bits_of, random_words
+from .laws import chosen
 from .places import places
 from .residues import Word
 from .tables import Undecidable
@@ -40,12 +41,14 @@ def converted(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any
         operand = residues.of_integers(operand)
     elif source.kind == "complex":
         if target.kind in ("complex", "pred"):
-            return operand if target.kind == "complex" else np.bitwise_or(*parts(operand)) != 0
+            if target.kind == "complex":
+                return operand
+            return chosen(operand.shape, lambda: np.bitwise_or(*parts(operand)) != 0)
         operand = parts(operand)[0]
     if target.kind == "complex":
         return joined(operand, np.zeros_like(operand))
     if target.kind == "pred":
-        return operand != 0
+        return chosen(operand.shape, lambda: operand != 0)
     return operand if target.kind == "float" else _integers(operand, target)
 
 
@@ -73,7 +76,8 @@ def stochastic_convert(instruction: Instruction, operand: Any, random: Any) -> A
     source, target = _types(instruction)
     if target.kind == "float" or source.kind != "float":
         return converted(operand, source, target)
-    part = (bits_of(random_words("random", random), 12) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    drawn = chosen(operand.shape, lambda: bits_of(random_words("random", random), 12))
+    part = (drawn >> np.uint64(11)).astype(np.float64) / 2.0**53
     return _bounded(np.floor(places(operand) + part), target)
 
 
@@ -102,7 +106,8 @@ def _recast(operand: Any, source: PrimitiveType, target: PrimitiveType) -> Any:
         return random_words(f"bits {target}", operand)
     if target.kind == "float":
         return random_words(f"bits {source} {target}", operand)
-    return bits_of(operand, 11).astype(f"u{target.bits // 8}").view(target.dtype)
+    bits = chosen(operand.shape, lambda: bits_of(operand, 11))
+    return bits.astype(f"u{target.bits // 8}").view(target.dtype)
 
 
 @by_type

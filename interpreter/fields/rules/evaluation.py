@@ -15,6 +15,7 @@ from xbuild.core.op import OPS
 
 from ...rules.tables import compute
 from ...runtime.single import DeviceIds, rule_of
+from .primes import Pair, current
 from .regions import FieldRegion, computing
 from .residues import of_reals
 from .tables import MOVED, REFUSED, Undecidable, fields
@@ -58,6 +59,7 @@ def _array(operand: Any) -> Any:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def attributes_of(instruction: Instruction) -> dict[str, Any]:
     """The attributes of an instruction, with computations as regions over prime fields."""
     return {
@@ -81,6 +83,7 @@ def touches_floats(instruction: Instruction) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_dynamic(instruction: Instruction) -> bool:
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
     return any(isinstance(leaf, Shape) and leaf.is_dynamic for shape in shapes for leaf in leaves(shape))
@@ -109,9 +112,13 @@ def _scalar(operand: Any, shape: AnyShape) -> Any:
     return operand if operand.ndim else operand[()]
 
 
-@lru_cache(maxsize=1 << 12)
 def constant(instruction: Instruction) -> Any:
     """A literal as words."""
+    return _constant(instruction, current())
+
+
+@lru_cache(maxsize=1 << 12)
+def _constant(instruction: Instruction, pair: Pair) -> Any:
     literal = instruction.attributes.literal
     if isinstance(literal, ElidedArray):
         raise Undecidable("constants whose elements are left out of the text")

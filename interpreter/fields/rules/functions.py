@@ -13,8 +13,9 @@ from zlib import crc32
 import numpy as np
 
 from . import residues
-from .arithmetic import raised
+from .arithmetic import minus, opposite, plus, quotient, raised
 from .complexes import joined, parts
+from .laws import by_law, level
 from .places import is_turned, known, mixed, places, upright
 from .residues import UNDEFINED, Word
 from .tables import fields
@@ -68,9 +69,11 @@ def applied(name: str, operand: Word) -> Word:
     if operand.dtype.kind == "c":
         first = random_words(name, operand)
         return joined(first, random_words(f"{name} i", operand))
+    if level() is not None and name in _OF_EXPONENTIALS:
+        return _OF_EXPONENTIALS[name](operand)
     given = upright(operand) if name in _ODD or name in _EVEN else operand
     given = np.where(given == residues.NEGATIVE, residues.INFINITE, given) if given is not operand else given
-    found = np.where(residues.is_special(given), UNDEFINED, random_words(name, given))
+    found = by_law(name, given, np.where(residues.is_special(given), UNDEFINED, random_words(name, given)))
     numbers = known(given)
     for point, value in _POINTS.get(name, {}).items():
         found = np.where(numbers == point, residues.of_reals(np.array(value, np.float64)), found)
@@ -78,6 +81,20 @@ def applied(name: str, operand: Word) -> Word:
         return found
     turned = is_turned(operand) | (operand == residues.NEGATIVE)
     return np.where(turned, _opposite(found), found)
+
+
+def _logistic(operand: Word) -> Word:
+    return quotient(_one(operand), plus(_one(operand), applied("exponential", opposite(operand))))
+
+
+def _tanh(operand: Word) -> Word:
+    """2 / (1 + exp(-2x)) - 1."""
+    found = _logistic(plus(operand, operand))
+    return minus(plus(found, found), _one(operand))
+
+
+_OF_EXPONENTIALS = {"logistic": _logistic, "tanh": _tanh}
+"""Functions that are quotients of exponentials, where these are read by their laws."""
 
 
 def _opposite(words: Word) -> Word:

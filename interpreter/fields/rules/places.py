@@ -17,11 +17,12 @@ from xbuild.core.attributes import Array
 from xbuild.core.context import assigned
 
 from . import residues
-from .residues import PRIMES, Word
+from .laws import chosen
+from .primes import current
+from .residues import Word
 
-_SMALL = 1 << 30
 _SHIFTS = (0, 8, 24)
-"""Numbers n / 2^k with |n| < 2^30, for these k, are recognized."""
+"""Small numbers n / 2^k, for these k, are recognized."""
 _SCALES = [(shift, residues.of_integers(np.asarray(1 << shift))) for shift in _SHIFTS]
 
 
@@ -78,17 +79,18 @@ def known(words: Word) -> Array:
 
 
 def _whole(words: Word) -> Array:
-    """The integer below 2^30 in magnitude that a word is, else NaN."""
+    """The small integer that a word is, else NaN."""
+    (one, other), small = current().primes, current().small
     first, second = (half.astype(np.int64) for half in residues.halves(words))
-    below = np.where((first == second) & (first < _SMALL), first, np.nan)
-    negative = (PRIMES[0] - first == PRIMES[1] - second) & (PRIMES[0] - first < _SMALL)
-    return np.where(negative, first - PRIMES[0], below)
+    below = np.where((first == second) & (first < small), first, np.nan)
+    negative = (one - first == other - second) & (one - first < small)
+    return np.where(negative, first - one, below)
 
 
 def is_turned(words: Word) -> Array:
     """Whether a word is the second of a pair x, -x, by a fixed choice."""
-    first, second = residues.halves(words)
-    turned: Array = np.where(first == 0, second > PRIMES[1] // 2, first > PRIMES[0] // 2)
+    (first, second), (one, other) = residues.halves(words), current().primes
+    turned: Array = np.where(first == 0, second > other // 2, first > one // 2)
     return turned & ~residues.is_special(words)
 
 
@@ -98,8 +100,13 @@ def upright(words: Word) -> Word:
 
 
 def places(words: Word) -> Array:
-    """The place of each word in the order, as f64; NaN for NaN."""
+    """The place of each word in the order, as f64; NaN for NaN; in all fields of a tower that of the lowest."""
     words = np.asarray(words)
+    return chosen(words.shape, lambda: own_places(words))
+
+
+def own_places(words: Word) -> Array:
+    """The place of each word by its own fields."""
     given = known(words)
     if not np.isnan(given).any():
         return given

@@ -16,7 +16,8 @@ from . import residues
 from .arithmetic import minus, plus
 from .complexes import joined, parts
 from .evaluation import enter_by_type, is_float
-from .residues import PRIMES, Word
+from .primes import current
+from .residues import Word
 from .tables import Undecidable, fields
 
 _DIGIT = np.uint64(16)
@@ -35,8 +36,8 @@ def bilinear(product: Product, lhs: Word, rhs: Word) -> Word:
         return _with_special(product, lhs, rhs)
     if max(lhs.size, rhs.size) > MOST and _terms(product, lhs, rhs) > MOST:
         raise Undecidable(f"sums of more than {MOST} products")
-    pairs = zip(residues.halves(lhs), residues.halves(rhs), PRIMES, strict=True)
-    return residues.packed(*(_modulo(product, a, b, np.uint64(prime)) for a, b, prime in pairs))
+    pairs = zip(residues.halves(lhs), residues.halves(rhs), current().words, strict=True)
+    return residues.packed(*(_modulo(product, a, b, prime) for a, b, prime in pairs))
 
 
 def _terms(product: Product, lhs: Word, rhs: Word) -> int:

@@ -1,4 +1,4 @@
-"""Numbers of two prime fields in one 64-bit word: a float of a program is its residues by two primes of 31 bits.
+"""Numbers of two prime fields in one 64-bit word: a float of a program is its residues by two primes.
 
 Bits 0 to 30 are the residue by the first prime, bits 31 to 61 that by the second; the two bits above mark what is no
 number of a field: an infinity, minus infinity, or NaN. Ops that move elements move these words.
@@ -14,16 +14,12 @@ import numpy as np
 
 from xbuild.core.attributes import Array
 
+from .primes import current
 from .tables import Undecidable
 
 Word: TypeAlias = Any
 """An array of words (uint64)."""
 
-PRIMES = (2**31 - 19, 2**31 - 61)
-BITS = 62
-"""A nonzero polynomial of degree d vanishes at a random point of both fields with probability d^2 / 2^62 at most."""
-
-_FIRST, _SECOND = map(np.uint64, PRIMES)
 _WIDTH, _MASK = np.uint64(31), np.uint64(2**31 - 1)
 _TOP = np.uint64(62)
 LIMIT = np.uint64(1 << 62)
@@ -75,7 +71,8 @@ def marked(words: Word, reals: Array) -> Word:
 
 def reduced(first: Array, second: Array) -> Word:
     """Unsigned integers of each prime brought into their fields."""
-    return packed(first % _FIRST, second % _SECOND)
+    one, other = current().words
+    return packed(first % one, second % other)
 
 
 def add(a: Word, b: Word) -> Word:
@@ -85,7 +82,8 @@ def add(a: Word, b: Word) -> Word:
 
 def negate(a: Word) -> Word:
     a0, a1 = halves(a)
-    return reduced(_FIRST - a0, _SECOND - a1)
+    one, other = current().words
+    return reduced(one - a0, other - a1)
 
 
 def multiply(a: Word, b: Word) -> Word:
@@ -96,7 +94,7 @@ def multiply(a: Word, b: Word) -> Word:
 def power(a: Word, exponent: tuple[int, int]) -> Word:
     """Powers with an exponent of at least 0 for each prime."""
     found = []
-    for base, prime, left in zip(halves(a), (_FIRST, _SECOND), exponent, strict=True):
+    for base, prime, left in zip(halves(a), current().words, exponent, strict=True):
         result = np.ones_like(base)
         while left:
             result = result * base % prime if left & 1 else result
@@ -107,7 +105,8 @@ def power(a: Word, exponent: tuple[int, int]) -> Word:
 
 def inverse(a: Word) -> Word:
     """The number whose product with each is 1; of 0 it is 0."""
-    return power(a, (PRIMES[0] - 2, PRIMES[1] - 2))
+    one, other = current().primes
+    return power(a, (one - 2, other - 2))
 
 
 def total(a: Word, axes: tuple[int, ...]) -> Word:
@@ -122,12 +121,12 @@ def of_integers(values: Array) -> Word:
     wide = native.astype(np.uint64 if native.dtype == np.uint64 else np.int64)
     if wide.dtype == np.uint64:
         return reduced(wide, wide)
-    return packed(*(np.mod(wide, prime).astype(np.uint64) for prime in PRIMES))
+    return packed(*(np.mod(wide, prime).astype(np.uint64) for prime in current().primes))
 
 
 def of_fraction(value: Fraction) -> int:
     """The word of a fraction whose denominator neither prime divides."""
-    first, second = (value.numerator * pow(value.denominator, -1, p) % p for p in PRIMES)
+    first, second = (value.numerator * pow(value.denominator, -1, p) % p for p in current().primes)
     return first | second << 31
 
 
@@ -137,15 +136,16 @@ def of_reals(values: Array) -> Word:
     with np.errstate(all="ignore"):  # NaN of some bits warns where it is converted
         wide = exact.astype(np.float64)
     distinct, places = np.unique(wide.reshape(-1), return_inverse=True)
-    words = np.array([_word(float(each), exact.dtype) for each in distinct], np.uint64)
+    primes = current().primes
+    words = np.array([_word(float(each), exact.dtype, primes) for each in distinct], np.uint64)
     return words[places].reshape(exact.shape) if distinct.size else np.zeros(exact.shape, np.uint64)
 
 
 @lru_cache(maxsize=1 << 16)
-def _word(value: float, dtype: np.dtype[Any]) -> int:
+def _word(value: float, dtype: np.dtype[Any], primes: tuple[int, int]) -> int:
     if not np.isfinite(value):
         return int(_MARKS.get(value, UNDEFINED))
-    return of_fraction(simplest(value, dtype))
+    return of_fraction(simplest(value, dtype))  # by these primes, which are the current ones
 
 
 def simplest(value: float, dtype: np.dtype[Any]) -> Fraction:

@@ -28,7 +28,7 @@ def digest(words: Any, axes: int) -> Array:
     return mixed(np.bitwise_xor.reduce(mixed(random_words("digest", rows) ^ mixed(at, 5), 6), -1), 4)
 
 
-def _outputs(name: str, seeds: Array, extents: Dims) -> Word:
+def random_outputs(name: str, seeds: Array, extents: Dims) -> Word:
     """Random numbers for each place of an output, by the seed of its matrix."""
     count = int(np.prod(extents, dtype=np.int64))
     at = np.arange(count, dtype=np.uint64)
@@ -40,7 +40,7 @@ def _outputs(name: str, seeds: Array, extents: Dims) -> Word:
 @fields
 def cholesky(a: Word, *, lower: bool) -> Word:
     """A random function of each matrix, zero beyond the triangle."""
-    found = _outputs(f"cholesky {lower}", digest(a, 2), a.shape[-2:])
+    found = random_outputs(f"cholesky {lower}", digest(a, 2), a.shape[-2:])
     found = np.where((np.tril if lower else np.triu)(np.ones(a.shape[-2:], bool)), found, np.uint64(0))
     return joined(found, np.zeros_like(found)) if a.dtype.kind == "c" else found
 
@@ -51,7 +51,7 @@ def triangular_solve(a: Word, b: Word, **attributes: Any) -> Word:
     is_left = attributes["left_side"]
     right = np.swapaxes(b, -1, -2) if is_left else b
     seeds = mixed(digest(right, 1) ^ mixed(digest(a, 2), 8)[..., None], 9)
-    found = _outputs(f"triangular-solve {sorted(attributes.items())}", seeds, right.shape[-1:])
+    found = random_outputs(f"triangular-solve {sorted(attributes.items())}", seeds, right.shape[-1:])
     found = joined(found, random_words("i", found)) if b.dtype.kind == "c" else found
     return np.swapaxes(found, -1, -2) if is_left else found
 
@@ -60,7 +60,7 @@ def triangular_solve(a: Word, b: Word, **attributes: Any) -> Word:
 def fft(operand: Word, *, fft_type: str, fft_length: Dims) -> Word:
     """A random function of each transformed array."""
     last = half(fft_length[-1]) if fft_type == "RFFT" else fft_length[-1]
-    found = _outputs(f"{fft_type} {fft_length}", digest(operand, len(fft_length)), (*fft_length[:-1], last))
+    found = random_outputs(f"{fft_type} {fft_length}", digest(operand, len(fft_length)), (*fft_length[:-1], last))
     return found if fft_type == "IRFFT" else joined(found, random_words("i", found))
 
 

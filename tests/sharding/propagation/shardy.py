@@ -7,7 +7,6 @@ process alone.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import subprocess
@@ -15,62 +14,24 @@ import sys
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attrs import evolve
-
 import xbuild as xb
-from xbuild.core.graph import Computation, Instruction, Module
-from xbuild.core.op import OPS
+from xbuild.core.graph import Instruction, Module
 from xbuild.sharding.propagation import Propagated
-from xbuild.sharding.rebuilding import _with_callees, mapped
 from xbuild.sharding.sharding import Sharding
 from xbuild.sharding.stored import sharding_of
+
+from .importing import imported
+from .importing import prepared as prepared
 
 ROOT = Path(__file__).parents[3]
 RULE = "sdy.sharding_rule"
 PIPELINE = "builtin.module(sdy-import-pipeline,sdy-user-priority-propagate)"
+EDGE = "sdy.data_flow_edge"
 RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
 """The pass by which Shardy writes down the rule of each operation."""
 
 Cuts: TypeAlias = list[list[str]]
 """For each dimension the axes that cut it, each as Shardy spells it."""
-
-
-def prepared(module: Module) -> Module:
-    """The module without calls, with names of instructions that no two computations share."""
-    counter = itertools.count(1)
-    return mapped(without_calls(module), lambda each: evolve(each, name=f"v{next(counter)}"))
-
-
-def without_calls(module: Module) -> Module:
-    """The module with the instructions of what is called in place of each call, as Shardy's import wants it."""
-    done: dict[Computation, Computation] = {}
-    for computation in module.entry.reachable():
-        made: dict[Instruction, Instruction] = {}
-        listed: list[Instruction] = []
-        for instruction in computation.instructions:
-            made[instruction] = _inlined(instruction, made, listed, done)
-        done[computation] = Computation(computation.name, listed, made[computation.root])
-    return evolve(module, entry=done[module.entry], computations=())
-
-
-def _inlined(
-    instruction: Instruction,
-    made: dict[Instruction, Instruction],
-    listed: list[Instruction],
-    done: dict[Computation, Computation],
-) -> Instruction:
-    if instruction.opcode != "call":
-        now = _with_callees(instruction, done) if instruction.called else instruction.attributes
-        listed.append(evolve(instruction, operands=tuple(made[o] for o in instruction.operands), attributes=now,
-                             control=()))  # fmt: skip
-        return listed[-1]
-    called = done[instruction.called[0]]
-    inner = dict(zip(called.parameters, (made[o] for o in instruction.operands), strict=True))
-    for each in called.instructions:
-        if each.opcode != "parameter":
-            inner[each] = evolve(each, operands=tuple(inner[o] for o in each.operands))
-            listed.append(inner[each])
-    return inner[called.root]
 
 
 def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
@@ -88,7 +49,7 @@ def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
                 stated[instruction.name] = _spelled(each[0], instruction.shape)
     parameters = [p.name for p in module.entry.parameters]
     return {
-        "text": module.to_stablehlo(locations=True),
+        "text": imported(module.to_stablehlo(locations=True)),
         "mesh": ", ".join(f'"{name}"={size}' for name, size in mesh.sizes),
         "stated": stated,
         "results": results,
@@ -133,7 +94,7 @@ def compared(found: Propagated, answer: dict[str, list[list[Cuts]]]) -> tuple[in
     """How many values have the same sharding in both, and those that do not: name, opcode, ours, Shardy's."""
     same, other = 0, []
     for instruction in found.instructions():
-        if instruction.name not in answer or OPS[instruction.opcode].properties.elements == "whole":
+        if instruction.name not in answer or _is_border(instruction):
             continue
         theirs = answer[instruction.name]
         ours = found.shardings[instruction]
@@ -145,6 +106,12 @@ def compared(found: Propagated, answer: dict[str, list[list[Cuts]]]) -> tuple[in
         else:
             other.append((instruction.name, instruction.opcode, mine, theirs))
     return same, other
+
+
+def _is_border(instruction: Instruction) -> bool:
+    """Whether MLIR has no operation for it: tuples, and the borders of manual regions."""
+    target = str(getattr(instruction.attributes, "custom_call_target", ""))
+    return instruction.opcode in ("tuple", "get_tuple_element") or target.startswith("xla.sdy.")
 
 
 def _main() -> None:
@@ -248,6 +215,8 @@ def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:
         for operation in _walk(function):
             if not operation.results:
                 continue
+            if operation.name == EDGE:
+                continue
             stated = list(_per_value(operation))
             each = [_cuts(s, _rank(ir, value)) for s, value in zip(stated, operation.results, strict=True)]
             found.setdefault(_name(operation), []).append(each)
@@ -256,8 +225,14 @@ def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 def _per_value(operation: Any) -> list[Any]:
     if "sdy.sharding" not in operation.attributes:
-        return [None] * len(operation.results)
+        return [_on_edge(each) for each in operation.results]
     return [str(each) for each in _list(str(operation.attributes["sdy.sharding"]))]
+
+
+def _on_edge(value: Any) -> Any:
+    """What the edge of the data flow that takes a value says, for results of loops, branches and barriers."""
+    edges = [use.owner for use in value.uses if use.owner.name == EDGE]
+    return edges[0].attributes["sharding"] if edges and "sharding" in edges[0].attributes else None
 
 
 def _list(text: str) -> list[str]:

@@ -55,7 +55,7 @@ def _not_partitioned(each: DeviceClass, instruction: Instruction, before: AnySha
         f"{named(instruction)} makes {after.plain()} of {before.plain()}: the program is still that of all devices",
         (each.devices, Site((), instruction)),
         cause_text=f"XLA's partitioner replaces {instruction.attributes.custom_call_target}, and has not run",
-        repair_text="xb.from_jax gives the program of one device; XLA dumps it after its pass spmd-partitioning",
+        repair_text="xb.shard.partition(module).run(*arrays) runs it; XLA dumps its own after spmd-partitioning",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.graph import Computation, Module
+from ...process.gc_pause import no_collection
 from .donation import aliases_of
 from .layout import Frames, Key, Layout
 from .parts import bytes_of, parts_of
@@ -25,11 +26,12 @@ def memory_of(module: Module, unit: int = 1) -> Memory:
 
     Source: XLA, xla/service/buffer_assignment.cc, hlo_live_range.cc, hlo_dataflow_analysis.cc.
     """
-    aliases = aliases_of(module)
-    frames = _frames(module.entry, aliases, unit)
-    layout = Layout(frames)
-    layout.lay_out((module.entry, "entry"))
-    return _memory(module, frames, layout, aliases)
+    with no_collection():
+        aliases = aliases_of(module)
+        frames = _frames(module.entry, aliases, unit)
+        layout = Layout(frames)
+        layout.lay_out((module.entry, "entry"))
+        return _memory(module, frames, layout, aliases)
 
 
 def _frames(entry: Computation, aliases: dict[int, int], unit: int) -> dict[Key, Frame]:

@@ -42,12 +42,14 @@ def _places(shape: AnyShape) -> dict[Dims, int]:
     return {path: place for place, (path, _) in enumerate(parts_of(shape))}
 
 
+@functools.lru_cache(maxsize=4096)
 def stored_bytes(shape: Shape) -> int:
     """The bytes of the elements as the layout stores them: `E(4)` says that an element takes 4 bits, not a byte."""
     packed = _PACKED.search(shape.layout.suffix) if shape.layout is not None and shape.layout.suffix else None
     return shape.bytes if packed is None else -(-shape.size * int(packed[1]) // 8)
 
 
+@functools.lru_cache(maxsize=4096)
 def bytes_of(shape: AnyShape) -> int:
     """The bytes that an array takes on the device: none of tokens, and none of what lies in the memory of the host."""
     return stored_bytes(shape) if isinstance(shape, Shape) and not is_on_host(shape) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ def shard(input: Value, sharding: Sharding, *, annotate_for_users: bool = False)
     shape = shape_of(input)
     if len(sharding.dims) > shape.rank:
         refuse("rank_mismatch", f"the sharding has {len(sharding.dims)} lists, and {shape} has {shape.rank} dimensions")
-    _check_chain(input, sharding, annotate_for_users)
+    check_chain(input.instruction, input.builder.recorded_since(0), sharding, annotate_for_users)
     notes: dict[str, Any] = {SHARDING: Raw(hlo_text(sharding, shape.rank))}
     if annotate_for_users:
         notes["frontend_attributes"] = {ANNOTATE_FOR_USERS: "true"}
@@ -124,10 +124,12 @@ def shard(input: Value, sharding: Sharding, *, annotate_for_users: bool = False)
         return ops.custom_call([input], custom_call_target="Sharding", shape=shape)
 
 
-def _check_chain(input: Value, sharding: Sharding, annotate_for_users: bool) -> None:
-    source = input.instruction
+def check_chain(
+    source: Instruction, recorded: Iterable[Instruction], sharding: Sharding, annotate_for_users: bool
+) -> None:
+    """Refuse an annotation of a value that has no meaning behind those that are recorded (sharding_conflict)."""
     if not is_shard(source):
-        users = [each for each in input.builder.recorded_since(0) if is_shard(each) and each.operands[0] is source]
+        users = [each for each in recorded if is_shard(each) and each.operands[0] is source]
         others = [] if annotate_for_users else [each for each in users if not is_for_users(each)]
         _check_equal(others, sharding, "the result of")
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import evolve
@@ -15,15 +15,19 @@ from ...core.op import OPS
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
 from ..propagation import propagate as propagated
+from ..propagation.flattening import running_in
+from ..regions import check_is_global, regions, target_of
 from ..shardy_text import shardy_meshes
-from ..stored import SHARDING, mapped, mesh_of_shardings, on_one_mesh
+from ..stored import RESULTS, SHARDING, mapped, mesh_of_shardings, on_one_mesh
 from ..tiles import tiled_text
 from .partitioned import Partitioned
 from .parts.agreement import EVERY_DECISION, NOTHING, PARAMETERS, agreeing, is_undecided
-from .parts.frame import Frame, PartBuilder, Shared
+from .parts.devices import device_of, from_device, numbered
+from .parts.effects import refuse_unplaced
+from .parts.frame import Frame, PartBuilder, Shared, is_of_the_global
 from .parts.holding import held_by
 from .parts.layouts import Tree, leaves_of
-from .parts.manual import last_channel, manual_bodies
+from .parts.layouts import mapped as mapped_tree
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
 
@@ -53,9 +57,11 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
-        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh", "mesh=xb.Mesh(x=2)")
-    _check(module)
+        refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh",
+               "say on which devices it runs: mesh=xb.Mesh(x=2)")  # fmt: skip
     module = on_one_mesh(module, mesh)
+    _check(module, mesh)
+    module = _plain_reducers(module)
     causes = propagated(module, mesh=mesh) if propagate else None
     module = module if causes is None else causes.module
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
@@ -65,33 +71,48 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
     return evolve(found, source=module, propagated=causes)
 
 
-def _check(module: Module) -> None:
+def _check(module: Module, mesh: Mesh) -> None:
     if module.num_replicas > 1:
         refuse("invalid_attribute", f"partition: {module.name} has {module.num_replicas} replicas, and 1 is wanted")
-    for computation in {*module.computations} - manual_bodies(module):
+    check_is_global(module, mesh, "partition")
+    manual = regions(module, mesh)
+    for computation in module.entry.reachable():
         for instruction in computation.instructions:
-            _check_instruction(instruction)
+            if not manual.of(instruction):
+                _check_feed(instruction)
 
 
-def _check_instruction(instruction: Instruction) -> None:
-    """Refuse what leaves the program, and collectives between the partitions that are still to be made."""
-    needs, told = OPS[instruction.opcode].properties.needs, f"partition: {instruction.name} is a {instruction.opcode}"
-    if needs in ("peer", "host"):
-        refuse("invalid_operand", f"{told}, which every device of the mesh would do; it belongs to one")
-    if needs == "group" and (getattr(instruction.attributes, "channel_id", None) or 0) > 0:
-        refuse("invalid_operand", f"{told} with a channel, which is one between devices; the program is still global")
+def _check_feed(instruction: Instruction) -> None:
+    """Refuse feeds that do not say on which device they are."""
+    if OPS[instruction.opcode].properties.needs in ("peer", "host") and SHARDING not in instruction.annotations:
+        refuse_unplaced(instruction)
+
+
+def _channel(instruction: Instruction) -> int:
+    return getattr(instruction.attributes, "channel_id", None) or 0
+
+
+def _plain_reducers(module: Module) -> Module:
+    """The module in which computations that are applied to elements mark no shardings."""
+    whole = running_in(module.entry)
+    reducers = {each for root in module.computations for each in root.reachable()} - whole
+    inside = {each for computation in reducers for each in computation.instructions if target_of(each) == "Sharding"}
+    return mapped(module, lambda each: None if each in inside else each) if inside else module
 
 
 def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
-    shared = Shared(mesh, agreement, [last_channel(manual_bodies(module))], meshes=shardy_meshes(module))
+    every = (each for computation in module.entry.reachable() for each in computation.instructions)
+    shared = Shared(mesh, agreement, [max(map(_channel, every), default=0)], meshes=shardy_meshes(module),
+                    numbered=numbered(module), regions=regions(module, mesh))  # fmt: skip
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
     out = as_annotated(mesh, module.entry.root, tree)
     frame.builder.part_of = module.entry.root
     entry = frame.builder.build(put_together(frame, tree, out, "the program gives it in this sharding"))
-    notes = MappingProxyType({"frontend_attributes": f'{{{MESH}="{mesh.spelled()}"}}'})
-    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=notes)
+    notes = f'{{{MESH}="{mesh.spelled()}",{RESULTS}="{_text(out)}"}}'
+    annotations = MappingProxyType({"frontend_attributes": notes})
+    found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=annotations)
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
@@ -116,7 +137,7 @@ def _last_number(module: Module) -> int:
 
 
 def _promised(module: Module, entered: Sequence[Tree]) -> Module:
-    """The module whose parameters say which devices hold equal parts."""
+    """The module whose parameters say which devices hold equal parts; what else stated shardings does so no more."""
     texts = {
         parameter: _text(tree)
         for parameter, tree in zip(module.entry.parameters, entered, strict=True)
@@ -125,10 +146,20 @@ def _promised(module: Module, entered: Sequence[Tree]) -> Module:
 
     def told(instruction: Instruction) -> Instruction:
         if instruction not in texts:
-            return instruction
+            return _without_shardings(instruction)
         return evolve(instruction, annotations={**instruction.annotations, SHARDING: Raw(texts[instruction])})
 
     return mapped(module, told)
+
+
+def _without_shardings(instruction: Instruction) -> Instruction:
+    """An instruction of a computation that is kept as it was, such as a reducer, without its shardings."""
+    kept = {key: each for key, each in instruction.annotations.items() if key != SHARDING}
+    notes = kept.get("frontend_attributes", {})
+    if isinstance(notes, Mapping) and any(map(is_of_the_global, notes)):
+        kept["frontend_attributes"] = {key: each for key, each in notes.items() if not is_of_the_global(key)}
+        kept = {key: each for key, each in kept.items() if each}
+    return instruction if kept == instruction.annotations else evolve(instruction, annotations=kept)
 
 
 def _text(shardings: Tree) -> str:
@@ -144,5 +175,9 @@ def _entered(frame: Frame, parameter: Instruction) -> Tree:
     shape = local_shape(parameter.shape, shardings)
     value = ops.parameter(frame.builder, number=parameter.attributes.number, shape=shape, name=parameter.name)
     pieces = pieces_of(frame, value, parameter.shape, shardings, parameter)
+    device = device_of(frame, parameter)
+    if device is not None:
+        reason = f"{parameter.name} is given to device {device}"
+        pieces = mapped_tree(lambda piece: from_device(frame, piece, device, reason), pieces)
     frame.values[parameter] = agreeing(frame, pieces)
     return shardings

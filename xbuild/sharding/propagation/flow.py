@@ -11,14 +11,12 @@ from shape_inference import TupleShape
 from ...core.graph import Computation, Instruction, Module
 from ...core.op import OPS
 from ..factors import Factor, ShardingRule
+from ..regions import INTO, target_of
 from ..rules import rule_of
 from .flattening import flows_into, running_in
 from .nodes import Node, NodeKind
 from .tensors import Tensor
 from .values import Value, fresh, fresh_of, identify, leaf_range, merge, of_one, used
-
-ENTRANCE, EXIT = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
-"""Targets of the custom calls at the ends of a manual region."""
 
 _KINDS: dict[str, NodeKind] = {
     "reshape": "alike", "transpose": "alike", "dynamic_slice": "slice", "dynamic_update_slice": "slice",
@@ -269,7 +267,7 @@ _EDGES: dict[str, Callable[[_Reader, Instruction], None]] = {
 
 def is_entrance(instruction: Instruction) -> bool:
     """Whether an instruction cuts global arrays for a manual region."""
-    return instruction.opcode == "custom_call" and instruction.attributes.custom_call_target == ENTRANCE
+    return target_of(instruction) == INTO
 
 
 def _is_constraint(instruction: Instruction) -> bool:

@@ -8,7 +8,7 @@ from shape_inference import refuse
 
 from ...core.graph import Computation, Module, module_in
 from ...properties.mesh import Mesh
-from ..shardy_text import shardy_meshes
+from ..regions import check_is_global
 from ..stored import mesh_of_shardings, on_one_mesh, with_shardings
 from .dialect import Dialect
 from .fixed_point import STRATEGIES, FixedPoint
@@ -34,7 +34,8 @@ def propagate(
     (`factors`: aggressive, basic, or basic_then_aggressive); open dimensions take axes, closed ones do not. `dialect`
     is the rule of MLIR's shard dialect: each op once, backward and then forward, all or nothing.
     `mesh` is that of the program where it names one. Raises TypeError where the program is none; invalid_attribute
-    where nothing is annotated and no mesh is given, or a word is no strategy.
+    where nothing is annotated and no mesh is given, or a word is no strategy; invalid_operand for a program that is
+    partitioned already.
 
     >>> import xbuild as xb
     >>> text = '''HloModule m
@@ -52,7 +53,7 @@ def propagate(
     Source: Shardy, propagation; MLIR, shard dialect, sharding propagation.
     """
     program = _program(module)
-    found_mesh = mesh or mesh_of_shardings(program) or _noted(program)
+    found_mesh = mesh or mesh_of_shardings(program)
     if found_mesh is None:
         refuse(
             "invalid_attribute",
@@ -64,7 +65,9 @@ def propagate(
         refuse("invalid_attribute", f"strategy is {strategy!r}, and shardy or dialect is wanted")
     if factors not in STRATEGIES:
         refuse("invalid_attribute", f"factors is {factors!r}, and one of {', '.join(STRATEGIES)} is wanted")
-    program = flattened(on_one_mesh(program, found_mesh))
+    program = on_one_mesh(program, found_mesh)
+    check_is_global(program, found_mesh, "propagate")
+    program = flattened(program)
     flow = flow_of(program)
     state(flow, found_mesh)
     state_regions(flow, found_mesh)
@@ -75,11 +78,6 @@ def propagate(
         FixedPoint(flow, factors).run()
     shardings = shardings_of(flow, found_mesh)
     return Propagated(with_shardings(program, shardings), found_mesh, strategy, shardings, flow)
-
-
-def _noted(program: Module) -> Mesh | None:
-    """The first mesh that a program of Shardy names."""
-    return next((each for each in shardy_meshes(program).values() if isinstance(each, Mesh)), None)
 
 
 def _program(given: object) -> Module:

@@ -79,13 +79,13 @@ def _spatial(builder: FactorBuilder, instruction: Instruction) -> None:
             if factor <= 1:
                 continue
             if is_inside:
-                kind: FactorKind = "reduction" if _is_whole(window, base[left], many, size) else "permutation"
+                kind: FactorKind = "reduction" if is_whole(window, base[left], many, size) else "permutation"
                 builder.add(factor, (left, right), (), kind)
             else:
                 builder.add(factor, (left, None), (result,), "permutation")
             room //= factor
 
 
-def _is_whole(window: WindowDimension, extent: int, places: int, size: int) -> bool:
+def is_whole(window: WindowDimension, extent: int, places: int, size: int) -> bool:
     """Whether one window covers the whole dimension, so that a sum over parts of it is the sum."""
     return places == 1 and extent == size and window == WindowDimension(size, stride=window.stride)

@@ -91,6 +91,10 @@ def _sharding_of(op: Reading, value: Instruction) -> Sharding:
 def shard(op: Reading) -> Results:
     operand, given = op.wants(2)
     found, for_users = _sharding_of(op, given), op.flag("annotate_for_users", False)
+    try:
+        processes.check_chain(operand, op.scope.instructions, found, for_users)
+    except XbuildError as error:
+        op.fail(error.kind, error.message, *error.hints)
     made = inlined(op, lambda x: processes.shard(x, found, annotate_for_users=for_users), operand)
     state(op).shardings[made[0]] = found
     return made

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from attrs import evolve
 
 from shape_inference import Shape
+from shape_inference.types import Dims
+from shape_inference.windows import WindowDimension
 
 from .... import ops
 from ....core.graph import Instruction
+from ...factors import Factor, FactorKind, ShardingRule
+from ...rules.windows import is_whole
 from ..parts.frame import Frame
 from ..parts.masks import masked, neutral
-from ..parts.tables import Cut, Operands, joining, local_attributes, preparing
+from ..parts.tables import Cut, Operands, adapted, joining, local_attributes, preparing
 
 
 @joining
@@ -24,6 +28,51 @@ def dot(instruction: Instruction) -> Callable[..., Any] | None:
 @joining
 def convolution(instruction: Instruction) -> Callable[..., Any] | None:
     return added(instruction)
+
+
+Spatial: TypeAlias = "tuple[int, int, int, WindowDimension]"
+"""A spatial dimension: its number in the input, the kernel and the result, and the window."""
+
+
+def spatial(instruction: Instruction) -> Iterator[Spatial]:
+    """The spatial dimensions, but those that one window covers, whose sum over parts is the sum."""
+    numbers = instruction.attributes.dimension_numbers
+    lhs, rhs, out = (_dims(each) for each in (*instruction.operands, instruction))
+    several = zip(
+        numbers.input_spatial_dimensions,
+        numbers.kernel_spatial_dimensions,
+        numbers.output_spatial_dimensions,
+        instruction.attributes.window,
+        strict=True,
+    )
+    for given, kernel, made, window in several:
+        if not is_whole(window, lhs[given], out[made], rhs[kernel]):
+            yield given, kernel, made, window
+
+
+def _dims(instruction: Instruction) -> Dims:
+    assert isinstance(instruction.shape, Shape)
+    return instruction.shape.dims
+
+
+@adapted
+def convolution_(instruction: Instruction, rule: ShardingRule) -> ShardingRule:
+    """A spatial dimension of the input is cut as the windows are, and the kernel is wanted whole along it.
+
+    Where a window has more places than there are windows, as in the gradient of a kernel, it is cut as the kernel is:
+    each device sums over its part of the window.
+    """
+    maps = [[*each] for each in (*rule.operands, *rule.results)]
+    factors = [*rule.factors]
+    for given, kernel, made, window in spatial(instruction):
+        size, many = _dims(instruction.operands[1])[kernel], _dims(instruction)[made]
+        is_summed = size > many and not window.window_reversal
+        kinds: tuple[FactorKind, FactorKind] = ("need_replication", "reduction" if is_summed else "permutation")
+        maps[0][given], maps[1][kernel], maps[2][made] = (
+            (len(factors) + 1,), (len(factors) + is_summed,), (len(factors) + (not is_summed),),
+        )  # fmt: skip
+        factors += [Factor(many if is_summed else size, kinds[0]), Factor(size if is_summed else many, kinds[1])]
+    return ShardingRule(tuple(factors), tuple(map(tuple, maps[:2])), (tuple(maps[2]),))
 
 
 def added(instruction: Instruction) -> Callable[..., Any] | None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
+
+from shape_inference import Shape
 
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
+from ....properties.trip_counts import noted_trips, trips_of
+from ...rebuilding import pruned
+from ...regions import is_complete
+from ...sharding import Sharding, cut
 from ..parts.agreement import EVERY_DECISION, agreed
-from ..parts.frame import Frame, PartBuilder, Piece
-from ..parts.layouts import Tree, mapped
-from ..parts.manual import is_manual
+from ..parts.frame import Communication, Frame, PartBuilder, Piece
+from ..parts.layouts import Tree, distance, mapped
 from ..parts.tables import special
 from ..parts.trees import as_annotated, asked, local_shape, pieces_of
-from ..parts.walk import put_together, run_whole, settled, walked
+from ..parts.walk import needed, put_together, run_whole, settled, walked
 
 
 def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
@@ -27,9 +33,12 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
     for parameter, shardings in zip(computation.parameters, given, strict=True):
-        number, shape = parameter.attributes.number, local_shape(parameter.shape, shardings)
-        with inner.within(parameter):
-            value = ops.parameter(builder, number=number, shape=shape, name=parameter.name)
+        value = ops.parameter(
+            builder,
+            number=parameter.attributes.number,
+            shape=local_shape(parameter.shape, shardings),
+            name=parameter.name,
+        )
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
     tree = walked(inner, computation)
     root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)
@@ -54,14 +63,125 @@ def while_(frame: Frame, instruction: Instruction) -> Tree:
     """The state keeps its shardings in every trip; the condition is one value on all devices."""
     tree = frame.values[instruction.operands[0]]
     shardings = mapped(lambda each: evolve(each, unreduced=()), as_annotated(frame.mesh, instruction, tree))
-    init = put_together(frame, tree, shardings, f"{instruction.name} carries it in the sharding of its state")
-    attributes = instruction.attributes
+    best = _loop(frame, instruction, shardings)
+    lifted = _lifted(frame, instruction, tree, shardings)
+    if best.bytes and lifted != shardings:
+        best = _cheaper(frame, tree, best, _loop(frame, instruction, lifted))
+    frame.shared.communications += best.communications
+    frame.shared.sent += best.bytes
+    init = put_together(frame, tree, best.shardings, f"{instruction.name} carries it in the sharding of its state")
+    return _recorded(frame, instruction, [init], best.regions, best.shardings)
+
+
+@frozen(eq=False)
+class _Loop:
+    """A loop whose state has these shardings: its computations, and what all its trips send, as far as it is known."""
+
+    shardings: Tree
+    regions: dict[str, Computation]
+    communications: list[Communication]
+    bytes: int
+
+
+UNKNOWN_TRIPS = 2
+"""How many trips a loop is taken to have where no constants tell."""
+
+
+def _loop(frame: Frame, instruction: Instruction, shardings: Tree) -> _Loop:
+    """The computations of a loop, whose collectives are not counted yet."""
+    attributes, shared = instruction.attributes, frame.shared
+    before, sent, times = len(shared.communications), shared.sent, shared.times
+    shared.times *= _trips(instruction)
     why = f"the next trip of {instruction.name} takes it in the sharding of its state"
     regions = {
         "condition": region(frame, attributes.condition, [shardings], None, f"{instruction.name} is decided by it"),
         "body": region(frame, attributes.body, [shardings], shardings, why),
     }
-    return _recorded(frame, instruction, [init], regions, shardings)
+    found = _Loop(shardings, regions, shared.communications[before:], shared.sent - sent)
+    del shared.communications[before:]
+    shared.sent, shared.times = sent, times
+    return found
+
+
+def _trips(instruction: Instruction) -> int:
+    counted = trips_of(instruction)
+    number = counted.count if counted is not None else noted_trips(instruction)
+    return UNKNOWN_TRIPS if number is None else max(1, number)
+
+
+def _cheaper(frame: Frame, tree: Tree, one: _Loop, other: _Loop) -> _Loop:
+    """The second loop, where what its state is brought to sends less than it saves."""
+    once = sum(
+        min(distance(each, wanted, piece.shape) for each in piece.shardings)
+        for piece, wanted, usual in zip(tree, other.shardings, one.shardings, strict=True)
+        if wanted != usual and piece.maker is None
+    )
+    return other if other.bytes + once * frame.shared.times < one.bytes else one
+
+
+def _lifted(frame: Frame, instruction: Instruction, tree: Tree, shardings: Tree) -> Tree:
+    """The shardings of a state in which what no trip changes is whole along dimensions that are chosen from by numbers.
+
+    It is gathered once, before the loop, and not in part in each trip.
+    """
+    body = instruction.attributes.body
+    if not isinstance(tree, tuple) or any(not isinstance(each, Piece) for each in tree) or body.root.opcode != "tuple":
+        return shardings
+    (state,) = body.parameters
+    found = [*shardings]
+    for element in _elements(body, state):
+        number = element.attributes.index
+        kept = body.root.operands[number]
+        if isinstance(kept.shape, Shape) and _is_element(kept, state, number):
+            found[number] = _whole_along(found[number], {*_chosen_along(body, element, frame.shared.regions.calls)})
+    return tuple(found)
+
+
+def _elements(body: Computation, state: Instruction) -> Iterable[Instruction]:
+    return (each for each in body.instructions if each.opcode == "get_tuple_element" and each.operands[0] is state)
+
+
+def _is_element(value: Instruction, state: Instruction, number: int) -> bool:
+    """Whether a value is an element of the state, as it came."""
+    is_taken = value.opcode == "get_tuple_element" and value.operands[0] is state
+    return is_taken and value.attributes.index == number
+
+
+def _whole_along(sharding: Sharding, dims: set[int]) -> Sharding:
+    kept = [() if number in dims else dim.axes for number, dim in enumerate(sharding.dims)]
+    return cut(sharding.mesh, kept)
+
+
+def _chosen_along(computation: Computation, value: Instruction, regions: Container[Instruction]) -> Iterable[int]:
+    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls, too.
+
+    Manual regions are left out.
+    """
+    for user in computation.instructions:
+        for place in [n for n, each in enumerate(user.operands) if each is value]:
+            if user not in regions:
+                for inner, same in _handed_on(computation, user, place):
+                    yield from _chosen_along(inner, same, regions)
+            if user.opcode in ("dynamic_slice", "gather") and not place:
+                pairs = enumerate(zip(value.shape.dims, _sizes(user), strict=True))  # type: ignore[union-attr]
+                yield from (dim for dim, pair in pairs if pair[0] != pair[1])
+
+
+def _sizes(instruction: Instruction) -> Sequence[int]:
+    """The extents of the slices that an op takes."""
+    attributes = instruction.attributes
+    return attributes.dynamic_slice_sizes if instruction.opcode == "dynamic_slice" else attributes.slice_sizes  # type: ignore[no-any-return]
+
+
+def _handed_on(computation: Computation, user: Instruction, place: int) -> Iterable[tuple[Computation, Instruction]]:
+    """The computations that an operand is handed on to, each with the value that it is there."""
+    if user.opcode == "call":
+        inner = user.attributes.to_apply
+        yield inner, inner.parameters[place]
+    if user.opcode == "tuple":
+        loops = (each for each in computation.instructions if each.opcode == "while" and each.operands[0] is user)
+        for body in (each.attributes.body for each in loops):
+            yield from ((body, each) for each in _elements(body, body.parameters[0]) if each.attributes.index == place)
 
 
 @special
@@ -83,9 +203,10 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def call(frame: Frame, instruction: Instruction) -> Tree:
-    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard is kept."""
-    if is_manual(instruction):
-        return run_whole(frame, instruction, is_settled=False)
+    """The called computation is walked with the pieces at hand, as if it stood here; that of a shard stays as it is."""
+    if instruction in frame.shared.regions.calls and is_complete(frame.manual, frame.mesh):
+        kept = evolve(instruction.attributes, to_apply=pruned(instruction.attributes.to_apply, needed))
+        return run_whole(frame, evolve(instruction, attributes=kept), is_settled=False)
     return inlined(frame, instruction, instruction.attributes.to_apply)
 
 

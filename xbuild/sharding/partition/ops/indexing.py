@@ -20,6 +20,7 @@ from ..parts.choices import partial_axes
 from ..parts.frame import Frame
 from ..parts.masks import combiner_of, masked, neutral, uneven_dims
 from ..parts.tables import Cut, Operands, adapted, finishing, joining, preparing, recording
+from ..parts.unnamed import first_alone, indexed, spread_to
 
 # Gather: a device finds what it holds, zeros elsewhere; the sum over devices is the gather.
 
@@ -72,7 +73,7 @@ def _gathered(frame: Frame, cut: Cut, operands: Operands) -> Operands:
         return operands
     assert isinstance(shape, Shape)
     indices, dim = _wide(operands[1]), attributes.index_vector_dim
-    for each in chosen:
+    for each in indexed(chosen, attributes.start_index_map):
         place = attributes.start_index_map.index(each)
         indices = _clamped(frame, indices, dim, place, shape.dims[each] - 1)
         start = frame.recorder.place(_axes(cut, each), cut.operand_dims(0)[each])
@@ -104,26 +105,24 @@ def gather_(frame: Frame, cut: Cut, operands: Operands, value: Value) -> Value:
     chosen = _chosen_dims(cut, attributes.collapsed_slice_dims)
     if not chosen:
         return value
-    indices, dim = operands[1], attributes.index_vector_dim
-    inside = _held(frame, cut, indices, chosen)
+    inside = _held(frame, cut, operands[1], chosen)
     counting = [n for n in range(len(dims_of(value))) if n not in attributes.offset_dims]
-    kept = [n for n in range(len(dims_of(indices))) if n != dim]
-    assert len(kept) == len(counting)
-    mask = ops.broadcast(inside, sizes=dims_of(value), dimensions=counting)
+    mask = ops.broadcast(inside, sizes=dims_of(value), dimensions=counting if dims_of(inside) else ())
     return ops.select(mask, value, spread(zero(value), dims_of(value)))
 
 
 def _held(frame: Frame, cut: Cut, indices: Value, chosen: Sequence[int]) -> Value:
     """For each index vector whether the device holds what it names."""
     attributes, dim = cut.instruction.attributes, cut.instruction.attributes.index_vector_dim
-    found: Value | None = None
-    for each in chosen:
+    named = indexed(chosen, attributes.start_index_map)
+    found = first_alone(frame, cut, [each for each in chosen if each not in named])
+    for each in named:
         column = _column(indices, dim, attributes.start_index_map.index(each))
         dims, dtype = dims_of(column), dtype_of(column)
         low = spread(constant(frame.builder, np.zeros((), dtype.dtype)), dims)
         high = spread(constant(frame.builder, np.array(cut.operand_dims(0)[each], dtype.dtype)), dims)
         inside = ops.and_(ops.compare(column, low, direction="GE"), ops.compare(column, high, direction="LT"))
-        found = inside if found is None else ops.and_(found, inside)
+        found = inside if found is None else ops.and_(spread_to(found, dims), inside)
     assert found is not None
     return found
 
@@ -156,7 +155,8 @@ def _scatter_neutral(instruction: Instruction) -> Any:
 def _scattered(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     attributes, count = cut.instruction.attributes, len(cut.results)
     indices, dim = operands[count], attributes.index_vector_dim
-    for each in _chosen_dims(cut, attributes.inserted_window_dims):
+    chosen = _chosen_dims(cut, attributes.inserted_window_dims)
+    for each in indexed(chosen, attributes.scatter_dims_to_operand_dims):
         indices = _wide(indices)
         place = attributes.scatter_dims_to_operand_dims.index(each)
         start = frame.recorder.place(_axes(cut, each), cut.operand_dims(0)[each])

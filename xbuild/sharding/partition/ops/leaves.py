@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
-from shape_inference import Shape
+from shape_inference import Shape, TupleShape, leaves
 from shape_inference.types import s32
 
 from .... import ops
@@ -15,15 +16,18 @@ from ....core.graph import Instruction
 from ...planning.record import constant as constant_of
 from ...planning.record import dims_of, own_part, resized, spread
 from ...planning.states import padded
+from ...regions import target_of
 from ...rules.table import sharding_rule
 from ...sharding import Sharding
 from ...shardy_collectives import moved_pairs
 from ..parts.by_factors import by_factors
+from ..parts.devices import device_of
+from ..parts.effects import alone
 from ..parts.frame import Frame, Piece
 from ..parts.layouts import Tree, local_dims, stated, whole_on
-from ..parts.manual import INTO, OUT_OF, into_shard, out_of_shard, target_of
+from ..parts.manual import ENDS, end_of_region
 from ..parts.masks import count_of
-from ..parts.tables import special
+from ..parts.tables import Cut, local_attributes, special
 from ..parts.walk import run_whole, settled
 
 _COUNTING = ("s32", "u32", "s64", "u64", "f32", "f64")
@@ -125,7 +129,9 @@ def broadcast(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def partition_id(frame: Frame, instruction: Instruction) -> Tree:
-    """The global program is one of one device."""
+    """The global program is one of one device; in a manual region each device has its number."""
+    if frame.manual:
+        return run_whole(frame, instruction)
     value = constant_of(frame.builder, np.uint32(0))
     return frame.piece(value, whole_on(frame.mesh, 0), instruction.shape, instruction)
 
@@ -138,13 +144,43 @@ def bitcast(frame: Frame, instruction: Instruction) -> Tree:
 
 @special
 def custom_call(frame: Frame, instruction: Instruction) -> Tree:
-    """A call that marks a sharding gives its operand; any other runs on whole operands."""
-    if target_of(instruction) in (INTO, OUT_OF):
-        return into_shard(frame, instruction) if target_of(instruction) == INTO else out_of_shard(frame, instruction)
+    """A call that marks a sharding gives its operand; one of matrices runs on parts of a batch, any other whole."""
+    if target_of(instruction) in ENDS:
+        return end_of_region(frame, instruction)
     if target_of(instruction) == "Sharding":
         found = settled(frame, frame.values[instruction.operands[0]], instruction)
         return _moved(frame, found, instruction) if moved_pairs(instruction) else found
-    return run_whole(frame, instruction)
+    device = device_of(frame, instruction)
+    if device is not None and instruction.attributes.custom_call_has_side_effect:
+        return alone(frame, instruction, device)
+    rule = sharding_rule["custom_call"](instruction) if _is_of_matrices(instruction) else None
+    return run_whole(frame, instruction) if rule is None else by_factors(frame, instruction, rule)
+
+
+def _is_of_matrices(instruction: Instruction) -> bool:
+    """Whether a call is one of LAPACK that reads its batch from the extents of its operands."""
+    attributes = instruction.attributes
+    shapes = [each for value in (*instruction.operands, instruction) for each in leaves(value.shape)]
+    is_fixed = all(isinstance(each, Shape) and not each.is_dynamic and each.rank for each in shapes)
+    is_typed = str(attributes.api_version) == "API_VERSION_TYPED_FFI"
+    return is_typed and is_fixed and target_of(instruction).startswith("lapack_")
+
+
+@local_attributes
+def custom_call_(cut: Cut) -> dict[str, Any]:
+    """The result and the layouts of operands, of the extents of a part."""
+    attributes, result = cut.instruction.attributes, cut.instruction.attributes.shape
+    found: dict[str, Any] = {"shape": _local_result(cut, result)}
+    if attributes.operand_layout_constraints:
+        pairs = enumerate(attributes.operand_layout_constraints)
+        found["operand_layout_constraints"] = tuple(evolve(each, dims=cut.operand_dims(n)) for n, each in pairs)
+    return found
+
+
+def _local_result(cut: Cut, shape: Any) -> Any:
+    if isinstance(shape, Shape):
+        return evolve(shape, dims=cut.result_dims())
+    return TupleShape(evolve(each, dims=cut.result_dims(n)) for n, each in enumerate(shape.elements))
 
 
 def _moved(frame: Frame, piece: Piece, instruction: Instruction) -> Piece:

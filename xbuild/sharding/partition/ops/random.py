@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .... import ops
 from ....core.graph import Instruction
-from ...axis import Axis
+from ...planning.places import groups_along
 from ..parts.frame import Frame
 from ..parts.layouts import Tree, bytes_of
 from ..parts.tables import special
@@ -21,9 +21,9 @@ def drawn(frame: Frame, instruction: Instruction) -> Tree:
     """What the first device draws; the others, whose random state is another one, take it from there."""
     piece = run_whole(frame, instruction, is_settled=False)
     (value,) = piece.versions.values()
-    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
-    if frame.mesh.num_devices > 1:
-        groups = [tuple(range(frame.mesh.num_devices))]
+    axes = tuple(axis for axis in frame.axes if axis.size > 1)
+    if axes:
+        groups = groups_along(frame.mesh, axes)
         value = ops.collective_broadcast(value, replica_groups=groups, channel_id=frame.recorder.channel())
         reason = f"{instruction.name} is random: all devices take what the first one draws"
         frame.note(value, axes, bytes_of(piece.shape), instruction, reason)

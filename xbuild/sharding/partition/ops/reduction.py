@@ -12,11 +12,15 @@ from shape_inference import Shape
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
-from ...planning.record import constant
+from ...axis import Axis, merged
+from ...planning.record import constant, dims_of
+from ..parts.by_factors import partial_reason
 from ..parts.choices import partial_axes
+from ..parts.folding import folding
 from ..parts.frame import Frame
-from ..parts.masks import combiner_of, masked, neutral
-from ..parts.tables import Cut, Operands, joining, preparing
+from ..parts.layouts import bytes_of
+from ..parts.masks import combiner_of, count_of, masked, neutral
+from ..parts.tables import Cut, Operands, gathered, gathering, joining, preparing
 
 
 def _neutral(instruction: Instruction) -> Any:
@@ -39,6 +43,8 @@ def _prepared(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     axes = partial_axes(cut.site, cut.assignment)
     if not axes:
         return operands
+    if _neutral(cut.instruction) is None:
+        return _filled(frame, cut, operands)
     number, sharding, shape = _neutral(cut.instruction), cut.operands[0], cut.instruction.operands[0].shape
     assert isinstance(shape, Shape)
     assert sharding is not None
@@ -58,3 +64,54 @@ def counted_once(frame: Frame, value: Value, number: Any, axes: Any) -> Value:
 
 
 preparing.enter("reduce", _prepared)
+
+
+# Several arrays, or another computation: the results of all devices are gathered, and reduced once more in order.
+
+
+@gathering
+def reduce_(instruction: Instruction, factor: int) -> bool:
+    """Whether parts may be reduced apart along a factor: along any where the order is free, else along the first."""
+    found = folding(instruction)
+    first = min(instruction.attributes.dimensions, default=0)
+    return found.is_apart and (found.is_unordered or factor == first)
+
+
+def _filled(frame: Frame, cut: Cut, operands: Operands) -> Operands:
+    """The operands with their initial values as padding."""
+    uneven, count = {*cut.uneven_reductions()}, len(operands) // 2
+    found = []
+    for number, value in enumerate(operands[:count]):
+        sharding, shape = cut.operands[number], cut.instruction.operands[number].shape
+        assert isinstance(shape, Shape)
+        assert sharding is not None
+        places = [dim for dim, factors in enumerate(cut.site.rule.operands[number]) if uneven & {*factors}]
+        literal = np.asarray(cut.instruction.operands[count + number].attributes.literal)
+        found.append(masked(frame, value, sharding, shape, places, literal))
+    return [*found, *operands[count:]]
+
+
+@gathered
+def reduce__(frame: Frame, cut: Cut, values: list[Value]) -> list[Value]:
+    """The results of all devices in a new dimension, reduced along it."""
+    instruction, factors = cut.instruction, cut.site.rule.factors
+    axes = merged(a for n, each in enumerate(cut.assignment) if factors[n].kind == "reduction" for a in each)
+    everyone = [_of_all(frame, cut, value, axes) for value in values]
+    inits = [
+        constant(frame.builder, each.attributes.literal)
+        for each in instruction.operands[len(instruction.operands) // 2 :]
+    ]
+    found = ops.reduce(tuple(everyone), tuple(inits), to_apply=instruction.attributes.to_apply, dimensions=(0,))
+    if isinstance(found.shape, Shape):
+        return [found]
+    return [ops.get_tuple_element(found, index=number) for number in range(len(values))]
+
+
+def _of_all(frame: Frame, cut: Cut, value: Value, axes: tuple[Axis, ...]) -> Value:
+    value = ops.reshape(value, new_sizes=(1, *dims_of(value)))
+    parts, shape = count_of(axes), value.shape
+    assert isinstance(shape, Shape)
+    found = ops.all_gather([value], all_gather_dimension=0, shard_count=parts, **frame.recorder.global_groups(axes))
+    reason = f"{partial_reason(cut)}; all devices take the parts of all and reduce them"
+    frame.note(found, axes, bytes_of(shape.dtype[(parts, *shape.dims)]), cut.instruction, reason)
+    return found

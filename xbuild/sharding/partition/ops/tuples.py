@@ -6,9 +6,10 @@ from typing import Any
 
 from ....core.graph import Instruction
 from ..parts.frame import Frame
-from ..parts.layouts import Tree
+from ..parts.layouts import Tree, mapped
 from ..parts.tables import special
-from ..parts.walk import settled
+from ..parts.trees import pieces_of
+from ..parts.walk import put_together, settled
 
 _several: type[Any] = tuple
 
@@ -22,3 +23,14 @@ def tuple(frame: Frame, instruction: Instruction) -> Tree:
 def get_tuple_element(frame: Frame, instruction: Instruction) -> Tree:
     (operand,) = instruction.operands
     return settled(frame, frame.values[operand][instruction.attributes.index], instruction)
+
+
+@special
+def opt_barrier(frame: Frame, instruction: Instruction) -> Tree:
+    """The barrier on the parts, as they are made."""
+    (operand,) = instruction.operands
+    tree = frame.values[operand]
+    shardings = mapped(lambda piece: piece.sharding, tree)
+    given = put_together(frame, tree, shardings, "")
+    value = frame.record(instruction.opcode, [given], instruction.segments, {}, instruction.name)
+    return settled(frame, pieces_of(frame, value, instruction.shape, shardings, instruction), instruction)

@@ -1,4 +1,4 @@
-"""Ops whose elements come from other places along a dimension: slices, padding, reversal and sliding windows."""
+"""Windows that slide over a cut dimension: each device fetches the elements under its windows."""
 
 from __future__ import annotations
 
@@ -11,170 +11,166 @@ from attrs import evolve
 from shape_inference import Shape
 from shape_inference.windows import WindowDimension
 
-from ....core.attributes import PaddingDimension
-from ....core.builder import Value
+from ...axis import count
+from ...planning.record import constant
+from ..exchanges.exchange import Exchange, of_windows
+from ..exchanges.lines import Line, whole_line
+from ..exchanges.recorded import Along, exchanged
 from ..parts.frame import Frame
 from ..parts.masks import combiner_of, neutral
 from ..parts.tables import Cut, Operands, halos, local_attributes, preparing
-from ..parts.windows import Reach, reach, windowed
+from .contraction import spatial
 
-Along: TypeAlias = "dict[int, Reach]"
-"""By dimension of the operand the windows that devices want; nothing for a dimension that is not moved."""
-
-
-def _moved(cut: Cut) -> list[int]:
-    """The dimensions of the first operand that are cut and whose elements come from other places."""
-    rule, assignment = cut.site.rule, cut.assignment
-    return [
-        dim
-        for dim, factors in enumerate(rule.operands[0])
-        if any(rule.factors[f].kind == "permutation" and assignment[f] for f in factors)
-    ]
+Fetched: TypeAlias = "dict[tuple[int, int], Exchange | None]"
+"""By operand and dimension what devices want; nothing for a dimension that is not moved, None for too much."""
 
 
-def _extent(cut: Cut, dim: int) -> int:
-    shape = cut.instruction.operands[0].shape
+@halos
+def reduce_window(cut: Cut) -> Fetched:
+    window = cut.instruction.attributes.window or ()
+    moved = [dim for dim in range(len(window)) if kind_of(cut, dim) == "permutation"]
+    return {(0, dim): _under(cut, window[dim], dim, dim) for dim in moved}
+
+
+@halos
+def convolution(cut: Cut) -> Fetched:
+    """For windows the elements under them; for a part of each window the elements under that part."""
+    found: Fetched = {}
+    for dim, kernel, out, window in spatial(cut.instruction):
+        if kind_of(cut, dim) == "permutation":
+            found[0, dim] = _under(cut, window, dim, out)
+        elif kind_of(cut, dim) == "reduction":
+            found[0, dim] = _under_part(cut, window, dim, kernel)
+    return found
+
+
+def kind_of(cut: Cut, dim: int) -> str:
+    """The kind of the factor that a dimension of the first operand is cut along; empty where it is not cut."""
+    rule = cut.site.rule
+    return next((rule.factors[f].kind for f in rule.operands[0][dim] if cut.assignment[f]), "")
+
+
+def _under_part(cut: Cut, window: WindowDimension, dim: int, kernel: int) -> Exchange | None:
+    """The elements under a device's part of the kernel, for all windows."""
+    extent, counts = _extent(cut, 0, dim), held(cut, 1, kernel)
+    others = (window.places(extent) - 1) * window.stride
+    used = tuple((number - 1) * window.window_dilation + 1 + others if number else 0 for number in counts)
+    step = counts[0] * window.window_dilation
+    return of_windows(_dilated(cut, window, dim), extent, -window.padding_low, step, used[0], used)
+
+
+def held(cut: Cut, operand: int, dim: int) -> tuple[int, ...]:
+    """How many elements of a dimension each place along its axes holds, without padding."""
+    extent, local = _extent(cut, operand, dim), cut.operand_dims(operand)[dim]
+    return tuple(min(local, max(0, extent - place * local)) for place in range(_parts(cut, operand, dim)))
+
+
+def _extent(cut: Cut, operand: int, dim: int) -> int:
+    shape = cut.instruction.operands[operand].shape
     assert isinstance(shape, Shape)
     return shape.dims[dim]
 
 
-def _reach(cut: Cut, dim: int, first: int, step: int, size: int) -> Reach:
-    sharding = cut.operands[0]
+def _parts(cut: Cut, operand: int, dim: int) -> int:
+    """Into how many parts a dimension of an operand is cut."""
+    sharding = cut.operands[operand]
     assert sharding is not None
-    return reach(sharding.mesh, sharding.dim(dim).axes, _extent(cut, dim), first, step, size)
+    return count(sharding.dim(dim).axes)
 
 
-@halos
-def slice(cut: Cut) -> Along:
-    attributes, found = cut.instruction.attributes, {}
-    for dim in _moved(cut):
-        stride, local = attributes.strides[dim] if attributes.strides else 1, cut.result_dims()[dim]
-        found[dim] = _reach(cut, dim, attributes.start_indices[dim], local * stride, (local - 1) * stride + 1)
-    return found
+def _dilated(cut: Cut, window: WindowDimension, dim: int) -> Line:
+    return whole_line(_extent(cut, 0, dim)).padded(0, 0, window.base_dilation - 1)
 
 
-@halos
-def pad(cut: Cut) -> Along:
-    found = {}
-    for dim in _moved(cut):
-        local = cut.result_dims()[dim]
-        found[dim] = _reach(cut, dim, -cut.instruction.attributes.padding[dim].low, local, local)
-    return found
+def _under(cut: Cut, window: WindowDimension, dim: int, out: int) -> Exchange | None:
+    """The elements under the windows of a device: with the gaps of a dilated base where these differ by device."""
+    extent, local = _extent(cut, 0, dim), cut.result_dims()[out]
+    total, low = window.places(extent), -window.padding_low
+    many = [min(local, max(0, total - place * local)) for place in range(_parts(cut, 0, dim))]
+    used = [(number - 1) * window.stride + window.span if number else 0 for number in many]
+    size, step = (local - 1) * window.stride + window.span, local * window.stride
+    around = _gaps(window, local)
+    if around is None:
+        return of_windows(_dilated(cut, window, dim), extent, low, step, size, used)
+    wide = window.base_dilation
+    used = [max(0, -((around[0] - each) // wide)) for each in used]
+    size = (size - around[0] - around[1] - 1) // wide + 1
+    return of_windows(whole_line(extent), extent, (low + around[0]) // wide, step // wide, size, used)
 
 
-@halos
-def reverse(cut: Cut) -> Along:
-    found = {}
-    for dim in _moved(cut):
-        local, extent = cut.result_dims()[dim], _extent(cut, dim)
-        found[dim] = _reach(cut, dim, extent - local, -local, local)
-    return found
+def _gaps(window: WindowDimension, local: int) -> tuple[int, int] | None:
+    """Before the first and after the last element under the windows of a device the number of gaps, one on all devices.
 
-
-@halos
-def reduce_window(cut: Cut) -> Along:
-    window = cut.instruction.attributes.window
-    return {dim: _under(cut, window[dim], dim, dim) for dim in _moved(cut)}
-
-
-@halos
-def convolution(cut: Cut) -> Along:
-    numbers, window = cut.instruction.attributes.dimension_numbers, cut.instruction.attributes.window
-    places = zip(numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, window, strict=True)
-    moved = _moved(cut)
-    return {dim: _under(cut, each, dim, out) for dim, out, each in places if dim in moved}
-
-
-def _under(cut: Cut, window: WindowDimension, dim: int, out: int) -> Reach:
-    """The elements under the windows of a device."""
-    local = cut.result_dims()[out]
-    step = local * window.stride
-    return _reach(cut, dim, -window.padding_low, step, step - window.stride + window.span)
-
-
-Filler: TypeAlias = Callable[[Cut, Operands], Any]
-
-
-def _zeros(cut: Cut, operands: Operands) -> Any:
-    shape = cut.instruction.operands[0].shape
-    assert isinstance(shape, Shape)
-    return np.zeros((), shape.dtype.dtype)
+    None where it is another one on each, or no element is under the windows.
+    """
+    wide, size = window.base_dilation, (local - 1) * window.stride + window.span
+    low = window.padding_low % wide
+    is_alike = (local * window.stride) % wide == 0 and low < size
+    return (low, (size - low - 1) % wide) if is_alike else None
 
 
 def _nothing(cut: Cut) -> Any:
-    """The number that a window leaves every other number as it is with, as it does with padding."""
-    shape, combiner = cut.instruction.operands[0].shape, combiner_of(cut.instruction.attributes.to_apply)
+    """The number that stands where nothing is: it leaves every other number of a window, or of a sum, as it is."""
+    attributes, shape = cut.instruction.attributes, cut.instruction.operands[0].shape
     assert isinstance(shape, Shape)
+    if cut.instruction.opcode == "convolution":
+        return np.zeros((), shape.dtype.dtype)
+    by = attributes.to_apply if cut.instruction.opcode == "reduce_window" else attributes.scatter
+    combiner = combiner_of(by)
     assert combiner is not None
     return neutral(combiner, shape.dtype)
-
-
-FILLERS: dict[str, Filler] = {
-    "slice": _zeros,
-    "pad": lambda cut, operands: operands[1],
-    "reverse": _zeros,
-    "reduce_window": lambda cut, operands: _nothing(cut),
-    "convolution": _zeros,
-}
 
 
 def _fetched(earlier: Callable[[Frame, Cut, Operands], Operands] | None) -> Callable[[Frame, Cut, Operands], Operands]:
     """Operands of which the first has the elements that the device wants."""
 
     def fetched(frame: Frame, cut: Cut, operands: Operands) -> Operands:
-        opcode = cut.instruction.opcode
-        found = operands if earlier is None else earlier(frame, cut, operands)
-        for dim, wanted in halos[opcode](cut).items():
-            filler = FILLERS[opcode](cut, found)
-            value: Value = windowed(frame, found[0], dim, wanted, cut.instruction, filler)
-            found = [value, *found[1:]]
+        found = [*operands] if earlier is None else [*earlier(frame, cut, operands)]
+        for (number, dim), wanted in halos[cut.instruction.opcode](cut).items():
+            sharding, filler = cut.operands[number], constant(frame.builder, _nothing(cut))
+            assert sharding is not None
+            along = Along(frame, sharding.dim(dim).axes, dim)
+            found[number] = exchanged(along, [found[number]], wanted, cut.instruction, filler)
         return found
 
     return fetched
 
 
-for _opcode in FILLERS:
+for _opcode in ("reduce_window", "convolution", "select_and_scatter"):
     _earlier = preparing.pop(_opcode, None)
     preparing.enter(_opcode, _fetched(_earlier))
 
 
-def _extended(earlier: Callable[[Cut], dict[str, Any]] | None, change: Callable[[Cut, dict[str, Any]], Any]) -> Any:
-    """Local attributes of an op, with what moved dimensions make of them."""
-
-    def attributes(cut: Cut) -> dict[str, Any]:
-        found = {} if earlier is None else earlier(cut)
-        return found | change(cut, found) if _moved(cut) else found
-
-    return attributes
+def _still(window: WindowDimension, local: int) -> WindowDimension:
+    """The window over elements that are all at hand, with padding, and with gaps but for those that are one on all."""
+    around = _gaps(window, local)
+    if around is None:
+        return evolve(window, padding_low=0, padding_high=0, base_dilation=1)
+    return evolve(window, padding_low=around[0], padding_high=around[1])
 
 
-def _sliced(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    moved, attributes = halos["slice"](cut), cut.instruction.attributes
-    starts = tuple(0 if dim in moved else start for dim, start in enumerate(attributes.start_indices))
-    limits = tuple(moved[d].size if d in moved else limit for d, limit in enumerate(found["limit_indices"]))
-    return {"start_indices": starts, "limit_indices": limits}
+@local_attributes
+def reduce_window_(cut: Cut) -> dict[str, Any]:
+    moved, window = halos["reduce_window"](cut), cut.instruction.attributes.window
+    pairs = enumerate(zip(window or (), cut.result_dims(), strict=bool(window)))
+    return {"window": tuple(_still(*each) if (0, dim) in moved else each[0] for dim, each in pairs)}
 
 
-def _unpadded(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    still = PaddingDimension(0, 0, 0)
-    moved = _moved(cut)
-    return {"padding": tuple(still if d in moved else p for d, p in enumerate(cut.instruction.attributes.padding))}
+_grouped = local_attributes.pop("convolution")
 
 
-def _still(window: WindowDimension) -> WindowDimension:
-    return evolve(window, padding_low=0, padding_high=0)
+def _convolved(cut: Cut) -> dict[str, Any]:
+    found: dict[str, Any] = _grouped(cut)
+    several = list(found["window"])
+    dims = [each for each, *_ in spatial(cut.instruction)]
+    numbers = cut.instruction.attributes.dimension_numbers
+    for place, dim in enumerate(numbers.input_spatial_dimensions):
+        kind = kind_of(cut, dim) if dim in dims else ""
+        if kind == "permutation":
+            several[place] = _still(several[place], cut.result_dims()[numbers.output_spatial_dimensions[place]])
+        elif kind == "reduction":
+            several[place] = evolve(several[place], padding_low=0, padding_high=0, base_dilation=1)
+    return found | {"window": tuple(several)}
 
 
-def _slid(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    moved, window = _moved(cut), cut.instruction.attributes.window
-    return {"window": tuple(_still(each) if dim in moved else each for dim, each in enumerate(window))}
-
-
-def _convolved(cut: Cut, found: dict[str, Any]) -> dict[str, Any]:
-    numbers, moved = cut.instruction.attributes.dimension_numbers, _moved(cut)
-    pairs = zip(numbers.input_spatial_dimensions, found["window"], strict=True)
-    return {"window": tuple(_still(each) if dim in moved else each for dim, each in pairs)}
-
-
-for _opcode, _change in (("slice", _sliced), ("pad", _unpadded), ("reduce_window", _slid), ("convolution", _convolved)):
-    local_attributes[_opcode] = _extended(local_attributes.pop(_opcode, None), _change)
+local_attributes.enter("convolution", _convolved)

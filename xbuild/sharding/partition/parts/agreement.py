@@ -13,7 +13,6 @@ from ....checking import check
 from ....core.builder import Value
 from ....core.graph import Module
 from ....properties.effects import communicates_itself
-from ...axis import Axis
 from ...planning.record import combiner, constant, zero
 from .frame import Frame, Piece
 from .layouts import bytes_of, whole_on
@@ -24,7 +23,9 @@ NOTHING, PARAMETERS, EVERY_DECISION = range(3)
 
 def agreed(frame: Frame, value: Value, piece: Piece, reason: str) -> Value:
     """A number of the first device, on all devices."""
-    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
+    axes = frame.axes
+    if not axes:
+        return value
     is_first = ops.compare(frame.recorder.place(axes), constant(frame.builder, np.int32(0)), direction="EQ")
     first = ops.select(is_first, value, zero(value))
     found = ops.all_reduce([first], to_apply=combiner(value), **frame.recorder.global_groups(axes))

@@ -21,7 +21,18 @@ from .choices import Request, partial_axes
 from .frame import Frame, Piece
 from .layouts import Tree, leaves_of, stated
 from .masks import combiner_of, neutral
-from .tables import Cut, adapted, finishing, halos, joining, local_attributes, preparing, recording
+from .tables import (
+    Cut,
+    adapted,
+    finishing,
+    gathered,
+    gathering,
+    halos,
+    joining,
+    local_attributes,
+    preparing,
+    recording,
+)
 
 
 def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tree:
@@ -42,44 +53,43 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
 
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
     """The factors that may be cut."""
-    can_join = instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
+    can_join = _joins(instruction)
     return frozenset(
         number
         for number, factor in enumerate(rule.factors)
-        if (factor.kind == "reduction" and can_join)
+        if (factor.kind == "reduction" and (can_join or _is_gathered(instruction, number)))
         or (factor.kind == "pass_through" and _passes(instruction, rule, number))
         or (factor.kind == "permutation" and _slides(instruction, rule, number))
     )
 
 
-def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
-    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension.
+def _joins(instruction: Instruction) -> bool:
+    """Whether an op joins partial results."""
+    return instruction.opcode in joining and joining[instruction.opcode](instruction) is not None
 
-    Elements that stand apart (interior padding, dilation) and several operands are not fetched.
-    """
+
+def _is_gathered(instruction: Instruction, number: int) -> bool:
+    """Whether results along a reduction factor are gathered and reduced once more."""
+    return instruction.opcode in gathering and bool(gathering[instruction.opcode](instruction, number))
+
+
+def _slides(instruction: Instruction, rule: ShardingRule, number: int) -> bool:
+    """Whether devices can fetch what they lack along a factor: one of the first operand, alone on its dimension."""
     shapes = [each.shape for each in (*instruction.operands[:1], instruction)]
     if instruction.opcode not in halos or len(rule.results) > 1 or any(each.size == 0 for each in shapes):  # type: ignore[union-attr]
         return False
     places = [dim for dim, factors in enumerate(rule.operands[0]) if number in factors]
-    is_shared = any(number in factors for dims in rule.operands[1:] for factors in dims)
-    if len(places) != 1 or is_shared or len(rule.operands[0][places[0]]) > 1:
-        return False
-    return _is_dense(instruction, places[0])
+    is_alone = len(places) == 1 and len(rule.operands[0][places[0]]) == 1
+    return is_alone and _has_filler(instruction)
 
 
-def _is_dense(instruction: Instruction, dim: int) -> bool:
-    attributes = instruction.attributes
-    if instruction.opcode == "pad":
-        return bool(attributes.padding[dim].interior == 0)
-    if instruction.opcode == "reduce_window":
-        dtype = instruction.operands[0].shape.dtype  # type: ignore[union-attr]
-        combiner = combiner_of(attributes.to_apply)
-        is_filled = combiner is not None and neutral(combiner, dtype) is not None
-        return bool(attributes.window[dim].base_dilation == 1 and is_filled)
-    if instruction.opcode == "convolution":
-        dims = attributes.dimension_numbers.input_spatial_dimensions
-        return bool(dim in dims and attributes.window[dims.index(dim)].base_dilation == 1)
-    return True
+def _has_filler(instruction: Instruction) -> bool:
+    """Whether a number leaves the others of a window as they are, so that it can stand where nothing is."""
+    by = {"reduce_window": "to_apply", "select_and_scatter": "scatter"}.get(instruction.opcode)
+    if by is None:
+        return True
+    combiner = combiner_of(getattr(instruction.attributes, by))
+    return combiner is not None and neutral(combiner, instruction.operands[0].shape.dtype) is not None  # type: ignore[union-attr]
 
 
 def _is_even(instruction: Instruction) -> bool:
@@ -87,7 +97,7 @@ def _is_even(instruction: Instruction) -> bool:
     if instruction.opcode == "convolution":
         attributes = instruction.attributes
         return bool(attributes.feature_group_count > 1 or attributes.batch_group_count > 1)
-    return instruction.opcode == "scatter" or any(map(_loops, instruction.called))
+    return instruction.opcode in ("scatter", "custom_call") or any(map(_loops, instruction.called))
 
 
 def _loops(computation: Computation) -> bool:
@@ -116,25 +126,32 @@ def _request(
     site: Site, instruction: Instruction, pieces: Sequence[Piece], wanted: tuple[Sharding | None, ...]
 ) -> Request:
     shapes = [each.shape if isinstance(each.shape, Shape) and each.maker is None else None for each in pieces]
-    at_hand = tuple(() if shape is None else tuple(each.versions) for shape, each in zip(shapes, pieces, strict=True))
+    at_hand = tuple(() if shape is None else each.shardings for shape, each in zip(shapes, pieces, strict=True))
     results = tuple(each if isinstance(each, Shape) else None for each in leaves(instruction.shape))
 
     def fetched(assignment: Assignment) -> int:
         return _fetched(_cut(instruction, site, assignment))
 
-    extra = {"fetched": fetched} if instruction.opcode in halos else {}
-    return Request(site, tuple(shapes), at_hand, results, wanted, **extra)
+    extra = fetched if instruction.opcode in halos else None
+    return Request(site, tuple(shapes), at_hand, results, wanted, extra, not _joins(instruction))
+
+
+TOO_MUCH = 1 << 60
+"""The bytes of an exchange that is not planned."""
 
 
 def _fetched(cut: Cut) -> int:
     """The bytes of what a device fetches of its neighbours for an assignment."""
-    pairs = zip(cut.assignment, cut.site.rule.factors, strict=True)
-    if not any(axes and factor.kind == "permutation" for axes, factor in pairs):
-        return 0
-    shape, dims = cut.instruction.operands[0].shape, cut.operand_dims(0)
-    assert isinstance(shape, Shape)
-    width = max(1, shape.dtype.bits // 8) * math.prod(dims)
-    return sum(wanted.bytes(width // max(1, dims[dim])) for dim, wanted in halos[cut.instruction.opcode](cut).items())
+    total, found = 0, halos[cut.instruction.opcode](cut)
+    several = {number: [*cut.operand_dims(number)] for number, _ in found}
+    for (number, dim), wanted in found.items():
+        if wanted is None:
+            return TOO_MUCH
+        dims, shape = several[number], cut.instruction.operands[number].shape
+        assert isinstance(shape, Shape)
+        total += wanted.bytes(max(1, shape.dtype.bits // 8) * math.prod(dims[:dim] + dims[dim + 1 :]))
+        dims[dim] = wanted.size
+    return total
 
 
 def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
@@ -190,6 +207,8 @@ def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
 def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
     """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
     instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
+    if axes and not _joins(instruction):
+        values, axes = gathered[instruction.opcode](frame, cut, values), ()
     found = []
     shapes: Sequence[Any] = tuple(leaves(instruction.shape))
     for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
@@ -199,9 +218,7 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
         if axes:
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
-            value = frame.brought(
-                value, evolve(sharding, unreduced=axes), end, piece, _why_partial(frame, cut, axes, end), joined
-            )
+            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined)
             piece = frame.piece(value, end, shape, instruction)
         found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
@@ -213,9 +230,8 @@ def _joined_in(target: Sharding, joined: Any) -> Sharding:
     return target if is_sum else evolve(target, unreduced=())
 
 
-def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) -> str:
-    """Why a result has to be joined."""
-    name = cut.instruction.name
+def partial_reason(cut: Cut) -> str:
+    """Which dimensions are reduced in parts."""
     dims = [
         f"{operand.name} along dimension {number}"
         for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
@@ -223,7 +239,13 @@ def _why_partial(frame: Frame, cut: Cut, axes: Sequence[Axis], end: Sharding) ->
         if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
     ]
     verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
+    axes = partial_axes(cut.site, cut.assignment)
     return (
-        f"{name} {verb} {' and '.join(dims)}, cut over {named(axes)}; each device holds a part of the result; "
-        f"joined here because {name} is wanted {told(end)}"
+        f"{cut.instruction.name} {verb} {' and '.join(dims)}, cut over {named(axes)}; "
+        "each device holds a part of the result"
     )
+
+
+def _why_partial(cut: Cut, end: Sharding) -> str:
+    """Why a result has to be joined."""
+    return f"{partial_reason(cut)}; joined here because {cut.instruction.name} is wanted {told(end)}"

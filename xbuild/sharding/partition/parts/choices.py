@@ -14,7 +14,7 @@ from shape_inference import Shape
 from ...axis import count
 from ...sharding import Sharding
 from .assignments import Assignment, Site
-from .layouts import distance
+from .layouts import bytes_of, distance, local_dims
 
 MOST_SEEDS = 3
 """Up to how many shardings all orders in which they decide are looked at."""
@@ -25,6 +25,7 @@ class Request:
     """What is known before a choice: operands in the shardings that they are at hand in, and what results are to have.
 
     A wanted sharding is None where any will do. `fetched` gives the bytes of what devices lack of their neighbours.
+    Where results of parts `are_gathered`, all devices take those of all.
     """
 
     site: Site
@@ -33,6 +34,7 @@ class Request:
     results: tuple[Shape | None, ...]
     wanted: tuple[Sharding | None, ...]
     fetched: Callable[[Assignment], int] | None = None
+    are_gathered: bool = False
 
     def chosen(self) -> Assignment:
         """The assignment that costs the fewest bytes, then leaves each device the least to do."""
@@ -75,7 +77,10 @@ class Request:
         for result, dims, wanted in zip(self.results, rule.results, self.wanted, strict=True):
             if result is not None:
                 given = self.site.sharding(assignment, dims)
-                total += distance(evolve(given, unreduced=unreduced), given if wanted is None else wanted, result)
+                if self.are_gathered:
+                    total += (count(unreduced) - 1) * bytes_of(result.dtype[local_dims(given, result.dims)])
+                start = given if self.are_gathered else evolve(given, unreduced=unreduced)
+                total += distance(start, given if wanted is None else wanted, result)
         return total
 
     def unreduced(self, assignment: Assignment) -> tuple:  # type: ignore[type-arg]

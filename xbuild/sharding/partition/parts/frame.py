@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import Factory, define, field, frozen
 
 from shape_inference import AnyShape, Shape
 
 from ....core.builder import Builder, Value
 from ....core.context import annotated
-from ....core.graph import Instruction, Source
+from ....core.graph import Computation, Instruction, Source
 from ....core.op import OPS
 from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
 from ...axis import Axis
 from ...planning.plan import planned
-from ...planning.record import Recorder, Reducer, dims_of
+from ...planning.record import Recorder, Reducer, constant, dims_of, spread
 from ...planning.states import Step
+from ...regions import Axes, Regions
 from ...sharding import Sharding
 from ...shardy_text import AnyMesh
+from ...tiles import rest_of
 from .layouts import Tree, distance, local_dims, whole_on
 
 
@@ -63,7 +66,9 @@ class Shared:
     """What all computations of a program share: the mesh, the channels taken, the collectives so far.
 
     `agreement` says which numbers are made one on all devices, in the words of agreement.py; `frames` are those of all
-    computations, `brought` the parts, by name, that were brought from a sharding to another.
+    computations, `brought` the parts, by name, that were brought from a sharding to another; `numbered` are the
+    computations that read the number of the device, `regions` say what is manual. `times` is how often what is recorded
+    now runs, as far as trips of loops are known, and `sent` the bytes that a device sends in all of it.
     """
 
     mesh: Mesh
@@ -73,32 +78,72 @@ class Shared:
     meshes: dict[str, AnyMesh] = field(factory=dict)
     frames: list[Frame] = field(factory=list)
     brought: dict[str, tuple[Piece, Sharding]] = field(factory=dict)
+    numbered: frozenset[Computation] = frozenset()
+    regions: Regions = Factory(Regions)
+    times: int = 1
+    sent: int = 0
+
+    def add(self, made: Communication) -> None:
+        """Note a collective."""
+        self.communications.append(made)
+        self.sent += made.bytes * self.times
 
 
 @define(eq=False)
 class Piece:
     """An array of the global program: its shape, who made it, and its parts in each sharding that it was brought to.
 
-    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding.
+    `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding. `later` is an
+    array that is made when it is first used.
     """
 
     shape: AnyShape
     origin: Instruction
     versions: dict[Sharding, Value]
     maker: Callable[[Sharding], Value] | None = None
+    later: Later | None = None
 
     @property
     def sharding(self) -> Sharding:
         """The sharding that it was made in."""
-        return next(iter(self.versions))
+        return next(iter(self.shardings))
+
+    @property
+    def shardings(self) -> tuple[Sharding, ...]:
+        """Those in which it is at hand."""
+        return tuple(self.versions) if self.later is None or self.versions else (self.later.sharding,)
+
+    @property
+    def price(self) -> int:
+        """The bytes that a device sends to have it, where it is not made yet."""
+        return 0 if self.later is None or self.versions else self.later.price
+
+
+@frozen(eq=False)
+class Later:
+    """How an array is made when it is first used: in which sharding, for how many bytes that a device sends.
+
+    `view` says of which elements of other arrays it is made.
+    """
+
+    sharding: Sharding
+    price: int
+    made: Callable[[], Value]
+    view: Any
 
 
 class PartBuilder(Builder):
     """Records instructions with the source line and the scope of the instruction that they are part of."""
 
-    __slots__ = ("part_of",)
+    __slots__ = ("made", "part_of", "received")
 
     part_of: Instruction | None
+    made: dict[Any, Value]
+    received: dict[Any, list[Any]]
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.made, self.received = {}, {}
 
     def count_from(self, number: int) -> None:
         """Number the names of new instructions from above a number."""
@@ -119,11 +164,17 @@ class PartBuilder(Builder):
 
 @define(eq=False)
 class Frame:
-    """One computation of the SPMD program under recording."""
+    """One computation of the SPMD program under recording.
+
+    Along `manual` axes the computation is a program of one device already. `numbered` are the instructions whose values
+    depend on the number of the device that computes them.
+    """
 
     shared: Shared
     builder: PartBuilder
     values: dict[Instruction, Tree] = field(factory=dict)
+    manual: Axes = ()
+    numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
     reasons: list[tuple[Instruction, str]] = field(factory=list)
 
@@ -137,20 +188,21 @@ class Frame:
     def mesh(self) -> Mesh:
         return self.shared.mesh
 
+    @property
+    def axes(self) -> Axes:
+        """The axes of the mesh along which the program is still one."""
+        return rest_of(self.mesh, self.manual)
+
     def _note(self, value: Value, step: Step) -> None:
         origin, reason = self.reasons[-1]
         opcode = value.instruction.opcode
-        self.shared.communications.append(
-            Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source))
 
     def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: str) -> None:
         """Note a collective that an op recorded by itself."""
         opcode, size = value.instruction.opcode, _size(value.instruction, axes)
         sent = algorithms(opcode, size, payload)[0].link_bytes
-        self.shared.communications.append(
-            Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source)
-        )
+        self.shared.add(Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source))
 
     def piece(self, value: Value, sharding: Sharding, shape: AnyShape, origin: Instruction) -> Piece:
         """The array of which devices hold these parts."""
@@ -158,6 +210,7 @@ class Frame:
 
     def part(self, piece: Piece, target: Sharding, reason: str) -> Value:
         """The part of an array in a sharding; it is brought there once."""
+        self.ready(piece)
         if target not in piece.versions:
             assert isinstance(piece.shape, Shape)
             if piece.maker is not None and not target.unreduced:
@@ -166,6 +219,15 @@ class Frame:
             source = min(piece.versions, key=lambda each: distance(each, target, piece.shape))
             piece.versions[target] = self.brought(piece.versions[source], source, target, piece, reason)
         return piece.versions[target]
+
+    def ready(self, piece: Piece) -> Value:
+        """The parts of an array in the sharding that it is made in, made now where it was left for later."""
+        if piece.later is not None and not piece.versions:
+            outer = getattr(self.builder, "part_of", None)
+            with self.within(piece.origin):
+                piece.versions[piece.later.sharding] = piece.later.made()
+            self.builder.part_of = outer
+        return next(iter(piece.versions.values()))
 
     def brought(
         self,
@@ -179,6 +241,8 @@ class Frame:
         """A part after the cheapest steps from one sharding to another."""
         shape = piece.shape
         assert isinstance(shape, Shape)
+        if 0 in shape.dims:  # nothing is sent of no elements
+            return spread(constant(self.builder, np.zeros((), shape.dtype.dtype)), local_dims(target, shape.dims))
         found = planned(source, target, shape.dims, shape.dtype)
         self.shared.brought[value.name] = piece, source
         self.reasons.append((piece.origin, reason))
@@ -189,7 +253,7 @@ class Frame:
     def whole(self, piece: Piece, reason: str) -> Value:
         """The whole array on every device; a token as it is."""
         if not isinstance(piece.shape, Shape):
-            return next(iter(piece.versions.values()))
+            return self.ready(piece)
         return self.part(piece, whole_on(self.mesh, piece.shape.rank), reason)
 
     def settled(self, piece: Piece, wanted: Sharding | None, reason: str) -> Piece:
@@ -226,8 +290,13 @@ _OF_THE_GLOBAL = ("xla.sdy.", "xbuild.")
 def _frontend(instruction: Instruction | None) -> dict[str, Any]:
     """The frontend attributes that an instruction keeps on each device."""
     notes = instruction.annotations.get("frontend_attributes", {}) if instruction is not None else {}
-    kept = {key: each for key, each in notes.items() if not key.startswith(_OF_THE_GLOBAL)}
+    kept = {key: each for key, each in notes.items() if not is_of_the_global(key)}
     return {"frontend_attributes": kept} if kept else {}
+
+
+def is_of_the_global(key: str) -> bool:
+    """Whether a frontend attribute is a sharding, or a rule of sharding, of the global program."""
+    return key.startswith(_OF_THE_GLOBAL)
 
 
 def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:

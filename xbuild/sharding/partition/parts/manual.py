@@ -1,83 +1,133 @@
-"""Computations of a shard (shard_map): what stands in them is a program of one device already, and is kept as it is."""
+"""The ends of manual regions: parts of global arrays become arrays of their own, and global arrays again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from shape_inference import Shape, TupleShape, refuse
+from shape_inference import AnyShape, Shape, TupleShape, refuse
 
-from ....core.graph import Computation, Instruction, Module
-from ...axis import Axis
-from ...sharding import Sharding
-from ...shardy_collectives import axes_in
+from ....core.builder import Value
+from ....core.graph import Instruction
+from ...axis import Axis, count, merged
+from ...regions import FULL_TO_SHARD, INTO, OUT_OF, SHARD_TO_FULL, target_of
+from ...sharding import Sharding, cut
 from ...shardy_text import shardy_shardings
-from .frame import Frame
-from .layouts import Tree, closed, local_dims, whole_on
+from .frame import Frame, Piece
+from .layouts import Tree, closed, local_dims, stated
 
-INTO = "xla.sdy.GlobalToLocalShape"
-OUT_OF = "xla.sdy.LocalToGlobalShape"
-
-
-def target_of(instruction: Instruction) -> str:
-    """The target of a custom call; an empty text for any other instruction."""
-    return str(instruction.attributes.custom_call_target) if instruction.opcode == "custom_call" else ""
+Axes: TypeAlias = tuple[Axis, ...]
+ENDS = (INTO, OUT_OF, FULL_TO_SHARD, SHARD_TO_FULL)
 
 
-def _source(instruction: Instruction) -> Instruction:
-    return instruction.operands[0] if instruction.opcode == "get_tuple_element" else instruction
-
-
-def is_manual(instruction: Instruction) -> bool:
-    """Whether a call is that of a computation of a shard, by where its operands come from."""
-    return any(target_of(_source(each)) == INTO for each in instruction.operands)
-
-
-def manual_bodies(module: Module) -> frozenset[Computation]:
-    """The computations of shards, with all that they call."""
-    every = (each for computation in module.computations for each in computation.instructions)
-    bodies = (each.attributes.to_apply for each in every if each.opcode == "call" and is_manual(each))
-    return frozenset(inner for body in bodies for inner in body.reachable())
-
-
-def last_channel(computations: Iterable[Computation]) -> int:
-    """The greatest channel in these computations."""
-    every = (each for computation in computations for each in computation.instructions)
-    return max((getattr(each.attributes, "channel_id", None) or 0 for each in every), default=0)
-
-
-def _stated(frame: Frame, instruction: Instruction, key: str) -> tuple[Sharding, ...]:
-    """The shardings at the border of a computation of a shard, all of whose axes are manual."""
-    notes = instruction.annotations.get("frontend_attributes", {})
-    manual = tuple(axes_in(str(notes.get("xla.sdy.manual_axes", "")), frame.mesh))
-    left = [name for name, size in frame.mesh.sizes if size > 1 and Axis(name, size) not in manual]
-    if left:
-        message = f"{instruction.name} is manual along some axes, and not along {', '.join(left)}"
-        refuse("invalid_operand", f"partition: {message}; it is read where all axes are manual")
-    found = shardy_shardings(str(notes.get(key, "")), frame.shared.meshes)
-    return tuple(each for each in found if isinstance(each, Sharding))
-
-
-def into_shard(frame: Frame, instruction: Instruction) -> Tree:
-    """The parts of the operands, each an array of its own on every device."""
-    shardings = _stated(frame, instruction, "xla.sdy.in_shardings")
-    pieces = []
-    for operand, sharding in zip(instruction.operands, shardings, strict=True):
-        shape = operand.shape
-        assert isinstance(shape, Shape)
-        target = closed(sharding, shape.rank)
-        value = frame.part(frame.values[operand], target, f"{instruction.name} takes a part of it")
-        local = Shape(shape.dtype, local_dims(target, shape.dims))
-        pieces.append(frame.piece(value, whole_on(frame.mesh, local.rank), local, instruction))
-    return tuple(pieces) if isinstance(instruction.shape, TupleShape) else pieces[0]
-
-
-def out_of_shard(frame: Frame, instruction: Instruction) -> Tree:
-    """The arrays that the parts of all devices are."""
-    shardings = _stated(frame, instruction, "xla.sdy.out_shardings")
+def end_of_region(frame: Frame, instruction: Instruction) -> Tree:
+    """The arrays that stand behind an end of a manual region, one for each operand."""
+    several = isinstance(instruction.shape, TupleShape)
     shapes = instruction.shape.elements if isinstance(instruction.shape, TupleShape) else (instruction.shape,)
+    into = target_of(instruction) in (INTO, FULL_TO_SHARD)
+    before = frame.shared.regions.of(instruction.operands[0]) if instruction.operands else ()
+    after = frame.shared.regions.of(instruction)
+    manual = tuple(axis for axis in (after if into else before) if axis not in (before if into else after))
     pieces = []
-    for operand, sharding, shape in zip(instruction.operands, shardings, shapes, strict=True):
-        assert isinstance(shape, Shape)
-        value = frame.whole(frame.values[operand], f"{instruction.name} is made of it")
-        pieces.append(frame.piece(value, closed(sharding, shape.rank), shape, instruction))
-    return tuple(pieces) if isinstance(instruction.shape, TupleShape) else pieces[0]
+    for number, (operand, shape) in enumerate(zip(instruction.operands, shapes, strict=True)):
+        piece = frame.values[operand]
+        if not isinstance(shape, Shape):
+            pieces.append(piece)
+            continue
+        target = _global_sharding(frame, instruction, number, shape.rank)
+        outer, inner = (operand.shape, shape) if into else (shape, operand.shape)
+        _check(instruction, number, target, manual, outer, inner)
+        wanted = _wanted(frame, instruction, number)
+        end = _into if into else _out_of
+        pieces.append(end(frame, instruction, piece, target, manual, shape, wanted))
+    return tuple(pieces) if several else pieces[0]
+
+
+def _check(
+    instruction: Instruction, number: int, sharding: Sharding, manual: Axes, outer: AnyShape, inner: AnyShape
+) -> None:
+    """Refuse an end whose manual axes do not come first, or do not cut the global array into those inside."""
+    assert isinstance(outer, Shape)
+    assert isinstance(inner, Shape)
+    ours, free = _split(sharding, manual)
+    for dim, (one, other) in enumerate(zip(ours, free, strict=True)):
+        if sharding.dim(dim).axes != (*one, *other):
+            names = ", ".join(axis.name for axis in one)
+            message = f"{instruction.name} cuts dimension {dim} of array {number} by {names} after other axes"
+            refuse("invalid_operand", f"partition: {message}; axes that are manual come first")
+    wanted = local_dims(cut(sharding.mesh, ours), outer.dims)
+    if wanted != inner.dims:
+        names = ", ".join(axis.name for axis in manual) or "no axis"
+        message = f"{instruction.name} is manual along {names}: array {number} of {outer} has parts of {[*wanted]}"
+        refuse("dimension_mismatch", f"partition: {message}, and {inner} is written")
+
+
+def _global_sharding(frame: Frame, instruction: Instruction, number: int, rank: int) -> Sharding:
+    """How an end of a region says that a global array is cut."""
+    target = target_of(instruction)
+    if target in (INTO, OUT_OF):
+        notes = instruction.annotations.get("frontend_attributes", {})
+        key = "xla.sdy.in_shardings" if target == INTO else "xla.sdy.out_shardings"
+        found = shardy_shardings(str(notes.get(key, "")), frame.shared.meshes)[number]
+        assert isinstance(found, Sharding)
+        return closed(found, rank)
+    tree = stated(instruction.operands[0] if target == FULL_TO_SHARD else instruction, frame.mesh)
+    assert isinstance(tree, Sharding), f"{instruction.name} has no sharding"
+    return tree
+
+
+def _wanted(frame: Frame, instruction: Instruction, number: int) -> Sharding | None:
+    """How the value behind an end is annotated; None where it is not."""
+    tree = stated(instruction, frame.mesh)
+    found = tree[number] if isinstance(tree, tuple) else tree
+    assert found is None or isinstance(found, Sharding)
+    return found
+
+
+def _split(sharding: Sharding, manual: Axes) -> tuple[list[Axes], list[Axes]]:
+    """The manual axes of each dimension, and the others."""
+    ours = [tuple(a for a in dim.axes if _is_in(a, manual)) for dim in sharding.dims]
+    return ours, [tuple(a for a in dim.axes if not _is_in(a, manual)) for dim in sharding.dims]
+
+
+def _is_in(axis: Axis, manual: Axes) -> bool:
+    return any(axis.overlaps(other) for other in manual)
+
+
+def _fitting(sizes: Sequence[int], free: Sequence[Axes]) -> list[Axes]:
+    """The free axes of the dimensions that they cut into equal parts."""
+    return [axes if size % count(axes) == 0 else () for size, axes in zip(sizes, free, strict=True)]
+
+
+def _into(
+    frame: Frame, instruction: Instruction, piece: Piece, target: Sharding, manual: Axes, shape: Shape,
+    wanted: Sharding | None,
+) -> Piece:  # fmt: skip
+    """The part of an array along the manual axes, an array of its own, cut along the others as it is wanted there."""
+    ours, free = _split(target, manual)
+    if wanted is not None:
+        free = [dim.axes for dim in wanted.dims]
+    free = _fitting(shape.dims, free)
+    dims = [merged((*outer, *inner)) for outer, inner in zip(ours, free, strict=True)]
+    partial = tuple(axis for axis in target.unreduced if _is_in(axis, manual))
+    value = frame.part(piece, cut(frame.mesh, dims, partial), f"{instruction.name} takes a part of it")
+    return frame.settled(frame.piece(value, cut(frame.mesh, free), shape, instruction), wanted, "")
+
+
+def _out_of(
+    frame: Frame, instruction: Instruction, piece: Piece, target: Sharding, manual: Axes, shape: Shape,
+    wanted: Sharding | None,
+) -> Piece:  # fmt: skip
+    """The global array that the parts along the manual axes are."""
+    ours, free = _split(target, manual)
+    local = piece.shape
+    assert isinstance(local, Shape)
+    if not any(free):
+        free = [dim.axes for dim in piece.sharding.dims]
+    inner = cut(frame.mesh, _fitting(local.dims, free))
+    value: Value = frame.part(piece, inner, f"{instruction.name} is made of it")
+    dims = [merged((*outer, *dim.axes)) for outer, dim in zip(ours, inner.dims, strict=True)]
+    found = cut(frame.mesh, dims, tuple(axis for axis in target.unreduced if _is_in(axis, manual)))
+    frame.checked(value, found, shape)
+    whole = frame.piece(value, found, shape, instruction)
+    return frame.settled(whole, wanted, f"{instruction.name} is wanted so" if wanted else "")

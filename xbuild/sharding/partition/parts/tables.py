@@ -40,8 +40,14 @@ recording = RuleTable("recording")
 adapted = RuleTable("adapted")
 """opcode -> rule(instruction, rule): the rule by which an op is cut, where it is not the one that propagates."""
 
+gathering = RuleTable("gathering")
+"""opcode -> rule(instruction, factor): whether results along a reduction factor are gathered and reduced once more."""
+
+gathered = RuleTable("gathered")
+"""opcode -> rule(frame, cut, values): the results of such an op from the results of parts that devices hold."""
+
 halos = RuleTable("halo")
-"""opcode -> rule(cut): the windows that devices want of dimensions of the first operand whose elements move."""
+"""opcode -> rule(cut): by operand and dimension what devices want of it, where it is cut and its elements move."""
 
 Joined: TypeAlias = "Callable[..., Any] | None"
 

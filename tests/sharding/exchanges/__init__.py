@@ -1,0 +1,1 @@
+"""Tests of exchanges: what devices send where elements move along dimensions that are cut."""

@@ -1,0 +1,1 @@
+"""Programs of JAX with the shardings that people state: `PROGRAMS` of `listed.py`. Importing it loads JAX."""
