@@ -44,6 +44,18 @@ COMMANDS = {
     "step": "step T --random 0",
     "extract": "extract T --computation e",
     "diff": "diff T T",
+    "cost": "cost T",
+    "cost machine": "cost T --machine h100 --page c.html",
+    "cost trace": "cost T --machine v5e --trace t.json",
+    "cost chakra": "cost T --machine v5e --chakra kept",
+    "shard": "shard T",
+    "shard hlo": "shard T --hlo",
+    "shard parts": "shard T --partitioned",
+    "shard beside": "shard T --compare T",
+    "equivalent": "equivalent T T",
+    "play": "play T -o g.html",
+    "learn": "learn 1 --check T",
+    "puzzle": "puzzle 1 --check T",
 }
 
 

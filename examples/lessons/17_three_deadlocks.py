@@ -8,7 +8,7 @@
 import numpy as np
 
 import xbuild as xb
-from xbuild.learning import ask, hangs_on_xla, show
+from xbuild.learning import ask, hangs_on_xla, on_xla, show
 
 KINDS = ["ok", "it hangs"]
 
@@ -52,9 +52,20 @@ def ordered(first, second):
     return branch
 
 
+def places(module):
+    """The channels at which the replicas stand when the run stops."""
+    try:
+        xb.execute(module, [[1], [2]], check=False)
+    except xb.Stopped as stopped:
+        stands = [state.standing.path[-1].instruction for state in stopped.report.devices]
+        return "{} at channel 1, {} at channel 2".format(*sorted((0, 1), key=lambda n: stands[n].attributes.channel_id))
+    return "nowhere, it ends"
+
+
 crossed = on_two(lambda x: xb.conditional(is_first(x), x, ordered(1, 2), x, ordered(2, 1)))
-ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 the other way round. The verdict?",
-    ..., verdict, crossed, choices=KINDS, claim=hangs_on_xla(crossed, 1, 2))  # fmt: skip
+ask("(b) Replica 0 sums on channel 1, then on channel 2; replica 1 the other way round. Where do they stop?",
+    ..., places, crossed, claim=hangs_on_xla(crossed, 1, 2),
+    choices=["nowhere, it ends", "1 at channel 1, 0 at channel 2", "0 at channel 1, 1 at channel 2"])  # fmt: skip
 
 # %% [markdown] rule
 # It hangs: 0 stands at channel 1 and 1 at channel 2, for ever. All devices must come to their common collectives in
@@ -73,18 +84,20 @@ def loop(trips):
 
 
 unequal, equal = loop(lambda me: me + 1), loop(lambda me: me * 0 + 2)
-ask("(c) A sum inside a loop: replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
+ask("(c) A sum inside a loop, of which both replicas make 2 trips. The verdict?", ...,
+    verdict, equal, choices=KINDS, claim=on_xla(equal, 1, 2))  # fmt: skip
+ask("They begin with 1 and 2. What do both have at the end? (a number for each)", ..., equal, 1, 2)
+
+# %% [markdown] rule
+# It ends: a collective in a loop is no fault where all make the same trips. 3 each after the first, 6 after the second.
+
+# %%
+ask("Now replica 0 makes 1 trip, replica 1 makes 2. The verdict?", ...,
     verdict, unequal, choices=KINDS, claim=hangs_on_xla(unequal, 1, 2))  # fmt: skip
 
 # %% [markdown] rule
 # It hangs: in its second trip replica 1 waits for replica 0, which is done. The report calls it
 # `trip_count_mismatch`.
-
-# %%
-ask("Both make 2 trips, from 1 and 2. What do they have at the end?", ..., equal, 1, 2)
-
-# %% [markdown] rule
-# 3 each after the first trip, 6 after the second.
 #
 # **Rule.** All members of a group must come to the same collectives, equally often, in the same order. A branch, an
 # order or a trip count that depends on the replica is where to look. `xbuild explain deadlock` has the words of the

@@ -14,7 +14,7 @@ PARTITIONED = about_xbuild(
 )
 
 
-@xb.computation(xb.f32[4, 2], xb.f32[2, 4], xb.f32[4, 2])
+@xb.computation(xb.f32[4, 3], xb.f32[3, 8], xb.f32[8, 2])
 def layer(x, w1, w2):
     return xb.dot(xb.maximum(xb.dot(x, w1), 0.0), w2)
 
@@ -33,15 +33,15 @@ by_model = cut(x=xb.P("data"), w1=xb.P(None, "model"), w2=xb.P("model"))
 
 # %%
 part = xb.shard.partition(by_model)
-ask("x is f32[4,2], cut along its rows over `data` (2 devices). Which shape has a device's part? "
-    "(its extents, as [2, 7])",
+ask("x is f32[4,3], cut along its rows over `data` (2 devices). Which shape has a device's part? "
+    "(its extents, as [5, 7])",
     ..., lambda: list(part.module.entry.parameters[0].shape.dims), claim=PARTITIONED)  # fmt: skip
-ask("x @ w1 is f32[4,4]. Its rows come from x, its columns from w1. Which shape has a device's part? "
-    "(its extents, as [2, 7])",
+ask("x @ w1 is f32[4,8]. Its rows come from x, its columns from w1. Which shape has a device's part? "
+    "(its extents, as [5, 7])",
     ..., lambda: list(part.module.entry["dot.4"].shape.dims), claim=PARTITIONED)  # fmt: skip
 
 # %% [markdown] rule
-# [2, 2] and [2, 2]: nobody said how x @ w1 is cut. That *propagates*: the rows of a product are cut as the rows of its
+# [2, 3] and [2, 4]: nobody said how x @ w1 is cut. That *propagates*: the rows of a product are cut as the rows of its
 # left side, the columns as the columns of its right side.
 #
 # ## What is sent
@@ -57,12 +57,14 @@ show(part.module)
 # joins it. `part.communications` says so for every collective that was put in.
 
 # %%
-X, W1, W2 = [[1, 0], [0, 1], [1, 1], [2, 0]], [[1, 2, 3, 4], [1, 1, 1, 1]], [[1, 0], [0, 1], [1, 0], [0, 1]]
-ask("The sum of the result, on one device?", ..., layer, X, W1, W2, of=lambda out: out.sum())
+X, W1, W2 = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]], [[1] * 8, [2] * 8, [-1] * 8], [[1, 0]] * 8
+ask("The rows of x @ w1 are eight times 1, 2, 3 and -1. Each row of w2 is 1, 0. The sum of the result, on one device?",
+    ..., layer, X, W1, W2, of=lambda out: out.sum())  # fmt: skip
 ask("And of the partitioned program on four devices?", ..., lambda: part.run(X, W1, W2).sum(), claim=PARTITIONED)
 
 # %% [markdown] rule
-# The same number: a partition may change what is sent and when, and never what is computed.
+# 8 * (1 + 2 + 3) = 48: the maximum with 0 leaves out the last row. It is the same number twice: a partition may change
+# what is sent and when, and never what is computed.
 
 # %%
 by_rows = xb.shard.partition(cut(x=xb.P(("data", "model"))))

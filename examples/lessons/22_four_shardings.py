@@ -47,30 +47,32 @@ ask("One device alone does 131,072 FLOPs for the two products (2 * 64 * 16 * 32 
 # 2. **model**: the 32 columns of w1 and rows of w2 are cut in four, the examples are whole.
 
 # %%
-ask("Now the result f32[64,16] is a sum over all four devices: 4,096 bytes. What does a ring all-reduce send, "
-    "2 * (4 - 1) / 4 of it?", ..., lambda: model.link_bytes, claim=COUNTED)  # fmt: skip
+ask("Now the result f32[64,16], 4,096 bytes, is a sum over all four devices. On a ring each sends a quarter of it to "
+    "its neighbour in each step: 3 steps to add, 3 to hand the sums around. How many bytes does a device send?",
+    ..., lambda: model.link_bytes, claim=COUNTED)  # fmt: skip
 
 # %% [markdown] rule
-# 6,144. Each device keeps a fourth of the weights, and pays with an all-reduce of the activations.
+# 6 * 1,024 = 6,144. Each device keeps a fourth of the weights, and pays with an all-reduce of the activations.
 #
 # 3. **both**: examples over `data`, weights over `model`.
 
 # %%
-ask("A device has 32 examples, and half of the weights. The sum over two devices is of f32[32,16], 2,048 bytes. "
-    "What is sent, 2 * (2 - 1) / 2 of it?", ..., lambda: both.link_bytes, claim=COUNTED)  # fmt: skip
+ask("A device has 32 examples, and half of the weights. The sum is of f32[32,16], 2,048 bytes, over two devices: a "
+    "half in each step, 1 step to add, 1 to hand on. How many bytes does a device send?",
+    ..., lambda: both.link_bytes, claim=COUNTED)  # fmt: skip
 
 # %% [markdown] rule
-# 2,048: a third. Fewer examples on each device, and shorter rings.
+# 2 * 1,024 = 2,048, a third of that. Fewer examples on each device, and shorter rings.
 #
 # 4. **kept in parts**: examples as in 1, and the weights are cut as well; each is gathered before it is used.
 
 # %%
-ask("w1 and w2 have 2,048 bytes each, and a device has a fourth of each. What do the gathers send, 3/4 of both?",
-    ..., lambda: kept.link_bytes, claim=COUNTED)  # fmt: skip
+ask("w1 and w2 have 2,048 bytes each. A device has 512 of each, and in 3 steps hands on what it has or was given last. "
+    "How many bytes does it send for both?", ..., lambda: kept.link_bytes, claim=COUNTED)  # fmt: skip
 
 # %% [markdown] rule
-# 3,072: more than 3, less than 2. These bytes do not grow with the examples, and those of 2 and 3 do: with 128
-# examples the sum of 3 sends 4,096. And between steps each device keeps a fourth of the weights.
+# 2 * 3 * 512 = 3,072: more than 3, less than 2. These bytes do not grow with the examples, those of 2 and 3 do: with
+# 128 examples the sum of 3 sends 4,096. And between steps each device keeps a fourth of the weights.
 #
 # **Rule.** Cut the examples first. Cut the weights when they do not fit; by columns and rows (2, 3) the activations
 # are sent, in parts (4) the weights. Compare the bytes of one with those of the other.

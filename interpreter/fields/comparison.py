@@ -18,7 +18,7 @@ from ..runtime.report import Stopped
 from . import draws, layouts
 from .bound import BOUNDING, CHOOSING, LEAST, MOST, draws_wanted, log2_error
 from .classes import classes_of
-from .degrees import Degrees
+from .degrees import Degrees, watched
 from .laying import Laid
 from .levels import by_laws
 from .matching import Keeper, Matching, first_difference
@@ -28,7 +28,7 @@ from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
 from .verdict import Difference, Equivalence
-from .witness import apart
+from .witness import OVERFLOWS, apart, apart_as_they_are
 
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
@@ -50,8 +50,13 @@ class Comparison:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(), Degrees()
+        self.degrees = self.bounds()
         self.assumed = self.assumed_of()
+
+    def bounds(self, *, by_laws: bool = False) -> tuple[Degrees, Degrees]:
+        """The degrees of both programs, before anything is observed."""
+        one, other = (Degrees(watched(dict.fromkeys(each.modules)), by_laws) for each in (self.one, self.other))
+        return one, other
 
     def assumed_of(self, lawful: frozenset[str] = frozenset()) -> tuple[tuple[str, int], ...]:
         """The classes of instructions on which a verdict rests; ops that are read by laws have a class of their own."""
@@ -164,9 +169,16 @@ class Comparison:
             return self._refused(f"in numbers the results are {witness}", difference)
         found = None if witness.distance is None else by_laws(self)
         if found is not None:
-            return found
+            return self._unless_overflowing(found, difference)
         reason = f"values differ where functions are taken as random ones, and in numbers the results {witness}"
         return self._open("laws of functions that are not arithmetic", told=reason, difference=difference)
+
+    def _unless_overflowing(self, found: Equivalence, difference: Difference) -> Equivalence:
+        """A verdict by laws, unless one of the programs overflows in its types where the other does not."""
+        witness = apart_as_they_are(self)
+        if witness.distance is not None and witness.distance < OVERFLOWS:
+            return found
+        return self._refused(f"equal by laws, but in the types of the programs the results are {witness}", difference)
 
     def _refused(self, reason: str, difference: Difference) -> Equivalence:
         return Equivalence(

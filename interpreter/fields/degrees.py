@@ -13,9 +13,10 @@ from attrs import define, field
 
 from shape_inference import Shape
 from shape_inference import leaves as arrays_of
-from xbuild.core.graph import Instruction
+from xbuild.core.graph import Instruction, Module
 from xbuild.core.op import opcodes
 from xbuild.properties.effects import LOOPS, MEETS, PLAIN_CALLS
+from xbuild.properties.sites import reached
 
 from ..rules.lines import Path
 from .quotients import Degree, Tree, inverted, joined, joined_trees, leaves, multiplied, repeated
@@ -50,15 +51,23 @@ _FROM_ELSEWHERE = opcodes(lambda op: op.half == "done")
 _FOLDS = opcodes(lambda op: op.calls in ("elements", "reducer"))
 
 
+def watched(modules: Iterable[Module]) -> frozenset[Instruction]:
+    """The divisors and exponents of programs, at whose numbers their degrees look."""
+    found = {each for module in modules for each in reached(module.entry)}
+    return frozenset(i.operands[1] for each in found for i in each.instructions if i.opcode in ("divide", "power"))
+
+
 @define(eq=False)
 class Degrees:
     """The degrees of all values of all devices, as they are observed.
 
     `most` is the largest; `random` counts the variables of each random function, which are elements of its results;
     `operands` has the largest degree of what each is applied to. What comes from another device by a channel, or from a
-    start, counts as the largest so far. `by_laws`: whether functions that are quotients of exponentials are read so.
+    start, counts as the largest so far. At the numbers of `watched` instructions it is looked. `by_laws`: whether
+    functions that are quotients of exponentials are read so.
     """
 
+    watched: frozenset[Instruction]
     by_laws: bool = False
     found: dict[Key, Tree] = field(factory=dict)
     exponents: dict[Key, tuple[float, float]] = field(factory=dict)
@@ -77,13 +86,15 @@ class Degrees:
             self.found[key] = Degree()
             return
         degree = self._degree(instruction, path, key, trips)
-        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and 0 < value.size <= MOST_NUMBERS:
-            self._note(key, value)
+        if instruction in self.watched:
+            self._note(key, np.asarray(value))
         self.found[key] = degree
         self.most = max(self.most, *(leaf.total for leaf in leaves(degree)))
 
     def _note(self, key: Key, value: Any) -> None:
         """Keep which numbers an array has, and of few known ones the least and the largest, which may be exponents."""
+        if value.dtype != np.uint64 or not 0 < value.size <= MOST_NUMBERS:
+            return
         numbers = np.unique(value)
         self.numbers[key] = len(numbers), hash(numbers.tobytes())
         if value.size <= MOST_EXPONENTS:

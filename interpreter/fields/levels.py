@@ -12,6 +12,7 @@ from attrs import define, field
 
 from .bound import BOUNDING, MOST, draws_wanted, log2_error
 from .degrees import Degrees
+from .nesting import is_nested
 from .rules.laws import LAWFUL, Calls, Choices, Level, evaluating
 from .rules.places import drawing
 from .rules.primes import TOWER, Pair, over
@@ -106,7 +107,7 @@ class Laws:
     done: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.degrees = Degrees(by_laws=True), Degrees(by_laws=True)
+        self.degrees = self.comparison.bounds(by_laws=True)
         outputs = len(self.comparison.other.outputs(0))
         self.agreeing = [set(range(self.height)) for _ in range(outputs)]
 
@@ -172,8 +173,7 @@ class Laws:
 def by_laws(comparison: Comparison) -> Equivalence | None:
     """The verdict equal, where the laws of exponentials and logarithms say so; else None."""
     count = dict(comparison.assumed_of(LAWFUL)).get("exponents", 0)
-    ways = [(height, chooser) for height in HEIGHTS for chooser in (0, height - 1)]
-    for height, chooser in ways if count else ():
+    for height, chooser in _ways(comparison) if count else ():
         laws = Laws(comparison, height, chooser)
         try:
             if laws.hold():
@@ -181,6 +181,16 @@ def by_laws(comparison: Comparison) -> Equivalence | None:
         except Undecidable:
             continue
     return None
+
+
+def _ways(comparison: Comparison) -> Iterator[tuple[int, int]]:
+    """The heights of towers, and the levels that choose, which may make a difference."""
+    modules = dict.fromkeys((*comparison.one.modules, *comparison.other.modules))
+    has_order = "order" in dict(comparison.assumed)
+    for height in HEIGHTS if any(is_nested(each.entry) for each in modules) else HEIGHTS[:1]:
+        yield height, 0
+        if has_order:
+            yield height, height - 1
 
 
 def _equal(laws: Laws) -> Equivalence:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import field, frozen
 
-from shape_inference import Shape
+from shape_inference import Shape, refuse
 from xbuild.checking.model.program import grid_of
 from xbuild.checking.model.verdict import Verdict
-from xbuild.core.graph import Module, ModuleGroup
+from xbuild.core.graph import Computation, Module, ModuleGroup
 from xbuild.properties.sites import reached
 
 from ..rules.limits import Limits
@@ -38,6 +39,9 @@ class Subject:
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "modules", tuple(modules_of(self.program)))
+        for module in dict.fromkeys(self.modules):
+            for computation in reached(module.entry):
+                _refuse_vast(computation)
         object.__setattr__(self, "verdict", checked(self.program, 0))
 
     @property
@@ -74,6 +78,18 @@ class Subject:
     def _arguments(self, device: int, arrays: list[Any]) -> Iterator[Any]:
         for parameter in self.modules[device].entry.parameters:
             yield nested(arrays, parameter.shape)
+
+
+_MOST_ELEMENTS = sys.maxsize // 16
+"""The elements of the largest array of complex residues that NumPy can address."""
+
+
+def _refuse_vast(computation: Computation) -> None:
+    for each in computation.instructions:
+        most = max(shapes_of([each]), key=lambda shape: shape.size, default=None)
+        if most is not None and most.size > _MOST_ELEMENTS:
+            count = f"{most.size:,} elements, and an array has at most {_MOST_ELEMENTS:,}"
+            refuse("limit_bytes", f"equivalent: {most} of %{each.name} has {count}", "compare at smaller extents")
 
 
 _MOST = 64

@@ -112,5 +112,6 @@ class Device:
             traceback = traceback.tb_next
         suspended: Any = self._coroutine
         while suspended is not None and getattr(suspended, "gi_frame", None) is not None:
-            yield suspended.gi_frame
+            if self.plan.path(suspended.gi_frame) is not None:
+                yield suspended.gi_frame
             suspended = suspended.gi_yieldfrom

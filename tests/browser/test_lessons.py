@@ -73,3 +73,27 @@ def test_a_narrow_page_is_no_wider_than_the_screen(page: Callable[..., Any], sch
     for place in range(found.locator("form").count()):
         found.locator("[data-show]").nth(place).click()
     assert found.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def test_without_javascript_the_lesson_can_be_read(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "lesson.html"
+    file.write_text(lesson_page(shelf.entry("lessons", 1)), encoding="utf-8")
+    context = browser.new_context(java_script_enabled=False)
+    found = context.new_page()
+    found.goto(file.as_uri())
+    assert found.locator("noscript p").first.is_visible()
+    assert "JavaScript is off here" in found.locator("noscript p").first.inner_text()
+    assert all(each.is_visible() for each in found.locator("form p").all())
+    assert not any(each.is_visible() for each in found.locator("button, input").all())
+    found.locator("details").first.locator("summary").click()
+    assert found.locator("details").first.locator("p").first.is_visible()
+    context.close()
+
+
+def test_nothing_is_zero_and_extents_are_a_shape(page: Callable[..., Any]) -> None:
+    found = page(1)
+    for place, guess in enumerate(["none", "11 24 39", "[2, 7]"]):
+        form = found.locator("form").nth(place)
+        form.locator("input").fill(guess)
+        form.locator("input").press("Enter")
+        assert form.get_attribute("class") == "right"

@@ -69,6 +69,11 @@ def test_every_program_ends(program: str, command: str, tmp_path: Path) -> None:
     invoked(tmp_path, PROGRAMS[program](), COMMANDS[command])
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name.split()[0] in ("cost", "equivalent", "play")])
+def test_many_loops_around_a_collective_end(command: str, tmp_path: Path) -> None:
+    invoked(tmp_path, hostile.nested_loops(), COMMANDS[command])
+
+
 def test_a_shared_tuple_is_refused_by_op_and_numbers(tmp_path: Path) -> None:
     said = invoked(tmp_path, hostile.shared_tuples(), "check T").output
     assert "tuple: the tuple would have 131,072 arrays and tokens, and at most 100,000 may be [tuple_too_large]" in said
@@ -282,7 +287,7 @@ def test_limits_at_their_ends_are_told_in_a_sentence(options: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "check", "viz", "diff", "extract", "run", "step", "trace", "ops", "explain"]
+    "command", sorted({each.split()[0] for each in COMMANDS.values()} | {"trace", "ops", "explain"})
 )
 def test_help_states_the_limit(command: str) -> None:
     said = " ".join(CliRunner().invoke(main, [command, "--help"]).output.split())

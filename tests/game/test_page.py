@@ -117,3 +117,20 @@ def test_a_page_opens_within_a_second(tab: Any, tmp_path: Path) -> None:
     tab.goto(file.as_uri())
     spent = tab.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
     assert spent < 5000  # a wide bound for a busy machine; the figure itself is in benchmarks
+
+
+@pytest.mark.parametrize("entry", [in_order()[0], in_order()[-1]], ids=lambda each: each.name)
+def test_without_javascript_the_devices_can_be_read(entry: Entry, browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "level.html"
+    file.write_text(entry.page())
+    context = browser.new_context(java_script_enabled=False)
+    found = context.new_page()
+    found.goto(file.as_uri())
+    assert found.locator("noscript p").first.is_visible()
+    assert "JavaScript is off here" in found.locator("noscript p").first.inner_text()
+    assert not found.locator("#tools").is_visible()
+    items = [item.instruction for case in entry.level().cases for row in case.board.items.values() for item in row]
+    shown = found.locator("dd").all_inner_texts()
+    assert shown == [f"{each.opcode.replace('_', '-')} {each.name}" for each in items]
+    assert all(each.is_visible() for each in found.locator("dd").all())
+    context.close()

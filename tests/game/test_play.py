@@ -46,3 +46,11 @@ def test_an_unknown_level_says_what_there_is() -> None:
     result = xbuild("play", "nowhere")
     assert result.exit_code == 2
     assert "nowhere" in result.output
+
+
+def test_a_program_is_not_written_over(tmp_path: Path) -> None:
+    total = xb.Module("total", xb.computation(xb.f32[2])(xb.cross_replica_sum), num_replicas=2)
+    (tmp_path / "p.hlo").write_text(total.to_hlo())
+    found = xbuild("play", tmp_path / "p.hlo", "-o", tmp_path / "p.hlo")
+    assert found.exit_code == 2
+    assert (tmp_path / "p.hlo").read_text() == total.to_hlo()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import xbuild as xb
+from tests.support.hostile import nested_loops
 from xbuild.core.graph import Instruction, Module, ModuleGroup
 from xbuild.game import level_of
 from xbuild.game.items import Board, Item
@@ -162,4 +163,10 @@ def test_what_has_no_game_is_refused() -> None:
     group = xb.ModuleGroup([xb.Module(f"m{n}", xb.computation(xb.f32[2])(many)) for n in range(2)])
     with pytest.raises(xb.XbuildError) as refused:
         level_of(group)
+    assert refused.value.kind == "too_many_states"
+
+
+def test_a_program_that_communicates_without_end_is_refused() -> None:
+    with pytest.raises(xb.XbuildError, match="more than 100,000 steps") as refused:
+        level_of(xb.parse_hlo(nested_loops()))
     assert refused.value.kind == "too_many_states"

@@ -34,7 +34,7 @@ REASONS = [
     ([1, 2], 3.0, "you gave 2 numbers, and 1 is wanted"),
     ("f32[2,2]", [2, 2], "you gave a word, and numbers are wanted"),
     ("two by two", 2, "you gave words, and a number is wanted"),
-    ("2 2", "f32[2,2]", "you gave a number, and a word is wanted"),
+    ("2 2", "refused", "you gave a number, and a word is wanted"), ("2 3", "f32[2,2]", ""), ("2", "f32[2,2]", ""),
     ("f32[3]", "f32[2,2]", ""), ("1 2", [3, 4], ""), ("yes", np.bool_(False), ""),
 ]  # fmt: skip
 
@@ -43,3 +43,22 @@ REASONS = [
 def test_why_a_guess_is_of_another_kind_or_count(guess: Any, truth: Any, words: str) -> None:
     assert mismatch(guess, truth) == words
     assert not is_right(guess, truth)
+
+
+@pytest.mark.parametrize("guess", ["f32[2,7]", "F32[2, 7]", "[2,7]", "(2, 7)", "2 7", "2,7", [2, 7], (2, 7)])
+def test_of_a_shape_the_extents_are_enough(guess: Any) -> None:
+    assert is_right(guess, "f32[2,7]")
+    assert not is_right(guess, "f32[7,2]")
+    assert not is_right(guess, "f32[2,7,1]")
+
+
+@pytest.mark.parametrize("guess", ["s32[2,7]", "[2,7] 1", "", "none", [], "2 times 7"])
+def test_what_is_another_shape_or_none_is_not_taken(guess: Any) -> None:
+    assert not is_right(guess, "f32[2,7]")
+
+
+@pytest.mark.parametrize("guess", ["0", "none", "None.", "zero", "nothing", "no"])
+def test_nothing_is_zero(guess: str) -> None:
+    assert is_right(guess.rstrip("."), 0)
+    assert not is_right(guess.rstrip("."), 1)
+    assert not is_right(f"1 {guess.rstrip('.')}", [1, 2])

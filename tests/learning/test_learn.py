@@ -156,12 +156,24 @@ def test_progress_that_cannot_be_read_or_kept_is_told(folder: Path) -> None:
     data = folder / "data" / "xbuild"
     data.mkdir(parents=True)
     (data / "progress.json").write_text("[1")
-    assert "cannot be read" in xbuild("learn").stderr
+    assert "cannot be read; what you do now is written over it" in xbuild("learn").stderr
     (data / "progress.json").unlink()
     data.rmdir()
     data.write_text("a file where a folder is wanted")
     found = xbuild("learn", 8, input=lines(*RIGHT))
     assert "4 of 4 right" in found.stdout
+    assert "cannot be read: Not a directory" in found.stderr
+    assert "what you have done is not kept" in found.stderr
+    assert "written over" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["learn", 8, "--page", "-o"], ["learn", 8, "--notebook", "-o"], ["play", 1, "-o"]]
+)
+def test_a_file_that_cannot_be_written_is_named(arguments: list[object], folder: Path) -> None:
+    target = folder / "nowhere" / "out"
+    found = xbuild(*arguments, target)
+    assert (found.exit_code, found.stderr) == (1, f"Error: {target} cannot be written: No such file or directory\n")
 
 
 def test_the_data_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,3 +80,23 @@ def test_feeds_of_one_device_and_of_parts(fed: str, items: Any) -> None:
 def test_a_feed_that_names_no_device_is_refused() -> None:
     with pytest.raises(XbuildError, match="it belongs to one"):
         xb.shard.partition(xb.parse_hlo(FEED.replace(", sharding=FED", "")))
+
+
+GAPS = """HloModule m
+ENTRY e {
+  p = f32[8] parameter(0), sharding={devices=[2]0,2}
+  q = f32[8] parameter(1), sharding={devices=[4]<=[4]}
+  s = f32[8] add(p, q), sharding={devices=[3]3,1,0}
+  u = f32[8] reverse(s), dimensions={0}, sharding={devices=[2]<=[2]}
+  ROOT r = f32[8] negate(u), sharding={devices=[2]1,3}
+}"""
+
+
+@pytest.mark.parametrize("propagate", [False, True])
+@pytest.mark.parametrize("every", ["{devices=[4]<=[4]}", "{devices=[2]3,1}"])
+def test_tiles_on_some_devices_are_whole_on_all(every: str, propagate: bool) -> None:
+    made = xb.shard.partition(xb.parse_hlo(GAPS.replace("{devices=[4]<=[4]}", every)), propagate=propagate)
+    assert made.mesh.num_devices == 4
+    assert xb.check(made.module).kind == "ok"
+    found = made.run(np.arange(8, dtype=np.float32), np.ones(8, np.float32))
+    assert found.tolist() == [-8, -7, -6, -5, -4, -3, -2, -1]

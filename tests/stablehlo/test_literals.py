@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -22,6 +26,14 @@ LITERALS = [
     ("dense<0x3F80> : tensor<bf16>", np.array(1, ml_dtypes.bfloat16)),
     ('dense<"0x0000803F000000C0"> : tensor<2xf32>', np.array([1, -2], np.float32)),
     ('dense<"0x05"> : tensor<3xi8>', np.full(3, 5, np.int8)),
+    ('dense<"0x0102F3"> : tensor<3xi4>', np.array([1, 2, 3], ml_dtypes.int4)),
+    ('dense<"0x0FF302"> : tensor<3xui4>', np.array([15, 3, 2], ml_dtypes.uint4)),
+    ('dense<"0x00010203"> : tensor<4xi2>', np.array([0, 1, -2, -1], ml_dtypes.int2)),
+    ('dense<"0x0123F4"> : tensor<3xf4E2M1FN>', np.array([0.5, 1.5, 2], ml_dtypes.float4_e2m1fn)),
+    ('dense<"0x010002"> : tensor<3xi1>', np.array([True, False, True])),
+    ('dense<"0x01"> : tensor<9xi1>', np.full(9, True)),
+    ('dense<"0xFF"> : tensor<3xi1>', np.full(3, True)),
+    ('dense<"0x0501"> : tensor<9xi1>', np.array([1, 0, 1, 0, 0, 0, 0, 0, 1], np.bool_)),
     ("dense<(1.0,-2.0)> : tensor<complex<f32>>", np.complex64(1 - 2j)),
     ("dense<[(1.0, 0.0), (0.0, 1.5)]> : tensor<2xcomplex<f64>>", np.array([1, 1.5j])),
     ("dense<[\n  1, // one\n  2\n]> : tensor<2xi64>", np.array([1, 2])),
@@ -38,6 +50,8 @@ REFUSED = [
     ("dense<1> : tensor<f32>", "a float is written with a point, as 1.0"),
     ("dense<0x1FFFFFFFF> : tensor<f32>", "has more bits than f32"),
     ('dense<"0x0000"> : tensor<2xf32>', "2 bytes are no number of elements of f32"),
+    ('dense<"0x05"> : tensor<3xi1>', "one element for all in newer MLIR, and a bit for each element in older"),
+    ('dense<"0x0101"> : tensor<3xi1>', "pred[3] has 3 bytes, or 1 with 8 elements each, and 2 are written"),
     ('dense<"text"> : tensor<2xf32>', 'bytes are written as "0x..."'),
     ("dense<yes> : tensor<i1>", "yes is no element of i1"),
     ("dense<1> : tensor<99999x99999xi8>", "one number is written for the"),
@@ -106,6 +120,11 @@ def _resource(type_: str, raw: bytes, name: str = "r") -> str:
         ("tensor<0xf32>", np.float32([])),
         ("tensor<2xcomplex<f32>>", np.complex64([1 + 2j, 3])),
         ("tensor<2xbf16>", np.array([1, 2]).astype(xb.bf16.dtype)),
+        ("tensor<3xi4>", np.array([1, -2, 7]).astype(ml_dtypes.int4)),
+        ("tensor<3xui4>", np.array([1, 15, 7]).astype(ml_dtypes.uint4)),
+        ("tensor<2xi2>", np.array([1, -2]).astype(ml_dtypes.int2)),
+        ("tensor<3xf4E2M1FN>", np.array([0.5, -6, 1.5]).astype(ml_dtypes.float4_e2m1fn)),
+        ("tensor<2xf8E4M3FN>", np.array([0.5, -448]).astype(ml_dtypes.float8_e4m3fn)),
     ],
 )
 def test_resources(type_: str, expected: np.ndarray) -> None:  # type: ignore[type-arg]
@@ -119,7 +138,7 @@ def test_resources(type_: str, expected: np.ndarray) -> None:  # type: ignore[ty
     [
         ("tensor<2xf32>", bytes(7), "r", "f32[2] has 8 bytes, and the resource has 7"),
         ("tensor<2xi1>", b"\x01\x02", "r", "a byte of 0 or 1"),
-        ("tensor<2xi4>", bytes(2), "r", "no resource of elements of s4"),
+        ("tensor<3xi4>", bytes(2), "r", "s4[3] has 3 bytes (one for each element), and the resource has 2"),
         ("tensor<2xf32>", bytes(8), "missing", "there is no resource 'missing'"),
         ("tensor<?xf32>", bytes(8), "r", "elements are those of a static tensor"),
     ],
@@ -129,3 +148,32 @@ def test_resources_that_do_not_fit(type_: str, raw: bytes, name: str, message: s
         xb.parse_stablehlo(_resource(type_, raw, name))
     assert message in str(caught.value)
     assert caught.value.faults[0].line == 2
+
+
+_OF_JAXLIB = """
+import sys
+from jaxlib.mlir import ir
+from jax._src.interpreters import mlir
+with mlir.make_ir_context(), ir.Location.unknown():
+    for line in sys.stdin:
+        print(ir.Attribute.parse(line.strip()))
+"""
+
+
+def test_bytes_are_what_jaxlib_reads() -> None:
+    """Bytes of all narrow types; jaxlib writes each literal as a list, or as one element for all."""
+    pytest.importorskip("jaxlib")
+    drawn = random.Random(0)
+    types = {"i1": 1, "i2": 2, "ui2": 2, "i4": 4, "ui4": 4, "i8": 8, "f4E2M1FN": 4, "f8E4M3FN": 7, "f8E5M2": 5}
+    texts = []
+    for type_, bits in types.items():
+        for count in (1, 3, 8, 9):
+            raw = bytes(drawn.randrange(1 << bits) for _ in range(count))
+            texts += [f'dense<"0x{raw.hex()}"> : tensor<{count}x{type_}>'] * (type_ != "i1" or count > 1)
+    command = [sys.executable, "-c", _OF_JAXLIB]
+    done = subprocess.run(command, input="\n".join(texts), capture_output=True, text=True, check=True)
+    lists = done.stdout.splitlines()
+    assert len(lists) == len(texts) > 30
+    assert not any("0x" in each for each in lists)
+    for text, told in zip(texts, lists, strict=True):
+        assert _literal(text).tobytes() == _literal(told).tobytes(), (text, told)

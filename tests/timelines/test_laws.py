@@ -14,6 +14,7 @@ import xbuild as xb
 from benchmarks.pipelines import ideal_bubble, pipeline
 from tests.cases.case import Case
 from tests.costs.test_cost import LOOP
+from tests.support.hostile import nested_loops
 from xbuild.costs.analysis import Analysis
 from xbuild.properties.effects import START_OF
 from xbuild.timelines import levels
@@ -175,3 +176,13 @@ def test_started_collectives_are_among_those_of_the_cost() -> None:
     found = xb.cost(xb.parse_hlo(ASYNC.format(extent=8)))
     assert [each.instruction.name for each in found.collectives] == ["begun"]
     assert found.link_bytes == 2 * 3 * 8 * 8 * 4 // 4
+
+
+def test_loops_in_loops_are_followed_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each loop two trips are simulated, so that thirty loops would be 2^30."""
+    monkeypatch.setattr(levels, "MOST_TRIPS", 5_000)
+    with pytest.raises(xb.XbuildError, match="in so many loops that more than 5,000 trips differ") as refused:
+        xb.timeline(xb.parse_hlo(nested_loops()), "h100")
+    assert refused.value.kind == "limit_trips"
+    few, more = (xb.timeline(xb.parse_hlo(nested_loops(depth)), "h100").seconds for depth in (1, 4))
+    assert more == pytest.approx(few * 1000**3, rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -116,9 +117,53 @@ def test_the_command_prints_the_time_line(tmp_path: Path) -> None:
     found = json.loads(run(main, ["cost", str(target), "--machine", "v5e", "--json"]).stdout)
     assert found["timeline"]["seconds"] == line.seconds
     assert "no effect without --machine" in run(main, ["cost", str(target), "--timeline"]).stderr
-    assert run(main, ["cost", str(target), "--machine", "abacus"]).exit_code == 1
+    assert run(main, ["cost", str(target), "--machine", "abacus"]).exit_code == 2
 
 
 def test_the_command_measures_this_machine(tmp_path: Path) -> None:
     found = json.loads(CliRunner().invoke(main, ["cost", "--calibrate"]).stdout)
     assert {"name", "flops", "memory_bandwidth", "memory"} <= {*found}
+
+
+@pytest.mark.parametrize("content", [None, "", "[" * 100_000, "{", '{"flops": 1}'])
+@pytest.mark.parametrize("command", [["cost"], ["run", "--random", "0", "--page", "o.html"], ["viz", "--timeline"]])
+def test_a_machine_that_is_none_is_wrong_use(command: list[str], content: str | None, tmp_path: Path) -> None:
+    (tmp_path / "p.hlo").write_text(LOOP)
+    machine = tmp_path / "m.json"
+    if content is not None:
+        machine.write_text(content)
+    found = CliRunner().invoke(main, [command[0], str(tmp_path / "p.hlo"), *command[1:], "--machine", str(machine)])
+    assert found.exit_code == 2, found.output
+    assert "Invalid value for '--machine'" in found.stderr
+
+
+def test_a_pipe_is_no_machine_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(XbuildError, match="is a pipe, and a file is wanted"):
+        xb.machine(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("option", ["--trace", "--goal", "--page"])
+def test_what_is_read_is_not_written(option: str, tmp_path: Path) -> None:
+    target = tmp_path / "p.hlo"
+    target.write_text(LOOP)
+    found = CliRunner().invoke(main, ["cost", str(target), "--machine", "v5e", option, str(target)])
+    assert found.exit_code == 2
+    assert f"{option} {target} is what the command reads as TARGET" in found.stderr
+    assert target.read_text() == LOOP
+
+
+@pytest.mark.parametrize("option", ["--trace", "--goal", "--page"])
+def test_a_file_is_written_whole_or_not_at_all(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "p.hlo").write_text(LOOP)
+    (tmp_path / "out").write_text("earlier")
+
+    def broken(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", broken)
+    given = ["cost", str(tmp_path / "p.hlo"), "--machine", "v5e", option, str(tmp_path / "out")]
+    found = CliRunner().invoke(main, given)
+    assert (found.exit_code, (tmp_path / "out").read_text()) == (1, "earlier")
+    assert "out cannot be written: No space left on device" in found.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["out", "p.hlo"]

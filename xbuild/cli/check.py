@@ -130,6 +130,8 @@ def _say_report(verdict: xbuild.Verdict) -> None:
 def _say_what_decides(verdict: xbuild.Verdict) -> None:
     if verdict.kind == "ok" and verdict.scope != "every":
         say(f"notice: {_ONE_ORDER}", err=True)
+    if any("not partitioned yet" in note for note in verdict.notes):
+        say("notice: with --partition what each device runs is checked", err=True)
     if verdict.kind == "depends":
         say("notice: data decides whether this program comes to an end; the run will show it", err=True)
 

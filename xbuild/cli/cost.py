@@ -10,9 +10,12 @@ import click
 
 import xbuild
 
+from ..files.results import replacing
 from ..timelines import Timeline
 from .group import load, main, needs, stop, takes_target
-from .support.partition_option import parts, takes_partition
+from .support.machines import known_machine
+from .support.partition_option import parts, say_not_partitioned, takes_partition
+from .support.paths import distinct, target_of
 from .support.saying import say, say_json
 
 _MACHINE = "Lay the program out in time on a machine: v4, v5e, v5p, v6e, a100, h100, b200, or a machine file."
@@ -33,7 +36,7 @@ def _calibrate(context: click.Context, _: click.Parameter, is_given: bool) -> No
 @click.option("--json", "as_json", is_flag=True, help="All rows and sums as JSON, on stdout.")
 @click.option("--by", type=click.Choice(["scope", "op", "axis"]), help="Sums by scope, by op, or by collective axis.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows of a table: 8, and with --json all.")
-@click.option("--machine", metavar="NAME", help=_MACHINE)
+@click.option("--machine", metavar="NAME", callback=known_machine, help=_MACHINE)
 @click.option("--timeline", is_flag=True, help="With --machine: the time line alone.")
 @click.option("--trace", type=click.Path(dir_okay=False), help="With --machine: trace events for ui.perfetto.dev.")
 @click.option("--chakra", type=click.Path(file_okay=False), help="With --machine: Chakra traces, for ASTRA-sim.")
@@ -55,9 +58,17 @@ def cost(
     Nothing is run. A loop counts as often as it runs; where that is not known it counts as one trip, and a question
     mark says so. A time line takes each instruction at the roofline of the machine and each collective by alpha and
     beta: it bounds and ranks, and predicts no milliseconds.
+
+    \b
+    xbuild cost step.hlo --by scope --top 20
+    xbuild cost step.hlo --machine h100 --page step.html
+    xbuild cost --calibrate > here.json
+    xbuild cost step.hlo --machine here.json
     """
     needs("--machine", machine, "timeline", *files)
+    distinct({**target_of(target), "--machine": machine}, {f"--{option}": path for option, path in files.items()})
     program = load(target)
+    say_not_partitioned(program, "counted")
     mesh = None if (of_command := parts()) is None else of_command.partitioned.mesh
     laid = None if machine is None else xbuild.timeline(program, machine, mesh=mesh)
     found = laid.cost if laid is not None else xbuild.cost(program, mesh=mesh)
@@ -99,4 +110,5 @@ def _write_page(laid: Timeline, place: str) -> None:
     picture = time_picture(laid)
     drawn = time_svg(picture) + memory_svg(laid.cost.memory, laid.machine.memory)
     text = page(drawn, f"{laid}\n\n{laid.cost}", "auto", picture.headline)
-    Path(place).write_text(text, encoding="utf-8")
+    with replacing(Path(place)) as file:
+        file.write(text.encode())

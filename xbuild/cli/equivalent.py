@@ -28,6 +28,10 @@ def equivalent(one: str, other: str, as_json: bool, seed: int, strict: bool) -> 
     as `xbuild shard --partitioned` writes them, else whole arrays or equal parts of one dimension in the order of the
     devices. `xb.equivalent` takes other layouts.
 
+    \b
+    xbuild equivalent before.hlo after.hlo
+    xbuild equivalent net.py:step net.py:fused --strict
+
     Exit status: 0 for equal and undecided (1 with --strict for undecided), 1 for different or a program is refused.
     """
     with reported():

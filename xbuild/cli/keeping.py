@@ -12,6 +12,7 @@ from ..core.graph import Module, ModuleGroup
 from ..traces import Trace, TraceError
 from ..traces.folder import apart_from
 from .group import Command
+from .support.machines import known_machine
 from .support.partition_option import parts
 
 SECONDS, TRIPS = 3.0, 100_000
@@ -51,7 +52,7 @@ def takes_source_root(command: Command) -> Command:
 def takes_machine(command: Command) -> Command:
     """A decorator that adds the option --machine to a command that writes a page."""
     told = "A machine, as of `xbuild cost`: the lanes of the page are there in the proportions of modelled time, too."
-    return click.option("--machine", metavar="NAME", help=told)(command)
+    return click.option("--machine", metavar="NAME", callback=known_machine, help=told)(command)
 
 
 @define

@@ -13,6 +13,7 @@ import click
 from ..learning import progress, shelf
 from ..learning.lesson import Question
 from .group import REFUSED, main
+from .support.paths import write_whole
 from .support.saying import say
 
 Found = TypeVar("Found")
@@ -39,6 +40,12 @@ def learn(
     A lesson asks what a program gives, runs it, and says the rule. At a question, type the answer: numbers are enough,
     as in 1 2 3; of choices the letter. A wrong answer may be corrected; Enter alone shows the answer. What you have
     done is kept in your data folder.
+
+    \b
+    xbuild learn 1
+    xbuild learn 1 --page -o first.html
+    xbuild learn --copy .
+    xbuild learn 1 --check lessons/01_a_graph_is_built.py
     """
     _one_of({"--check": attempt, "--notebook": notebook, "--page": page, "--copy": into}, number, "-o", out)
     if into is not None:
@@ -93,6 +100,8 @@ def _copied(kind: str, into: Path) -> None:
         made = shelf.copy(kind, into)
     except FileExistsError as error:
         raise click.UsageError(f"{error.filename}: {error.strerror}") from None
+    except OSError as error:
+        raise click.ClickException(f"{into} cannot be written: {error.strerror}") from None
     word = "learn" if kind == "lessons" else "puzzle"
     say(f"{made[0].parent}: {len(made)} {kind}; fill one in, then: xbuild {word} 1 --check {made[0]}")
 
@@ -124,7 +133,6 @@ def _judged(judge: Callable[[], Found]) -> Found:
 
 
 def _write(number: int, page: bool, out: Path | None) -> None:
-    from ..files.results import replacing
     from ..learning.cells import notebook
     from ..learning.page import lesson_page
 
@@ -133,8 +141,7 @@ def _write(number: int, page: bool, out: Path | None) -> None:
     if not page and target.exists():
         raise click.UsageError(f"{target} is there already, perhaps with guesses of yours; -o writes another file")
     text = lesson_page(lesson) if page else notebook(lesson.cells)
-    with replacing(target) as file:
-        file.write(text.encode())
+    write_whole(target, text)
     say(str(target))
 
 
@@ -146,7 +153,10 @@ def _teach(number: int) -> None:
         watch.stop()  # a lesson has no limit of time: it waits for its learner
     read, kept = io.StringIO() if sys.stdin is None else sys.stdin, progress.progress()
     _trouble(kept)
+    known = kept.trouble
     all_right = teach(_entry("lessons", number), face_of(sys.stdout), read.readline, kept)
+    if kept.trouble != known:
+        _trouble(kept)
     if all_right and number + 1 in shelf.entries("lessons"):
         say(f"done; xbuild learn {number + 1} is next: {shelf.entry('lessons', number + 1).title}")
     elif not all_right:
@@ -162,6 +172,10 @@ def puzzle(number: int | None, attempt: Path | None, reveal: bool, into: Path | 
     """List the puzzles, or judge a solution.
 
     A puzzle gives a function in NumPy and the ops to build it of. `xbuild puzzle --copy .` copies the files to fill in.
+
+    \b
+    xbuild puzzle 3
+    xbuild puzzle 3 --check puzzles/03_one_hot.py
     """
     _one_of({"--check": attempt, "--solution": reveal, "--copy": into}, number, "", None)
     if into is not None:

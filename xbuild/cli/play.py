@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ..files.results import replacing
 from ..game import level_of, level_page
 from ..game.levels import Entry, in_order
 from .group import load, main
+from .support.paths import distinct, target_of, write_whole
 from .support.saying import say
 
 
@@ -28,6 +28,10 @@ def play(which: str | None, output: Path | None, send_buffers: float) -> None:
 
     Without an argument the levels are listed. A level, by number or name, or any small program, becomes one page, which
     knows every state of the program, and says when no order can end any more.
+
+    \b
+    xbuild play 3
+    xbuild play mine.hlo -o mine.html
     """
     if which is None:
         _list()
@@ -39,8 +43,9 @@ def play(which: str | None, output: Path | None, send_buffers: float) -> None:
         found = level_of(load(which), send_buffers=send_buffers)
         name, page = found.name, level_page(found)
     target = output or Path(f"{name}.html")
-    with replacing(target) as file:
-        file.write(page.encode())
+    if entry is None:
+        distinct(target_of(which), {"-o": str(target)})
+    write_whole(target, page)
     say(f"wrote {target}; open it in a browser")
 
 

@@ -14,10 +14,9 @@ from ..files import arguments as npz_inputs
 from ..files import results as archive
 from ..files.targets import file_of
 from ..properties.agreement import agreeing
-from ..properties.partitioning import not_partitioned
 from .group import RUN_SECONDS, Amount, entries, load, main, module_of, needs, reported, stop, takes_target
 from .keeping import Asked, apart, executed, in_a_folder, takes_machine, takes_source_root
-from .support.partition_option import parts, said_of, takes_partition
+from .support.partition_option import parts, said_of, say_not_partitioned, takes_partition
 from .support.paths import distinct, target_of
 from .support.saying import say
 from .support.summary import summary
@@ -166,7 +165,7 @@ def run(
     read = {**target_of(target), "--inputs": inputs, "--infeed": infeed}
     distinct(read, {"--outputs": outputs, "--page": page})
     program = module_of(load(target))
-    _say_partitioning(program)
+    say_not_partitioned(program, "run")
     seconds = RUN_SECONDS if max_seconds is None else max_seconds
     given: dict[str, Any] = {"trips": max_trips, "seconds": seconds, "bytes": max_bytes}
     limits = Limits(**{key: value for key, value in given.items() if value is not None})
@@ -224,13 +223,6 @@ def _written(outputs: str | None, page: str | None, folder: str | None) -> Itera
         yield f"wrote {page}: a page that replays the run, for any browser"
     if folder:
         yield f"wrote {folder}: the trace; `xbuild trace {folder}` asks it, `xbuild step {folder}` goes through it"
-
-
-def _say_partitioning(program: Module | ModuleGroup) -> None:
-    """Tell on stderr of modules that are not partitioned yet."""
-    for module in dict.fromkeys(program.modules.values() if isinstance(program, ModuleGroup) else (program,)):
-        if note := not_partitioned(module, "run"):
-            say(f"notice: {note}; --partition runs what each device runs", err=True)
 
 
 def _one_mode(denormals: str | None, other: str) -> None:

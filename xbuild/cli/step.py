@@ -15,7 +15,7 @@ from .group import RUN_SECONDS, Amount, given, load, main, module_of, reported
 from .keeping import refused_trace
 from .run import DENORMALS, SEED, arguments_of
 from .support.candidates import targets
-from .support.partition_option import parts, takes_partition
+from .support.partition_option import parts, say_not_partitioned, takes_partition
 from .support.saying import say
 from .trace import opened
 
@@ -85,6 +85,7 @@ def _run(target: str, inputs: str | None, seed: int | None, seconds: float | Non
     from ..running import Limits, Refused, trace
 
     program = module_of(load(target))
+    say_not_partitioned(program, "run")
     arguments = arguments_of(program, inputs, seed)
     limits = Limits(seconds=RUN_SECONDS if seconds is None else seconds)
     with reported():

@@ -17,6 +17,7 @@ from ..files.results import replacing, umask
 from ..files.targets import Program
 from .group import Amount, Command, given, load, main, needs, stop, takes_target
 from .support.candidates import instructions
+from .support.machines import known_machine
 from .support.partition_option import takes_partition
 from .support.paths import distinct, target_of, text_of
 from .support.saying import say
@@ -36,6 +37,9 @@ def takes_theme(command: Command) -> Command:
     kind = click.Choice(["auto", "light", "dark"])
     told = "Colours of the picture; auto follows the viewer's system."
     return click.option("--theme", type=kind, default="auto", show_default=True, help=told)(command)
+
+
+_OF_MACHINE = "Machine of --timeline: v5e, h100 and so on, or a machine file."
 
 
 @main.command()
@@ -80,7 +84,7 @@ def takes_theme(command: Command) -> Command:
 @click.option("--data-name", help="Name of the data in the legend.  [default: the file's name]")
 @click.option("--replication", is_flag=True, help="Show in each box how many groups of devices hold different values.")
 @click.option("--timeline", is_flag=True, help="Draw the time line on --machine, in real proportions (svg, html, txt).")
-@click.option("--machine", metavar="NAME", help="Machine of --timeline: v5e, h100 and so on, or a machine file.")
+@click.option("--machine", metavar="NAME", callback=known_machine, help=_OF_MACHINE)
 @click.option("--seconds", type=Amount(), default=5.0, show_default=True, help=_SECONDS)
 def viz(target: str, output: str | None, **view: Any) -> None:
     """Draw a program, or a part of it, as a picture, a page or text."""

@@ -7,9 +7,11 @@ from itertools import count
 
 from attrs import frozen
 
+from shape_inference import refuse
+
 from ..checking.deadlock.level_run import Context
 from ..checking.model.program import DeviceClass
-from ..checking.scenarios import Scenarios, SimulatedEvent, Traces, order_parts
+from ..checking.scenarios import MOST_EVENTS, Scenarios, SimulatedEvent, TooLongError, Traces, order_parts
 from ..core.graph import Instruction
 
 
@@ -31,8 +33,12 @@ class Board:
 
 
 def board_of(context: Context, scenarios: Scenarios, scenario: int) -> Board:
-    """The board of a scenario, by its number."""
-    traces = scenarios.traces(context, scenarios.enumerated[scenario])
+    """The board of a scenario, by its number; raises too_many_states where devices communicate too often."""
+    try:
+        traces = scenarios.traces(context, scenarios.enumerated[scenario])
+    except TooLongError:
+        refuse("too_many_states", f"the devices communicate in more than {MOST_EVENTS:,} steps, too many for a page",
+               "fewer trips of loops, or fewer calls")  # fmt: skip
     program = context.program
     items = {device: tuple(_items(program.class_of[device], traces, device)) for device in program.devices}
     return Board(items, program.spmd and len(program.devices) > 1)

@@ -10,7 +10,8 @@ from attrs import frozen
 
 from shape_inference.escaping import filled, in_html, in_json, policy
 
-from .level import Level
+from ..core.graph import Instruction
+from .level import Case, Level
 from .repairs import MOST_REPAIRS, edges, outcome
 
 
@@ -38,11 +39,28 @@ def level_page(level: Level, telling: Telling | None = None) -> str:
         "policy": policy(script),
         "title": in_html(telling.title),
         "text": "".join(f"<p>{in_html(each)}</p>" for each in telling.text.split("\n\n") if each.strip()),
+        "plain": "".join(map(_plain, level.cases)),
         "style": _asset("game.css"),
         "data": in_json(_data(level, telling)),
         "script": script,
     }
     return filled(_asset("game.html"), parts)
+
+
+def _plain(case: Case) -> str:
+    """What a reader without JavaScript sees of a case: the instructions of each device, and how the case can end."""
+    ends = {(True, False): "Every order ends.", (True, True): "Some orders end, and some hang.",
+            (False, True): "Every order hangs."}[case.can_end[0], case.can_hang[0]]  # fmt: skip
+    rows = (
+        f"<dt>device {device}</dt>" + "".join(f"<dd>{in_html(_item(item.instruction))}</dd>" for item in items)
+        for device, items in case.board.items.items()
+    )
+    words = f"With {case.words}: " if case.words else ""
+    return f"<p>{in_html(words)}{ends}</p><dl>{''.join(rows)}</dl>"
+
+
+def _item(instruction: Instruction) -> str:
+    return f"{instruction.opcode.replace('_', '-')} {instruction.name}"
 
 
 def _data(level: Level, telling: Telling) -> dict[str, Any]:

@@ -11,21 +11,26 @@ import numpy as np
 _NUMBER = re.compile(r"[-+]?(?:inf(?:inity)?|nan|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _FILLING = re.compile(r"[\s,;\[\](){}]+")
 _YES = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
+_ZERO = frozenset({"none", "nothing", "zero"})
+_SHAPE = re.compile(r"[a-z]\w*\[([\d,]*)\]")
 _NOT = frozenset({"not", "no", "never", "none", "nothing", "neither"})
 CLOSE = 1e-3
 """How far an answer may be from a number that is no integer, as a part of it: 0.333 is right for a third."""
 
 
 def is_right(guess: Any, truth: Any, choices: Sequence[str] = ()) -> bool:
-    """Whether a guess, typed or a Python value, says what the truth is.
+    """Whether a guess, typed or a Python value, says what the truth is; of a shape the extents are enough.
 
-    >>> is_right("1 2", [[1], [2]]), is_right("a", "ok", ["ok", "deadlock"]), is_right("F32[2, 3]", "f32[2,3]")
+    >>> is_right("1 2", [[1], [2]]), is_right("a", "ok", ["ok", "deadlock"]), is_right("none", 0)
     (True, True, True)
+    >>> is_right("F32[2, 3]", "f32[2,3]"), is_right("(2, 3)", "f32[2,3]"), is_right("s32[2,3]", "f32[2,3]")
+    (True, True, False)
     """
     if choices:
         return _chosen(guess, choices) == _plain(truth)
     if isinstance(truth, str):
-        return _plain(guess) == _plain(truth)
+        extents = _extents(truth)
+        return _plain(guess) == _plain(truth) or (extents is not None and _whole(guess) == extents)
     wanted, given = numbers(truth), _typed(guess) if isinstance(guess, str) else numbers(guess)
     return wanted is not None and given is not None and _same(given, wanted)
 
@@ -67,6 +72,8 @@ def _typed(text: str) -> list[float] | None:
     for word in filter(None, _FILLING.split(text.strip())):
         if word.lower() in _YES:
             found.append(float(_YES[word.lower()]))
+        elif word.lower() in _ZERO:
+            found.append(0.0)
         elif _NUMBER.fullmatch(word):
             found.append(float(word))
         else:
@@ -84,6 +91,17 @@ def _equal(given: float, wanted: float) -> bool:
     if np.isnan(wanted) or np.isinf(wanted) or wanted.is_integer():
         return given == wanted or (np.isnan(given) and np.isnan(wanted))
     return abs(given - wanted) <= CLOSE * abs(wanted)
+
+
+def _extents(text: str) -> list[float] | None:
+    """The extents of an array's shape; None of other words."""
+    match = _SHAPE.fullmatch(text)
+    return [float(each) for each in match[1].split(",") if each] if match else None
+
+
+def _whole(guess: Any) -> list[float] | None:
+    """The numbers of a guess; None where it has none, or is more than numbers."""
+    return (_typed(guess) if isinstance(guess, str) else numbers(guess)) or None
 
 
 def _plain(text: Any) -> str:
@@ -122,7 +140,8 @@ def mismatch(guess: Any, truth: Any, choices: Sequence[str] = ()) -> str:
         return "" if _chosen(guess, choices) else f"that is none of the choices a to {last}, or more than one of them"
     given, wanted = _typed(guess) if isinstance(guess, str) else numbers(guess), numbers(truth)
     if isinstance(truth, str) or wanted is None:
-        return "you gave a number, and a word is wanted" if given else ""
+        is_shape = isinstance(truth, str) and _extents(truth) is not None
+        return "you gave a number, and a word is wanted" if given and not is_shape else ""
     asked = "a number is" if len(wanted) == 1 else "numbers are"
     if given is None:
         return f"you gave {'words' if len(str(guess).split()) > 1 else 'a word'}, and {asked} wanted"

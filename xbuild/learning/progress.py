@@ -111,6 +111,8 @@ def progress() -> Progress:
         found.answered, found.solved = _read(found.file)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        found.trouble = f"{found.file} cannot be read: {error.strerror or error}"
     except _UNREADABLE:
         found.trouble = f"{found.file} cannot be read; what you do now is written over it"
     return found

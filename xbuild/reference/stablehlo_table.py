@@ -22,8 +22,9 @@ they use from outside elements of a state; names and lines come from the values 
 
 - MLIR bytecode, portable artifacts (VHLO) and what `jax.export` serializes are turned into text by jaxlib, in a
   process of its own; without jaxlib they are refused, and the message says what to install.
-- Elements of `dense_resource<...>` are read from the end of the text, but of types narrower than a byte that are no
-  i1.
+- Elements of `dense_resource<...>` are read from the end of the text, a byte or more each; of types narrower than a
+  byte the low bits count. Bytes of i1 in `dense<"0x...">` are read as newer MLIR writes them (a byte each) and as older
+  does (a bit each).
 - Groups by axes of a mesh (`#stablehlo.replica_group_mesh_axes`) become the lists that they stand for.
 - `sdy.manual_computation`, sharding constraints and meshes are kept as XLA keeps them: custom calls and frontend
   attributes. Shardy's collectives are refused by name, since its partitioner has to make a program for each device of

@@ -94,7 +94,10 @@ def mesh_of_shardings(module: Module) -> Mesh | None:
         return first
     tiles = [each for each in stated if isinstance(each, Tiles)]
     if tiles:
-        return common_mesh(tiles)
+        count = max(max(each.devices) for each in tiles) + 1
+        return common_mesh(
+            [each for each in tiles if each.is_on_all(count)] or [Tiles((count,), (), (), (*range(count),))]
+        )
     named = (each for each in shardy_meshes(module).values() if isinstance(each, Mesh))
     return next(named, None) or next((each.mesh for each in stated if isinstance(each, Sharding)), None)
 
@@ -129,8 +132,9 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     """The module with each sharding by the axes of one mesh: `mesh`, or that of `mesh_of_shardings`.
 
     Shardings in Shardy's attributes become shardings of HLO text, and its collectives constraints. A sharding on a
-    single device, or unknown, or of a group (`shard_as`), is kept as it is. Raises invalid_attribute where the axes of
-    the mesh do not cut as a sharding says.
+    single device, or unknown, or of a group (`shard_as`), is kept as it is. Where tiles leave out some devices of the
+    mesh, all devices hold the whole array. Raises invalid_attribute where the axes of the mesh do not cut as a sharding
+    says.
     """
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
@@ -139,12 +143,26 @@ def on_one_mesh(module: Module, mesh: Mesh | None = None) -> Module:
     for instruction, sharding in shardings.items():
         shardings[instruction] = on_mesh(instruction, sharding, mesh)
     for instruction in _instructions(module):
-        found = sharding_of(instruction, mesh)
-        if found is None or _has_group(instruction):
+        found = None if _has_group(instruction) else _on_all(instruction, mesh)
+        if found is None:
             continue
         if hlo_text(found) != str(instruction.annotations[SHARDING]):
             shardings[instruction] = found
     return as_constraints(with_shardings(module, shardings), mesh)
+
+
+def _on_all(instruction: Instruction, mesh: Mesh) -> AnySharding | None:
+    """What an instruction states; where its tiles are on some devices alone, the whole array on all."""
+    found = _parsed(instruction)
+    several = found if isinstance(found, tuple) else (found,)
+    stated = [None if each is None else each.stated for each in several]
+    if all(not isinstance(each, Tiles) or each.is_on_all(mesh.num_devices) for each in stated):
+        return sharding_of(instruction, mesh)
+    made = tuple(Sharding(mesh) if isinstance(each, Tiles) and not each.is_on_all(mesh.num_devices)
+                 else placed(each, mesh) for each in stated if each is not None)  # fmt: skip
+    if isinstance(found, tuple):
+        return made
+    return made * sum(1 for _ in _leaves(instruction.shape)) if isinstance(instruction.shape, TupleShape) else made[0]
 
 
 def annotated(module: Module, shardings: Mapping[str | int, AnySharding | P], *, mesh: Mesh | None = None) -> Module:

@@ -49,10 +49,14 @@ class Tiles:
         pairs = [pair for each in strides for pair in each]
         return frozenset({1, len(self.devices)}.union(*({stride, size * stride} for size, stride in pairs)))
 
+    def is_on_all(self, count: int) -> bool:
+        """Whether each of so many devices holds one tile."""
+        return len(self.devices) == count and sorted(self.devices) == [*range(count)]
+
     def on(self, mesh: Mesh) -> Sharding | None:
         """The sharding by axes of the mesh, or parts of them; None where they do not cut so."""
         place = np.argsort(mesh.device_ids) if mesh.device_ids else np.arange(mesh.num_devices)
-        if len(self.devices) != mesh.num_devices or sorted(self.devices) != [*range(mesh.num_devices)]:
+        if not self.is_on_all(mesh.num_devices):
             return None
         strides = _strides(place[np.asarray(self.devices)].reshape(*self.dims, *self.subgroups))
         cuts = [_axes(mesh, each) for each in strides or ()]

@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from shape_inference import refuse
+
 from ..process.deadline import ask
 from .recording import Repeat
 from .simulation import Simulation
@@ -16,6 +18,9 @@ from .tape import Entry, Tape
 _ASKED = 4096
 _EQUAL = 1e-9
 """How far two trips of a loop may differ, as a part of their duration, to count as a steady state."""
+
+MOST_TRIPS = 200_000
+"""How many trips of loops are simulated; a loop inside others takes at least two in each of theirs."""
 
 
 class StuckError(Exception):
@@ -113,6 +118,7 @@ def run_loop(whole: Simulation, loops: Mapping[int, Entry]) -> None:
     before: tuple[float, object] | None = None
     trip = 0
     while trip < entry.trips:
+        _count(whole, entry)
         first, clocks = len(whole.spans), {label: whole.clock[label] for label in loops}
         run_tapes(whole, {label: each.condition + each.body for label, each in loops.items()})
         trip += 1
@@ -123,6 +129,13 @@ def run_loop(whole: Simulation, loops: Mapping[int, Entry]) -> None:
         before = now
     if entry.blocks:
         run_tapes(whole, {label: each.condition for label, each in loops.items()})
+
+
+def _count(whole: Simulation, loop: Entry) -> None:
+    whole.trips += 1
+    if whole.trips > MOST_TRIPS:
+        message = f"timeline: {loop.instruction.name} is in so many loops that more than {MOST_TRIPS:,} trips differ"
+        refuse("limit_trips", message, "loops in fewer loops can be followed to their ends")
 
 
 State: TypeAlias = tuple[float, object]

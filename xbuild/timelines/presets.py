@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shape_inference import refuse
 
+from ..files.npz import ArchiveError, read_text
 from .machines import Link, Machine, machine_of
 
 _HOP = 1e-6
@@ -33,6 +34,9 @@ def _gpu(name: str, flops: dict[str, float], bandwidth: float, memory: float, li
         node=8,
     )
 
+
+_MOST_BYTES = 1 << 20
+"""The largest machine file that is read."""
 
 MACHINES: Mapping[str, Machine] = {
     each.name: each
@@ -73,11 +77,11 @@ def machine(name: str) -> Machine:
     if name in MACHINES:
         return MACHINES[name]
     try:
-        data = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
+        data = json.loads(read_text(Path(name), _MOST_BYTES).decode("utf-8"))
+    except (ArchiveError, ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ArchiveError) else f"{name!r} is no JSON: {error}"
         refuse("invalid_attribute", f"machine {name!r} is none of {', '.join(MACHINES)}, and no machine file: {reason}",
-               "xbuild cost --calibrate FILE measures this machine and writes such a file")  # fmt: skip
+               "xbuild cost --calibrate > here.json measures this machine and writes such a file")  # fmt: skip
     return machine_of(data, Path(name).stem)
 
 

@@ -41,6 +41,7 @@ class Simulation:
     here: dict[Hashable, set[int]] = field(factory=lambda: defaultdict(set))
     outside: set[int] = field(factory=set)
     steps: int = 0
+    trips: int = 0
 
     # What each action does: True where the class goes on.
 

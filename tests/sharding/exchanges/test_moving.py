@@ -163,3 +163,15 @@ def test_a_padded_array_with_two_numbers() -> None:
 
     for count in COUNTS:
         checked(twice, [numbers(16)], [xb.P("x")], line(count))
+
+
+def test_what_came_once_is_not_sent_again() -> None:
+    def smoothed(x: xb.Value) -> xb.Value:
+        wide = padded(x, (3, 0, 0))
+        parts = [_part(wide, start, start + _extent(x)) for start in range(4)]
+        return parts[0] - parts[1] + parts[2] * 3.0 + parts[3]
+
+    for count in COUNTS:
+        for extent in EXTENTS:
+            checked(smoothed, [numbers(extent)], [xb.P("x")], line(count))
+    assert sent(checked(smoothed, [numbers(16)], [xb.P("x")], line(4))) == 3 * 4

@@ -8,7 +8,9 @@ from .scenarios import Scenarios as Scenarios
 from .scenarios import Traces as Traces
 from .search import order_parts as order_parts
 from .simulate import ALL as ALL
+from .simulate import MOST_EVENTS as MOST_EVENTS
 from .simulate import EventKey as EventKey
 from .simulate import SimulatedEvent as SimulatedEvent
+from .simulate import TooLongError as TooLongError
 from .stage import Conclusion as Conclusion
 from .stage import conclude as conclude

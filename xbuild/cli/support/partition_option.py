@@ -12,7 +12,9 @@ from shape_inference import AnyShape
 
 from ...core.graph import Module, ModuleGroup
 from ...files.targets import Program
+from ...properties.partitioning import not_partitioned
 from ...sharding.partition import Partitioned
+from .saying import say
 
 PARTITION = "xbuild.partition"
 _PARTS = "xbuild.parts"
@@ -83,3 +85,11 @@ def parts() -> Parts | None:
     found = None if context is None else context.meta.get(_PARTS)
     assert found is None or isinstance(found, Parts)
     return found
+
+
+def say_not_partitioned(program: Program, is_treated: str) -> None:
+    """Tell on stderr of modules that are not partitioned yet, and how `is_treated` what each device would run."""
+    several = program.modules.values() if isinstance(program, ModuleGroup) else (program,)
+    for module in dict.fromkeys(each for each in several if isinstance(each, Module)):
+        if note := not_partitioned(module, is_treated):
+            say(f"notice: {note}; with --partition what each device runs is {is_treated}", err=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ...files import npz
+from ...files.results import replacing
 from ...files.targets import file_of
 
 
@@ -43,6 +44,15 @@ def text_of(path: str) -> str:
 
 
 _MOST_DATA = 1 << 30
+
+
+def write_whole(target: Path, content: str) -> None:
+    """Write a text file whole or not at all; one that cannot be written ends the command with a sentence."""
+    try:
+        with replacing(target) as file:
+            file.write(content.encode())
+    except OSError as error:
+        raise click.ClickException(f"{target} cannot be written: {error.strerror}") from None
 
 
 def _files(path: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 "use strict"
 const questions = JSON.parse(document.getElementById("data").textContent)
 const forms = [...document.querySelectorAll("form")]
-const WORDS = {yes: 1, y: 1, true: 1, no: 0, n: 0, false: 0, inf: Infinity, "+inf": Infinity, "-inf": -Infinity, nan: NaN}
+const WORDS = {yes: 1, y: 1, true: 1, no: 0, n: 0, false: 0, none: 0, nothing: 0, zero: 0, inf: Infinity, "+inf": Infinity, "-inf": -Infinity, nan: NaN}
 
 function numbers(text) {
   const words = text.trim().split(/[\s,;[\](){}]+/).filter(Boolean)
@@ -14,7 +14,10 @@ function equal(given, wanted) {
 }
 const plain = text => text.replace(/[\s"'.`]+/g, "").toLowerCase()
 function isRight(guess, question) {
-  if (question.text !== undefined) return plain(guess) === plain(question.text)
+  if (question.text !== undefined) {
+    const shape = /^[a-z]\w*\[([\d,]*)\]$/.exec(question.text), extents = shape && shape[1]
+    return plain(guess) === plain(question.text) || (Boolean(extents) && numbers(guess).join() === extents)
+  }
   const given = numbers(guess)
   return given.length === question.numbers.length && given.every((each, i) => equal(each, question.numbers[i]))
 }

@@ -26,7 +26,7 @@ class Partitioned:
 
     `module` is what each device runs, `in_shardings` and `out_shardings` say how arguments and results are cut (nested
     as they are), `communications` has each collective that was inserted, with its reason. `held` says, by the name of
-    an instruction of `module`, of which value of the global program it has a part, and how that is cut. `source` is the
+    an instruction of `module`, of which value of the global program it has a part, and how that is cut. `whole` is the
     global program, with its shardings, and `propagated` why it has them, where they were propagated on the way.
     """
 
@@ -38,7 +38,7 @@ class Partitioned:
     result: AnyShape
     communications: tuple[Communication, ...]
     held: Mapping[str, Tiling] = field(factory=dict)
-    source: Module | None = None
+    whole: Module | None = None
     propagated: Propagated | None = None
 
     def arguments(self, *arrays: Any, padding: Any = 0) -> list[list[Any]]:

@@ -68,7 +68,7 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
         found = _partitioned(module, mesh, agreement)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
-    return evolve(found, source=module, propagated=causes)
+    return evolve(found, whole=module, propagated=causes)
 
 
 def _check(module: Module, mesh: Mesh) -> None:

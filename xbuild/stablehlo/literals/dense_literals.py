@@ -12,6 +12,7 @@ from shape_inference import COMPONENT, PrimitiveType, Shape
 from ...core.attributes import Array
 from ...text.spelling.literal_reader import LARGEST_FILLED, may_hold
 from .element_words import WordError, numbers_of
+from .raw_bytes import flags_of, numbers_in
 
 if TYPE_CHECKING:
     from ..syntax.scanner import MlirScanner
@@ -84,22 +85,25 @@ class _Literal:
             return self._flags(raw)
         if len(raw) % dtype.dtype.itemsize:
             self.fail("invalid_literal", f"{len(raw)} bytes are no number of elements of {dtype}")
-        values = np.frombuffer(raw, dtype.dtype)
+        values = numbers_in(raw, dtype)
         return self._filled(values, len(raw) // dtype.dtype.itemsize)
 
     def _filled(self, values: Array, count: int) -> Array:
         return self._splat(values[0]) if count == 1 and self.shape.size != 1 else self._shaped(values, count)
 
     def _flags(self, raw: bytes) -> Array:
-        """Elements of i1: a bit each, in bytes from the least bit on, or a byte for all."""
-        if len(raw) == 1 and raw in (b"\x00", b"\xff"):
-            return self._splat(np.bool_(raw != b"\x00"))
+        """Elements of i1: a byte for all, or a byte or a bit each."""
         size = self.shape.size
-        if len(raw) != -(-size // 8):
-            self.fail("shape_mismatch", f"{self.shape} has {-(-size // 8):,} bytes, and {len(raw):,} are written")
-        return self._shaped(
-            np.unpackbits(np.frombuffer(raw, np.uint8), count=size, bitorder="little").astype(bool), size
-        )
+        if len(raw) == 1 and size != 1 and (raw in (b"\x00", b"\xff") or size > 8):
+            return self._splat(np.bool_(raw != b"\x00"))
+        if len(raw) == 1 and size > 1:
+            self.fail("invalid_literal", f"a byte for {self.shape} is one element for all in newer MLIR, and a bit for "
+                      "each element in older; a list, as [true, false], is the same in both")  # fmt: skip
+        found = flags_of(raw, size)
+        if found is None:
+            written = f"{size:,} bytes, or {-(-size // 8):,} with 8 elements each"
+            self.fail("shape_mismatch", f"{self.shape} has {written}, and {len(raw):,} are written")
+        return self._shaped(found, size)
 
     def _misfit(self, skeleton: str, one: str) -> NoReturn:
         """Refuse a text whose lists are not those of the shape, by what is different first."""

@@ -10,6 +10,7 @@ import numpy as np
 from shape_inference import Shape
 
 from ...core.attributes import Array
+from ..literals.raw_bytes import numbers_in
 from ..literals.strings import unescaped
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ def resources_of(text: str) -> dict[str, str]:
 
 
 def array_of(scanner: MlirScanner, digits: str, shape: Shape, place: int) -> Array:
-    """The elements of a shape from the digits of a resource: whole bytes each, also those of i1."""
+    """The elements of a shape from the digits of a resource: whole bytes each, also of types of less than 8 bits."""
     dtype = shape.dtype
-    if dtype.bits < 8 and dtype.kind != "pred":
-        scanner.fail("element_type_unsupported", f"xbuild reads no resource of elements of {dtype}", place=place)
     wanted, found = shape.size * dtype.dtype.itemsize, len(digits) // 2 - _ALIGNMENT
     if len(digits) % 2 or found != wanted:
-        message = f"{shape} has {wanted:,} bytes, and the resource has {max(found, 0):,} after those of its alignment"
+        each = " (one for each element)" if dtype.bits < 8 else ""
+        has = f"and the resource has {max(found, 0):,} after those of its alignment"
+        message = f"{shape} has {wanted:,} bytes{each}, {has}"
         scanner.fail("shape_mismatch", message, place=place)
     raw = np.frombuffer(bytes.fromhex(digits), np.uint8, offset=_ALIGNMENT)
     if dtype.kind == "pred" and raw.size and raw.max() > 1:
         scanner.fail("invalid_literal", f"an element of {shape} is a byte of 0 or 1", place=place)
-    return raw.view(dtype.dtype).reshape(shape.dims)
+    return numbers_in(raw.tobytes(), dtype).reshape(shape.dims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ...files.results import replacing
 from ..record import Timeline
 from .dependencies import Node, all_nodes
 from .wire import chosen, delimited, integer, message, packed, text
@@ -36,9 +37,11 @@ def write_chakra(timeline: Timeline, folder: str | Path) -> list[Path]:
     for device, nodes in all_nodes(timeline):
         body = b"".join(delimited(_node(each, groups)) for each in nodes)
         files.append(place / f"program.{device}.et")
-        files[-1].write_bytes(delimited(text(1, VERSION)) + body)
+        with replacing(files[-1]) as file:
+            file.write(delimited(text(1, VERSION)) + body)
     table = {name: list(group) for group, name in groups.items()}
-    (place / "groups.json").write_text(json.dumps(table) + "\n")
+    with replacing(place / "groups.json") as file:
+        file.write(f"{json.dumps(table)}\n".encode())
     return files
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...checking.model.program import devices_text
+from ...files.results import replacing
 from ..expansion import expanded
 from ..record import Timeline
 from ..recording import KINDS, Recorder
@@ -37,7 +38,8 @@ def trace_events(timeline: Timeline) -> dict[str, Any]:
 
 def write_trace(timeline: Timeline, path: str | Path) -> None:
     """Write the trace events to a file."""
-    Path(path).write_text(json.dumps(trace_events(timeline)) + "\n")
+    with replacing(Path(path)) as file:
+        file.write(f"{json.dumps(trace_events(timeline))}\n".encode())
 
 
 def _heads(timeline: Timeline) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from attrs import define, field
 
 from shape_inference import refuse
 
+from ...files.results import replacing
 from ..record import Timeline
 from .dependencies import Node, all_nodes
 
@@ -24,9 +25,9 @@ def write_goal(timeline: Timeline, path: str | Path) -> None:
 
     Source: T. Hoefler, C. Siebert, A. Lumsdaine, Group Operation Assembly Language (2009); LogGOPSim, txt2bin.
     """
-    with Path(path).open("w") as file:
+    with replacing(Path(path)) as file:
         for line in goal_lines(timeline):
-            file.write(f"{line}\n")
+            file.write(f"{line}\n".encode())
 
 
 def goal_lines(timeline: Timeline) -> Iterator[str]:

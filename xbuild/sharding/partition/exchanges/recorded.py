@@ -124,13 +124,40 @@ class _Arrival:
 
 
 def _arrival(along: Along, values: Sequence[Value], given: Round, origin: Instruction) -> _Arrival:
-    value = _given(along, values, given)
-    if not given.is_local:
-        value = _sent(along, value, given, origin)
+    value = _given(along, values, given) if given.is_local else _received(along, values, given, origin)
     taken = {move.place: move.segment for move in given.moves}
     usual = given.moves[0].segment.at
     at = tuple(taken[place].at if place in taken else usual for place in range(along.count))
     return _Arrival(given, value, at, tuple(taken[n].count if n in taken else 0 for n in range(along.count)))
+
+
+def _received(along: Along, values: Sequence[Value], given: Round, origin: Instruction) -> Value:
+    """What a permute brings, or what an earlier one of the same values has brought already."""
+    made = along.frame.builder.received.setdefault((along.axes, along.dim, *map(_identity, values)), [])
+    for earlier, value in made:
+        offsets = _offsets(earlier, given)
+        if offsets is not None:
+            usual = next(iter(offsets.values()))
+            return along.cut_out(value, [offsets.get(place, usual) for place in range(along.count)], given.size)
+    value = _sent(along, _given(along, values, given), given, origin)
+    made.append((given, value))
+    return value
+
+
+def _offsets(earlier: Round, given: Round) -> dict[int, int] | None:
+    """For each place where in an earlier round its elements begin; None where they are not all in it."""
+    found: dict[int, int] = {}
+    moves = {move.place: move for move in earlier.moves}
+    if {*moves} != {move.place for move in given.moves}:
+        return None
+    for move in given.moves:
+        other, wanted = moves[move.place], move.segment
+        offset, rest = divmod(wanted.first - other.segment.first, other.segment.step)
+        is_same = (move.part, move.kind) == (other.part, other.kind) and not rest
+        if not is_same or offset < 0 or offset + wanted.count > other.segment.count:
+            return None
+        found[move.place] = offset
+    return found
 
 
 def _given(along: Along, values: Sequence[Value], given: Round) -> Value:

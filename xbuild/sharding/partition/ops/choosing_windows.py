@@ -14,15 +14,12 @@ from ..exchanges.lines import whole_line
 from ..exchanges.recorded import Along
 from ..parts.frame import Frame
 from ..parts.tables import Cut, Operands, adapted, finishing, halos
-from .pooling import side_by_side
 from .windows import Fetched, kind_of
 
 
 @adapted
 def select_and_scatter(instruction: Instruction, rule: ShardingRule) -> ShardingRule:
     """Operand, source and result are cut alike along dimensions in which no window reaches into padding."""
-    if (found := side_by_side(instruction)) is not None:
-        return found
     maps = [[*each] for each in (*rule.operands[:2], *rule.results)]
     factors = [*rule.factors]
     for dim, window in enumerate(instruction.attributes.window or ()):

@@ -33,9 +33,12 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     assert isinstance(builder, PartBuilder)
     inner = Frame(frame.shared, builder)
     for parameter, shardings in zip(computation.parameters, given, strict=True):
-        number, shape = parameter.attributes.number, local_shape(parameter.shape, shardings)
-        with inner.within(parameter):
-            value = ops.parameter(builder, number=number, shape=shape, name=parameter.name)
+        value = ops.parameter(
+            builder,
+            number=parameter.attributes.number,
+            shape=local_shape(parameter.shape, shardings),
+            name=parameter.name,
+        )
         inner.values[parameter] = pieces_of(inner, value, parameter.shape, shardings, parameter)
     tree = walked(inner, computation)
     root = decided(inner, tree, reason) if result is None else put_together(inner, tree, result, reason)
@@ -150,11 +153,15 @@ def _whole_along(sharding: Sharding, dims: set[int]) -> Sharding:
 
 
 def _chosen_along(computation: Computation, value: Instruction, regions: Container[Instruction]) -> Iterable[int]:
-    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls too."""
+    """The dimensions of a value of which parts are taken at places that numbers tell, in loops and calls, too.
+
+    Manual regions are left out.
+    """
     for user in computation.instructions:
         for place in [n for n, each in enumerate(user.operands) if each is value]:
-            for inner, same in _handed_on(computation, user, place) if user not in regions else ():
-                yield from _chosen_along(inner, same, regions)
+            if user not in regions:
+                for inner, same in _handed_on(computation, user, place):
+                    yield from _chosen_along(inner, same, regions)
             if user.opcode in ("dynamic_slice", "gather") and not place:
                 pairs = enumerate(zip(value.shape.dims, _sizes(user), strict=True))  # type: ignore[union-attr]
                 yield from (dim for dim, pair in pairs if pair[0] != pair[1])

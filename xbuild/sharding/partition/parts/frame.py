@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import Factory, define, field, frozen
 
 from shape_inference import AnyShape, Shape
@@ -17,7 +18,7 @@ from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
 from ...axis import Axis
 from ...planning.plan import planned
-from ...planning.record import Recorder, Reducer, dims_of
+from ...planning.record import Recorder, Reducer, constant, dims_of, spread
 from ...planning.states import Step
 from ...regions import Axes, Regions
 from ...sharding import Sharding
@@ -134,14 +135,15 @@ class Later:
 class PartBuilder(Builder):
     """Records instructions with the source line and the scope of the instruction that they are part of."""
 
-    __slots__ = ("made", "part_of")
+    __slots__ = ("made", "part_of", "received")
 
     part_of: Instruction | None
     made: dict[Any, Value]
+    received: dict[Any, list[Any]]
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.made = {}
+        self.made, self.received = {}, {}
 
     def count_from(self, number: int) -> None:
         """Number the names of new instructions from above a number."""
@@ -239,6 +241,8 @@ class Frame:
         """A part after the cheapest steps from one sharding to another."""
         shape = piece.shape
         assert isinstance(shape, Shape)
+        if 0 in shape.dims:  # nothing is sent of no elements
+            return spread(constant(self.builder, np.zeros((), shape.dtype.dtype)), local_dims(target, shape.dims))
         found = planned(source, target, shape.dims, shape.dtype)
         self.shared.brought[value.name] = piece, source
         self.reasons.append((piece.origin, reason))
