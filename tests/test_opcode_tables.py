@@ -77,7 +77,7 @@ PARTIAL = {
     "xbuild/checking/replication_reasons.py:_SOURCES": "the way back goes on to the operands",
     "xbuild/learning/puzzle.py:FREE": "a puzzle states whether a solution may use the op",
     "xbuild/sharding/partition/ops/random.py:opcode": "the op depends on no random state of a device",
-    "xbuild/sharding/partition/ops/windows.py:FILLERS": "no element comes from a neighbour, or all are gathered",
+    "xbuild/sharding/partition/ops/windows.py:_opcode": "no element comes from a neighbour, or all are gathered",
     "xbuild/sharding/partition/parts/by_factors.py:PASSING": "a factor of the results and of an operand may be cut",
     "xbuild/sharding/partition/parts/masks.py:COMBINERS": "the op has no neutral element",
     "xbuild/stablehlo/op_rules/collectives.py:STARTED": "an async_start of it wraps a computation",

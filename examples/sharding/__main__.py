@@ -84,14 +84,13 @@ def _row(title: str, cells: list[Any]) -> str:
 
 def verified(given: Sharded) -> tuple[bool, str]:
     """Whether the partitioned program is the one for one device: by the check, by prime fields, and by a run."""
-    source = given.parts.source
-    assert source is not None
+    whole = given.parts.whole
     generator = np.random.default_rng(0)
-    arrays = [generator.standard_normal(each.shape.dims).astype(np.float32) / 4 for each in source.entry.parameters]
-    one, several = xb.evaluate(source.entry, *arrays), given.parts.run(*arrays)
+    arrays = [generator.standard_normal(each.shape.dims).astype(np.float32) / 4 for each in whole.entry.parameters]
+    one, several = xb.evaluate(whole.entry, *arrays), given.parts.run(*arrays)
     pairs = zip(*(each if isinstance(each, tuple) else (each,) for each in (one, several)), strict=True)
     away = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
-    verdict, same = xb.check(given.parts.module).kind, xb.equivalent(source, given.parts).kind
+    verdict, same = xb.check(given.parts.module).kind, xb.equivalent(whole, given.parts).kind
     said = f"check {verdict}; prime fields: {same}; a run on four devices is {away:.0e} away from a run on one"
     return verdict == "ok" and same == "equal" and away < 1e-5, said
 

@@ -155,10 +155,26 @@ def _by_hand(program: bytes) -> bytes:
 def _mark(operation: Any, manual: Any) -> None:
     for region in operation.regions:
         for block in region.blocks:
-            for inner in block.operations:
+            for inner in list(block.operations):
+                if inner.operation.name == "stablehlo.while":
+                    _keep(inner.operation, manual)
                 if not inner.operation.name.endswith(".return"):
                     inner.operation.attributes["mhlo.sharding"] = manual
                 _mark(inner.operation, manual)
+
+
+def _keep(loop: Any, manual: Any) -> None:
+    """Put a barrier before each operand of a loop: one that is simplified away loses its mark, and the loop its own."""
+    from jax._src.lib.mlir import ir
+
+    for number, operand in enumerate(loop.operands):
+        if not isinstance(operand.type, ir.RankedTensorType):
+            continue  # a token
+        barrier = ir.Operation.create(
+            "stablehlo.optimization_barrier", results=[operand.type], operands=[operand],
+            attributes={"mhlo.sharding": manual}, loc=loop.location, ip=ir.InsertionPoint(loop),
+        )  # fmt: skip
+        loop.operands[number] = barrier.result
 
 
 def _mark_signature(function: Any, manual: Any, ir: Any) -> None:

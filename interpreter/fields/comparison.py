@@ -28,7 +28,7 @@ from .rules.primes import PLAIN
 from .rules.tables import Undecidable
 from .run import Subject
 from .verdict import Difference, Equivalence
-from .witness import apart
+from .witness import OVERFLOWS, apart, apart_as_they_are
 
 Arrays: TypeAlias = list[list[Array]]
 """The arrays of each device."""
@@ -169,9 +169,16 @@ class Comparison:
             return self._refused(f"in numbers the results are {witness}", difference)
         found = None if witness.distance is None else by_laws(self)
         if found is not None:
-            return found
+            return self._unless_overflowing(found, difference)
         reason = f"values differ where functions are taken as random ones, and in numbers the results {witness}"
         return self._open("laws of functions that are not arithmetic", told=reason, difference=difference)
+
+    def _unless_overflowing(self, found: Equivalence, difference: Difference) -> Equivalence:
+        """A verdict by laws, unless one of the programs overflows in its types where the other does not."""
+        witness = apart_as_they_are(self)
+        if witness.distance is not None and witness.distance < OVERFLOWS:
+            return found
+        return self._refused(f"equal by laws, but in the types of the programs the results are {witness}", difference)
 
     def _refused(self, reason: str, difference: Difference) -> Equivalence:
         return Equivalence(

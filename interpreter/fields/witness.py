@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .run import Subject
 
-_TRIES = 3
-
 
 NEAR = {True: 1e-7, False: 1e-3}
 """The distance of results from which on programs differ, whatever the rounding: with all floats as f64, or as they are.
 """
+
+
+OVERFLOWS = 0.5
+"""The distance, in the types of the programs, that no rounding makes."""
 
 
 @frozen
@@ -53,18 +56,42 @@ def apart(comparison: Comparison) -> Witness:
     """How far the results of both programs are apart, with all floats as f64 where they can be computed so."""
     wide = _wide(comparison.one), _wide(comparison.other)
     if None not in wide:
-        found = _apart(comparison, wide)
+        found = _apart(comparison, wide, _WIDE)
         if found is not None:
             return Witness(found, is_wide=True)
-    return Witness(_apart(comparison, (comparison.one.program, comparison.other.program)))
+    return apart_as_they_are(comparison)
 
 
-def _apart(comparison: Comparison, programs: Any) -> float | None:
+def apart_as_they_are(comparison: Comparison) -> Witness:
+    """How far the results of both programs are apart in their own types."""
+    return Witness(_apart(comparison, (comparison.one.program, comparison.other.program), [draws.number] * 3))
+
+
+def _apart(comparison: Comparison, programs: Any, tries: Sequence[Any]) -> float | None:
     try:
         with np.errstate(all="ignore"):
-            return max(_distance(comparison, programs, number) for number in range(_TRIES))
+            return max(_distance(comparison, programs, number, draw) for number, draw in enumerate(tries))
     except (XbuildError, Stopped):
         return None
+
+
+def _scaled(scale: float, shape: Shape, random: np.random.Generator) -> Any:
+    """Random numbers of a size."""
+    found = draws.number(shape, random)
+    return found if shape.dtype.kind not in ("float", "complex") else (found * scale).astype(found.dtype)
+
+
+def _positive(shape: Shape, random: np.random.Generator) -> Any:
+    """Random numbers, and where matrices are square positive definite ones."""
+    found = _scaled(0.25, shape, random)
+    if shape.dtype.kind != "float" or shape.rank < 2 or shape.dims[-1] != shape.dims[-2]:
+        return found
+    wide = found.astype(np.float64)
+    return (wide @ np.swapaxes(wide, -1, -2) + np.eye(shape.dims[-1])).astype(found.dtype)
+
+
+_WIDE = (draws.number, partial(_scaled, 3.0), _positive)
+"""What runs in f64 are given: numbers of about 1, larger ones, and matrices that have a Cholesky factor."""
 
 
 _NARROW = re.compile(r"\b(bf16|f16|f32|c64|f8\w+|f4\w+)(?=\[)")
@@ -91,8 +118,8 @@ def _instructions(module: Module) -> Iterator[Instruction]:
     return (instruction for each in reached(module.entry) for instruction in each.instructions)
 
 
-def _distance(comparison: Comparison, programs: Any, number: int) -> float:
-    arrays, cut = comparison.inputs(number, draws.number, exact=True)
+def _distance(comparison: Comparison, programs: Any, number: int, draw: Any) -> float:
+    arrays, cut = comparison.inputs(number, draw, exact=True)
     left = _results(programs[0], arrays, comparison)
     right = _results(programs[1], cut, comparison)
     found = 0.0

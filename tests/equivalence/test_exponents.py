@@ -130,6 +130,12 @@ def test_programs_that_no_law_makes_equal_are_refused(name: str) -> None:
     assert verdict(DIFFERENT[name]).kind == "different"
 
 
+def test_what_overflows_in_the_types_of_the_programs_is_different() -> None:
+    found = verdict(([M], lambda x: plain(x * 60.0), lambda x: xb.softmax(x * 60.0)))
+    assert found.kind == "different"
+    assert "equal by laws, but in the types of the programs the results are apart by 1.0e+00" in found.reason
+
+
 def test_a_softmax_over_a_cut_dimension_by_its_parts() -> None:
     def parts(x: Any) -> Any:
         weights = xb.exp(x)

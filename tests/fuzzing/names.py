@@ -170,7 +170,7 @@ def faults_of_text(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{form}: {wrong} are in it"
     titles = {line for each in ElementTree.fromstring(texts["svg"]).iter() for line in (each.text or "").split("\n")}
     yield from (f"svg: not shown: {scope!r}" for scope in scopes(rows) - titles)
-    if not render(texts["dot"], "dot", 60, "nop2").startswith(b"digraph"):
+    if not render(texts["dot"], "canon", 60, "dot").startswith(b"digraph"):
         yield "dot: graphviz does not read it"
     words = re.sub(r"(fill|stroke|color):#\w+", "", texts["mermaid"])
     odd = re.findall(r"#(?!\d+;)|<(?!b>|/b>|br/>)", words)

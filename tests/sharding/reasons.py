@@ -30,7 +30,7 @@ def faults(found: Partitioned) -> Iterator[str]:
 
 def _listed(found: Partitioned, local: dict[str, Instruction]) -> Iterator[str]:
     """Each inserted collective has a reason, and each reason a collective."""
-    given = {each.name for comp in found.source.computations for each in comp.instructions if communicates_itself(each)}
+    given = {each.name for comp in found.whole.computations for each in comp.instructions if communicates_itself(each)}
     made = {name for name, each in local.items() if communicates_itself(each)} - given
     listed = {each.name for each in found.communications}
     if made - listed:

@@ -171,7 +171,7 @@ def test_explain_takes_collectives_values_and_objects() -> None:
     with pytest.raises(XbuildError) as refused:
         xb.shard.explain(found, "nowhere")
     assert refused.value.kind == "undefined_name"
-    plain = xb.shard.partition(found.source, propagate=False, mesh=found.mesh)
+    plain = xb.shard.partition(found.whole, propagate=False, mesh=found.mesh)
     assert "was not propagated" in str(xb.shard.explain(plain, "h"))
 
 
@@ -185,7 +185,7 @@ def test_advice_holds_what_it_says() -> None:
     assert (advice.held, advice.held_before) == (96, 48)
     followed = xb.shard.partition(xb.shard.annotated(stated, {advice.value: advice.sharding}), mesh=mesh)
     assert followed.communications == ()
-    plain = xb.shard.partition(found.source, propagate=False, mesh=mesh)
+    plain = xb.shard.partition(found.whole, propagate=False, mesh=mesh)
     assert xb.shard.advise(plain, plain.communications[0].name) == ()
     with pytest.raises(XbuildError):
         xb.shard.advise(found, "nothing")

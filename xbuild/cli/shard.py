@@ -125,8 +125,15 @@ def picture_of(found: Propagated, name: str | None, form: str, theme: str) -> st
         return Drawing(shown(sharding.partition(found), View()), theme=theme).render(form)
     if form not in ("svg", "html", "txt"):
         raise click.UsageError(f"tiles are drawn as svg, html or txt, not as {form}")
-    report = str(sharding.explain(found, name)).partition("\n")[2]
-    return Drawing(tile_picture(sharding.tiling(found, name), report), theme=theme).render(form)
+    leaf = _first_cut(found.sharding(name))
+    report = str(sharding.explain(found, name, leaf=leaf)).partition("\n")[2]
+    return Drawing(tile_picture(sharding.tiling(found, name, leaf=leaf), report), theme=theme).render(form)
+
+
+def _first_cut(shardings: Any) -> int:
+    """The number of the first array of a tuple that is cut; 0 where none is, and for an array."""
+    several = shardings if isinstance(shardings, tuple) else ()
+    return next((n for n, each in enumerate(several) if getattr(each, "cut_axes", ())), 0)
 
 
 def single(target: str) -> Module:

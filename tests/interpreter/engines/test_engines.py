@@ -76,3 +76,45 @@ def test_a_custom_call_that_xla_lacks_is_refused_when_the_run_comes_to_it(target
     assert result.tolist() == [2.0, 4.0]
     with pytest.raises(EngineError, match=rf"the run came to a custom call .*%cb to '{target}' .*test_engines\.py"):
         execute_on_xla(module, [[True, [1.0, 2.0]]])
+
+
+LOOP = """HloModule loop, num_partitions=2
+body {
+  state = (s32[], f32[2], f32[4,1,2]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  sum = f32[2] get-tuple-element(state), index=1
+  x = f32[4,1,2] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  zero = s32[] constant(0)
+  row = f32[1,1,2] dynamic-slice(x, i, zero, zero), dynamic_slice_sizes={1,1,2}
+  flat = f32[2] reshape(row)
+  y = f32[2] add(sum, flat)
+  ROOT out = (s32[], f32[2], f32[4,1,2]) tuple(next, y, x)
+}
+condition {
+  state = (s32[], f32[2], f32[4,1,2]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  three = s32[] constant(3)
+  ROOT goes_on = pred[] compare(i, three), direction=LT
+}
+ENTRY main {
+  x = f32[1,8] parameter(0)
+  apart = f32[1,4,2] reshape(x)
+  turned = f32[4,1,2] transpose(apart), dimensions={1,0,2}
+  zero = s32[] constant(0)
+  sum = f32[2] parameter(1)
+  state = (s32[], f32[2], f32[4,1,2]) tuple(zero, sum, turned)
+  loop = (s32[], f32[2], f32[4,1,2]) while(state), condition=condition, body=body
+  ROOT y = f32[2] get-tuple-element(loop), index=1
+}"""
+
+
+@pytest.mark.oracle
+def test_an_operand_of_a_loop_that_is_simplified_away_is_a_part_of_each_partition() -> None:
+    """The reshape and the transposition of a dimension of 1 become one reshape, which has no mark."""
+    pytest.importorskip("jaxlib")
+    module = xb.parse_hlo(LOOP)
+    inputs = [[np.arange(8, dtype=np.float32)[None] + device, np.zeros(2, np.float32)] for device in range(2)]
+    for one, other in zip(execute(module, inputs), execute_on_xla(module, inputs), strict=True):
+        assert_same(other, one)

@@ -50,7 +50,8 @@ def above(found: Sequence[Row]) -> list[Row]:
 
 def reasons(found: Sequence[Row]) -> str:
     """The programs that send more than Shardy's, each with its cause."""
-    return _table(ABOVE, [(row.name, part(row.ratio), CAUSES.get(row.name, "not known")) for row in above(found)])
+    lines = [(row.name, part(row.ratio), CAUSES.get(row.name, "not known")) for row in above(found)]
+    return _table(ABOVE, lines) if lines else "No program sends more here than Shardy's."
 
 
 def work(found: Sequence[Row]) -> str:

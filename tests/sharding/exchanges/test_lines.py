@@ -88,5 +88,13 @@ def test_own_elements_are_not_sent() -> None:
 
 
 def test_very_many_moves_are_not_planned() -> None:
-    count = MOST_MOVES + 1
+    count = 65
+    assert count * count > MOST_MOVES
     assert exchange((1,), (whole_line(count),) * count, (count,) * count) is None
+
+
+def test_windows_of_very_many_devices_are_planned() -> None:
+    line = joined([whole_line(6000).sliced(5999, 6000), whole_line(6000), whole_line(6000).sliced(0, 1)])
+    found = of_result(line, (6000,), 3000)
+    assert found is not None
+    assert found.bytes(1) <= 4

@@ -70,7 +70,7 @@ COMPUTATIONS: dict[str, tuple[Any, float, bool, bool]] = {
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
-@pytest.mark.parametrize("count", (2, 3, 8))
+@pytest.mark.parametrize("count", [2, 3, 8])
 def test_computations_that_may_be_applied_to_parts_are(name: str, count: int) -> None:
     by, start, is_apart, is_unordered = COMPUTATIONS[name]
     found = folding(computation_of(_folded(by, start), [numbers(13)]).root)

@@ -77,9 +77,11 @@ def test_windows_fetch_what_they_cover(name: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize(("extent", "low", "stride", "dilation"), [(16, 1, 1, 1), (14, 0, 1, 1), (13, 1, 1, 1),
-                                                                   (9, 2, 1, 2), (7, 1, 2, 1), (5, 3, 1, 1)])  # fmt: skip
-def test_a_kernel_cut_along_its_window_is_summed(count: int, extent: int, low: int, stride: int, dilation: int) -> None:
+@pytest.mark.parametrize(
+    ("extent", "low", "stride", "dilation"),
+    [(16, 1, 1, 1), (14, 0, 1, 1), (13, 1, 1, 1), (9, 2, 1, 2), (7, 1, 2, 1), (5, 3, 1, 1)],
+)
+def test_a_kernel_cut_along_its_window(count: int, extent: int, low: int, stride: int, dilation: int) -> None:
     """As in the gradient of a kernel: two arrays that are cut alike, and a few windows."""
     window = xb.WindowDimension(extent, stride, low, low, dilation)
     given = numbers(1, 2, (extent - 1) * dilation + 1)
@@ -113,7 +115,7 @@ def test_windows_of_two_cut_dimensions() -> None:
         assert opcodes(found) == {"collective_permute"}
 
 
-@pytest.mark.parametrize("count", (1, 2, 3, 5, 8))
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_scans_send_totals(count: int, *, is_backward: bool) -> None:
     for extent, (by, start) in itertools.product((16, 13, 5), ((xb.ops.add, 3), (xb.ops.maximum, -99))):

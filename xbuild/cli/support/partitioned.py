@@ -37,7 +37,7 @@ def lines(found: Partitioned, machine: str) -> Iterator[str]:
     count = len(found.communications)
     yield f"partitioned: {count} collective{'s' * (count != 1)} inserted, {total}"
     if found.communications:
-        yield f"time of each on {machine}, in all its runs"
+        yield f"  each with the bytes that a device sends, and the time on {machine} in all runs"
         for each in found.costs(machine):
             yield from _told(each)
         sums = (f"{axes} {short(size, 'B')}" for axes, size in sorted(by_axis(found).items()))

@@ -24,16 +24,15 @@ _WIDE = 40  # letters of a row of a reason
 
 def before_after(found: Partitioned) -> Picture:
     """The global program with the sharding of each value, beside the device's, whose new collectives say why."""
-    assert found.source is not None
-    before = _renamed(draw(found.source, _shardings(found.source, found.propagated)), "before")
+    before = _renamed(draw(found.whole, _shardings(found.whole, found.propagated)), "before")
     after = _renamed(with_reasons(draw(found.module), found), "after")
     mesh = in_line(" x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes))
     devices = f"what each of {found.mesh.num_devices} devices runs, {mesh}"
-    titles = f"{in_line(found.source.name)}, written for one device", devices
+    titles = f"{in_line(found.whole.name)}, written for one device", devices
     frames = [evolve(each.clusters[0], title=title) for each, title in zip((before, after), titles, strict=True)]
     scale = Scale("left the sharding of each value, right the bytes that a collective sends", None, None)
     edges = (*before.edges, *after.edges)
-    return Picture(f"{in_line(found.source.name)}, before and after", tuple(frames), edges, _notes(found), scale)
+    return Picture(f"{in_line(found.whole.name)}, before and after", tuple(frames), edges, _notes(found), scale)
 
 
 def _notes(found: Partitioned) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def _tried(
 
 def _held(found: Partitioned, name: str) -> int:
     """The bytes of a value that a device holds."""
-    every = (each for computation in found.source.computations for each in computation.instructions)
+    every = (each for computation in found.whole.computations for each in computation.instructions)
     value = next(each for each in every if each.name == name)
     sharding = sharding_of(value, found.mesh)
     assert isinstance(sharding, Sharding)

@@ -77,9 +77,9 @@ def explain(
 
 def _of_value(found: Partitioned, name: str, leaf: int) -> ValueExplanation:
     inserted = tuple(each for each in found.communications if name in (each.value, _user(each)))
-    if not any(each.name == name for computation in found.source.computations for each in computation.instructions):
+    if not any(each.name == name for computation in found.whole.computations for each in computation.instructions):
         names = ", ".join(each.name for each in found.communications) or "none"
-        what = f"{found.source.name} has no value {name!r}, and no collective of this name was inserted: {names}"
+        what = f"{found.whole.name} has no value {name!r}, and no collective of this name was inserted: {names}"
         refuse("undefined_name", what, "xbuild shard TARGET lists all values")
     propagated = found.propagated
     sharding = None if propagated is None else explain_value(propagated, name, leaf=leaf)

@@ -27,7 +27,7 @@ class Partitioned:
     """A program for every device of a mesh, made of a global program and its shardings.
 
     `module` is what each device runs, `in_shardings` and `out_shardings` say how arguments and results are cut (nested
-    as they are), `communications` has each collective that was inserted, with its reason. `source` is the global
+    as they are), `communications` has each collective that was inserted, with its reason. `whole` is the global
     program, with its shardings. `held` says, by the name of an instruction of `module`, of which value of the global
     program it has a part, and how that is cut.
     """
@@ -39,7 +39,7 @@ class Partitioned:
     shapes: tuple[AnyShape, ...]
     result: AnyShape
     communications: tuple[Communication, ...]
-    source: Module
+    whole: Module
     story: Story
     held: Mapping[str, Tiling] = field(factory=dict)
 

@@ -55,7 +55,7 @@ class Way:
         return bool(self.base(0).dim(dim).axes) and self.view.moves(dim)
 
     def order(self) -> list[int]:
-        """The moved dimensions: those that become smaller on a device, then those that are cut, then those that grow."""
+        """The moved dimensions: those that become smaller, then those that are cut, then those that grow."""
         moved = [dim for dim in range(len(self.view.lines)) if self.view.moves(dim)]
         return sorted(moved, key=lambda dim: (not self._shrinks(dim), not self.is_moved(dim), dim))
 

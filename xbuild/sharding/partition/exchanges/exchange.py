@@ -10,8 +10,8 @@ from attrs import define, evolve, field, frozen
 
 from .lines import Line, Segment
 
-MOST_MOVES = 4096
-"""Above this number of runs that devices want of each other no exchange is planned."""
+MOST_MOVES, MOST_OF_A_PLACE = 4096, 8
+"""Above both, this number of runs that places want of each other and that many for each place, nothing is planned."""
 
 
 @frozen
@@ -80,7 +80,7 @@ def exchange(parts: tuple[int, ...], lines: tuple[Line, ...], used: tuple[int, .
     for place, line in enumerate(lines):
         for segment in line.segments:
             moves += (Move(part, place, each) for part, each in segment.within(parts[segment.source]))
-            if len(moves) > MOST_MOVES:
+            if len(moves) > max(MOST_MOVES, MOST_OF_A_PLACE * len(lines)):
                 return None
     kept = [move for move in moves if move.part == move.place]
     sent = [move for move in moves if move.part != move.place]

@@ -12,7 +12,7 @@ import xbuild as xb
 from xbuild.cli import main
 from xbuild.sharding import partition
 
-BLOCK = str(Path(__file__).parents[2] / "examples" / "sharding" / "block.py")
+BLOCK = str(Path(__file__).parents[3] / "examples" / "sharding" / "block.py")
 UNEVEN = """HloModule m
 ENTRY e {
   a = s32[5,4] parameter(0), sharding={mesh['x'=2,'y'=2], [{'x'}, {'y'}]}
@@ -95,7 +95,7 @@ def test_a_partition_that_is_wrong_ends_with_exit_code_1(uneven: str, monkeypatc
     ],
 )
 def test_what_has_no_partition_is_refused(target: str, code: int, told: str) -> None:
-    done = xbuild("check", Path(__file__).parents[2] / target, "--partition")
+    done = xbuild("check", Path(__file__).parents[3] / target, "--partition")
     assert (done.exit_code, told in done.stderr) == (code, True)
 
 

@@ -1,0 +1,1 @@
+"""What users see of a partition: tiles of global arrays, and commands with --partition."""
