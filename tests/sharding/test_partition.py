@@ -131,6 +131,18 @@ def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
     assert any("all take that of the first device" in each.reason for each in found.communications)
 
 
+@pytest.mark.parametrize("propagate", [True, False])
+def test_parts_of_an_axis_that_no_splitting_has_both_of_are_brought_together(propagate: bool) -> None:
+    text = """HloModule m
+    ENTRY e {
+      a = f32[6,6] parameter(0), sharding={mesh['x'=6], [{'x':(1)2}, {}]}
+      b = f32[6,6] parameter(1), sharding={mesh['x'=6], [{}, {'x':(3)2}]}
+      ROOT c = f32[6,6] add(a, b)
+    }"""
+    module = xb.parse_hlo(text)
+    _same(module.entry, partition(module, propagate=propagate), _numbers(6, 6), _numbers(6, 6))
+
+
 def test_results_are_nested_as_those_of_the_global_program() -> None:
     program = xb.computation(xb.f32[5])(lambda x: (x, (x + 1.0, x * 2.0)))
     found = _partitioned(program, [[X]], propagate=True)

@@ -36,13 +36,12 @@ Cuts: TypeAlias = list[list[str]]
 
 def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
     """A program as Shardy is given it: StableHLO with names as locations, and the stated shardings by name."""
-    stated, groups, results = {}, {}, None
+    stated, groups, results = {}, [], None
     for computation in module.entry.reachable():
         for instruction in computation.instructions:
-            if "shard_" in str(instruction.annotations.get("sharding", "")):
-                groups[instruction.name] = 1
-                continue
-            found = sharding_of(instruction, mesh)
+            is_grouped = "shard_" in str(instruction.annotations.get("sharding", ""))
+            groups += [instruction.name] * is_grouped
+            found = None if is_grouped else sharding_of(instruction, mesh)
             if found is None:
                 continue
             each = found if isinstance(found, tuple) else (found,)
