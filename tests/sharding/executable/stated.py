@@ -54,76 +54,213 @@ def _greatest(arrays: Any) -> list[Any]:
 
 
 COLLECTIVES = [
-    kind("all-gather of two dimensions", XY, ['4x8xi32 [{"x"}, {"y"}]'], "4x8xi32 [{}, {}]", """
+    kind(
+        "all-gather of two dimensions",
+        XY,
+        ['4x8xi32 [{"x"}, {"y"}]'],
+        "4x8xi32 [{}, {}]",
+        """
   %0 = sdy.all_gather [{"x"}, {"y"}] %arg0 out_sharding=<@m, [{}, {}]> : T4x8
-  return %0 : T4x8"""),
-    kind("all-gather of a part of an axis", '<["x"=8]>', ['16xi32 [{"x"}]'], '16xi32 [{"x":(1)2}]', """
+  return %0 : T4x8""",
+    ),
+    kind(
+        "all-gather of a part of an axis",
+        '<["x"=8]>',
+        ['16xi32 [{"x"}]'],
+        '16xi32 [{"x":(1)2}]',
+        """
   %0 = sdy.all_gather [{"x":(2)4}] %arg0 out_sharding=<@m, [{"x":(1)2}]> : T16
-  return %0 : T16"""),
-    kind("all-slice", XY, ["8x4xi32 [{}, {}]"], '8x4xi32 [{"y", "x"}, {}]', """
+  return %0 : T16""",
+    ),
+    kind(
+        "all-slice",
+        XY,
+        ["8x4xi32 [{}, {}]"],
+        '8x4xi32 [{"y", "x"}, {}]',
+        """
   %0 = sdy.all_slice [{"y", "x"}, {}] %arg0 out_sharding=<@m, [{"y", "x"}, {}]> : T8x4
-  return %0 : T8x4"""),
-    kind("all-slice by parts of axes", '<["x"=4, "y"=2]>', ['8x4xi32 [{"y"}, {}]'], '8x4xi32 [{"y", "x":(2)2}, {"x":(1)2}]', """
+  return %0 : T8x4""",
+    ),
+    kind(
+        "all-slice by parts of axes",
+        '<["x"=4, "y"=2]>',
+        ['8x4xi32 [{"y"}, {}]'],
+        '8x4xi32 [{"y", "x":(2)2}, {"x":(1)2}]',
+        """
   %0 = sdy.all_slice [{"x":(2)2}, {"x":(1)2}] %arg0 out_sharding=<@m, [{"y", "x":(2)2}, {"x":(1)2}]> : T8x4
-  return %0 : T8x4"""),
-    kind("all-reduce", XY, ["4xi32 [{}]"], "4xi32 [{}]", """
+  return %0 : T8x4""",
+    ),
+    kind(
+        "all-reduce",
+        XY,
+        ["4xi32 [{}]"],
+        "4xi32 [{}]",
+        """
   %0 = sdy.all_reduce {"x", "y"} %arg0 out_sharding=<@m, [{}]> : T4
-  return %0 : T4""", _summed, own=True),
-    kind("all-reduce along one axis", XY, ["4xi32 [{}]"], "4xi32 [{}]", """
+  return %0 : T4""",
+        _summed,
+        own=True,
+    ),
+    kind(
+        "all-reduce along one axis",
+        XY,
+        ["4xi32 [{}]"],
+        "4xi32 [{}]",
+        """
   %0 = sdy.all_reduce {"y"} %arg0 out_sharding=<@m, [{}]> : T4
-  return %0 : T4""", lambda arrays: [sum(each) for each in _pairs(arrays)], own=True),
-    kind("all-to-all", X4, ['8x4xi32 [{"x"}, {}]'], '8x4xi32 [{}, {"x"}]', """
+  return %0 : T4""",
+        lambda arrays: [sum(each) for each in _pairs(arrays)],
+        own=True,
+    ),
+    kind(
+        "all-to-all",
+        X4,
+        ['8x4xi32 [{"x"}, {}]'],
+        '8x4xi32 [{}, {"x"}]',
+        """
   %0 = sdy.all_to_all [{"x"}: 0->1] %arg0 out_sharding=<@m, [{}, {"x"}]> : T8x4
-  return %0 : T8x4"""),
-    kind("all-to-all of two", ABC, ['8x4x4x2xi32 [{"a"}, {"b"}, {}, {}]'], '8x4x4x2xi32 [{}, {}, {"a"}, {"b"}]', """
+  return %0 : T8x4""",
+    ),
+    kind(
+        "all-to-all of two",
+        ABC,
+        ['8x4x4x2xi32 [{"a"}, {"b"}, {}, {}]'],
+        '8x4x4x2xi32 [{}, {}, {"a"}, {"b"}]',
+        """
   %0 = sdy.all_to_all [{"a"}: 0->2, {"b"}: 1->3] %arg0 out_sharding=<@m, [{}, {}, {"a"}, {"b"}]> : T8x4x4x2
-  return %0 : T8x4x4x2"""),
-    kind("all-to-all of replicas", X2, ['4x4xi32 [{"x"}, {}]'], '4x4xi32 [{}, {"x"}]', """
+  return %0 : T8x4x4x2""",
+    ),
+    kind(
+        "all-to-all of replicas",
+        X2,
+        ['4x4xi32 [{"x"}, {}]'],
+        '4x4xi32 [{}, {"x"}]',
+        """
   %0 = sdy.all_to_all [{"x"}: 0->1] %arg0 out_sharding=<@m, [{}, {"x"}]> : T4x4
-  return %0 : T4x4""", is_replicas=True),
-    kind("collective-permute of two dimensions", XY, ['4x8xi32 [{"x"}, {"y"}]'], '4x8xi32 [{"y"}, {"x"}]', """
+  return %0 : T4x4""",
+        is_replicas=True,
+    ),
+    kind(
+        "collective-permute of two dimensions",
+        XY,
+        ['4x8xi32 [{"x"}, {"y"}]'],
+        '4x8xi32 [{"y"}, {"x"}]',
+        """
   %0 = sdy.collective_permute %arg0 out_sharding=<@m, [{"y"}, {"x"}]> : T4x8
-  return %0 : T4x8"""),
-    kind("collective-permute of replicas", XY, ['8xi32 [{"x", "y"}]'], '8xi32 [{"y", "x"}]', """
+  return %0 : T4x8""",
+    ),
+    kind(
+        "collective-permute of replicas",
+        XY,
+        ['8xi32 [{"x", "y"}]'],
+        '8xi32 [{"y", "x"}]',
+        """
   %0 = sdy.collective_permute %arg0 out_sharding=<@m, [{"y", "x"}]> : T8
-  return %0 : T8""", is_replicas=True),
-    kind("reduce-scatter", X4, ["8x2xi32 [{}, {}]"], '8x2xi32 [{"x"}, {}]', """
+  return %0 : T8""",
+        is_replicas=True,
+    ),
+    kind(
+        "reduce-scatter",
+        X4,
+        ["8x2xi32 [{}, {}]"],
+        '8x2xi32 [{"x"}, {}]',
+        """
   %0 = sdy.reduce_scatter [{"x"}, {}] %arg0 out_sharding=<@m, [{"x"}, {}]> : T8x2
-  return %0 : T8x2""", lambda arrays: np.split(sum(arrays), 4), own=True),
-    kind("reshard of scrambled axes", ABC, ['8x8x8xi32 [{"c", "a"}, {}, {"b"}]'], '8x8x8xi32 [{"b"}, {"a"}, {"c"}]', """
+  return %0 : T8x2""",
+        lambda arrays: np.split(sum(arrays), 4),
+        own=True,
+    ),
+    kind(
+        "reshard of scrambled axes",
+        ABC,
+        ['8x8x8xi32 [{"c", "a"}, {}, {"b"}]'],
+        '8x8x8xi32 [{"b"}, {"a"}, {"c"}]',
+        """
   %0 = sdy.reshard %arg0 <@m, [{"a"}, {"b", "c"}, {}]> : T8x8x8
   %1 = sdy.reshard %0 <@m, [{"b"}, {"a"}, {"c"}]> : T8x8x8
-  return %1 : T8x8x8"""),
-    kind("a collective of StableHLO on parts: all-gather", XY, ['8x2xi32 [{"x", "y"}, {}]'], '16x2xi32 [{"x", "y"}, {}]', f"""
+  return %1 : T8x8x8""",
+    ),
+    kind(
+        "a collective of StableHLO on parts: all-gather",
+        XY,
+        ['8x2xi32 [{"x", "y"}, {}]'],
+        '16x2xi32 [{"x", "y"}, {}]',
+        f"""
   %0 = "stablehlo.all_gather"(%arg0) {{all_gather_dim = 0 : i64, use_global_device_ids, {GROUPS},
     sdy.sharding = #sdy.sharding_per_value<[<@m, [{{"x", "y"}}, {{}}]>]>}} : (T8x2) -> T16x2
-  return %0 : T16x2""", lambda x: np.concatenate([x[:4], x[:4], x[4:], x[4:]])),
-    kind("a collective of StableHLO on parts: all-reduce", XY, ["4xi32 [{}]"], "4xi32 [{}]", f"""
+  return %0 : T16x2""",
+        lambda x: np.concatenate([x[:4], x[:4], x[4:], x[4:]]),
+    ),
+    kind(
+        "a collective of StableHLO on parts: all-reduce",
+        XY,
+        ["4xi32 [{}]"],
+        "4xi32 [{}]",
+        f"""
   %0 = "stablehlo.all_reduce"(%arg0) {ADDED} {{use_global_device_ids, {GROUPS},
     sdy.sharding = #sdy.sharding_per_value<[<@m, [{{}}]>]>}} : (T4) -> T4
-  return %0 : T4""", lambda arrays: [sum(each) for each in _pairs(arrays)], own=True),
-    kind("a collective of StableHLO on parts: reduce-scatter", XY, ["4x2xi32 [{}, {}]"], "2x2xi32 [{}, {}]", f"""
+  return %0 : T4""",
+        lambda arrays: [sum(each) for each in _pairs(arrays)],
+        own=True,
+    ),
+    kind(
+        "a collective of StableHLO on parts: reduce-scatter",
+        XY,
+        ["4x2xi32 [{}, {}]"],
+        "2x2xi32 [{}, {}]",
+        f"""
   %0 = "stablehlo.reduce_scatter"(%arg0) {ADDED} {{scatter_dimension = 0 : i64, use_global_device_ids, {GROUPS},
     sdy.sharding = #sdy.sharding_per_value<[<@m, [{{}}, {{}}]>]>}} : (T4x2) -> T2x2
-  return %0 : T2x2""", lambda arrays: [np.split(sum(each), 2)[d % 2] for d, each in enumerate(_pairs(arrays))], own=True),
-    kind("a collective of StableHLO on parts: all-to-all", XY, ['4x4xi32 [{"x"}, {}]'], '8x2xi32 [{"x"}, {}]', f"""
+  return %0 : T2x2""",
+        lambda arrays: [np.split(sum(each), 2)[d % 2] for d, each in enumerate(_pairs(arrays))],
+        own=True,
+    ),
+    kind(
+        "a collective of StableHLO on parts: all-to-all",
+        XY,
+        ['4x4xi32 [{"x"}, {}]'],
+        '8x2xi32 [{"x"}, {}]',
+        f"""
   %0 = "stablehlo.all_to_all"(%arg0) {{split_dimension = 1 : i64, concat_dimension = 0 : i64, split_count = 2 : i64,
     {GROUPS}, sdy.sharding = #sdy.sharding_per_value<[<@m, [{{"x"}}, {{}}]>]>}} : (T4x4) -> T8x2
-  return %0 : T8x2""", lambda arrays: [np.concatenate([each[:, 2 * (d % 2) :][:, :2] for each in pair])
-                       for d, pair in enumerate(_pairs(arrays))], own=True),
-    kind("a collective of StableHLO on parts: collective-permute", X4, ['8xi32 [{"x"}]'], '8xi32 [{"x"}]', """
+  return %0 : T8x2""",
+        lambda arrays: [
+            np.concatenate([each[:, 2 * (d % 2) :][:, :2] for each in pair]) for d, pair in enumerate(_pairs(arrays))
+        ],
+        own=True,
+    ),
+    kind(
+        "a collective of StableHLO on parts: collective-permute",
+        X4,
+        ['8xi32 [{"x"}]'],
+        '8xi32 [{"x"}]',
+        """
   %0 = "stablehlo.collective_permute"(%arg0) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
     source_target_pairs = dense<[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64>,
     sdy.sharding = #sdy.sharding_per_value<[<@m, [{"x"}]>]>} : (T8) -> T8
-  return %0 : T8""", lambda x: np.roll(x, 2)),
+  return %0 : T8""",
+        lambda x: np.roll(x, 2),
+    ),
 ]
 """Collectives that a program states."""
 
 DEVICES = [
-    kind("an addition on one device", X4, ['4xi32 [{"x"}]', "4xi32 [{}]"], '4xi32 [{"x"}]', """
+    kind(
+        "an addition on one device",
+        X4,
+        ['4xi32 [{"x"}]', "4xi32 [{}]"],
+        '4xi32 [{"x"}]',
+        """
   %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : T4
-  return %0 : T4""", more='sdy.mesh @one = <[], device_ids=[2]>\n'),
-    kind("several results on one device", X4, ['4x2xi32 [{"x"}, {}]'], "4x2xi32 [{}, {}]", """
+  return %0 : T4""",
+        more="sdy.mesh @one = <[], device_ids=[2]>\n",
+    ),
+    kind(
+        "several results on one device",
+        X4,
+        ['4x2xi32 [{"x"}, {}]'],
+        "4x2xi32 [{}, {}]",
+        """
   %i = stablehlo.iota dim = 0 : T4x2
   %0:2 = "stablehlo.sort"(%arg0, %i) <{dimension = 0 : i64, is_stable = true}> ({
     ^bb0(%p: tensor<i32>, %q: tensor<i32>, %r: tensor<i32>, %s: tensor<i32>):
@@ -131,25 +268,48 @@ DEVICES = [
       stablehlo.return %c : tensor<i1>
   }) {sdy.sharding = #sdy.sharding_per_value<[<@one, []>, <@one, []>]>} : (T4x2, T4x2) -> (T4x2, T4x2)
   %1 = stablehlo.add %0#0, %0#1 : T4x2
-  return %1 : T4x2""", more='sdy.mesh @one = <[], device_ids=[3]>\n'),
-    kind("the number of the device of a value", X4, ['4xi32 [{"x"}]'], "4xi32 [{}]", """
+  return %1 : T4x2""",
+        more="sdy.mesh @one = <[], device_ids=[3]>\n",
+    ),
+    kind(
+        "the number of the device of a value",
+        X4,
+        ['4xi32 [{"x"}]'],
+        "4xi32 [{}]",
+        """
   %id = stablehlo.partition_id : tensor<ui32>
   %i = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
   %b = stablehlo.broadcast_in_dim %i, dims = [] : (tensor<i32>) -> T4
   %0 = stablehlo.add %arg0, %b {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : T4
   %1 = stablehlo.multiply %0, %b {sdy.sharding = #sdy.sharding_per_value<[<@two, []>]>} : T4
-  return %1 : T4""", lambda x: (x + 3) * 2,
-          more='sdy.mesh @one = <[], device_ids=[3]>\nsdy.mesh @two = <[], device_ids=[2]>\n'),
-    kind("the number of the replica of a value", X2, ['4xi32 [{"x"}]'], "4xi32 [{}]", """
+  return %1 : T4""",
+        lambda x: (x + 3) * 2,
+        more="sdy.mesh @one = <[], device_ids=[3]>\nsdy.mesh @two = <[], device_ids=[2]>\n",
+    ),
+    kind(
+        "the number of the replica of a value",
+        X2,
+        ['4xi32 [{"x"}]'],
+        "4xi32 [{}]",
+        """
   %id = stablehlo.replica_id : tensor<ui32>
   %i = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
   %b = stablehlo.broadcast_in_dim %i, dims = [] : (tensor<i32>) -> T4
   %0 = stablehlo.add %arg0, %b {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : T4
-  return %0 : T4""", lambda x: x + 1, more='sdy.mesh @one = <[], device_ids=[1]>\n', is_replicas=True),
-    kind("another order of the devices", '<["x"=2, "y"=2], device_ids=[3, 1, 2, 0]>', ['8x2xi32 [{"x"}, {"y"}]'],
-          '8x2xi32 [{"y", "x"}, {}]', """
+  return %0 : T4""",
+        lambda x: x + 1,
+        more="sdy.mesh @one = <[], device_ids=[1]>\n",
+        is_replicas=True,
+    ),
+    kind(
+        "another order of the devices",
+        '<["x"=2, "y"=2], device_ids=[3, 1, 2, 0]>',
+        ['8x2xi32 [{"x"}, {"y"}]'],
+        '8x2xi32 [{"y", "x"}, {}]',
+        """
   %0 = stablehlo.negate %arg0 $[{"y"}, {"x"}] : T8x2
   %1 = sdy.reshard %0 <@m, [{"y", "x"}, {}]> : T8x2
-  return %1 : T8x2"""),
+  return %1 : T8x2""",
+    ),
 ]
 """Programs that say on which devices values are."""
