@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# ruff: noqa: E501 (rows of a table)
 from .stated import X2, X4, XY, kind
 
 
