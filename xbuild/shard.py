@@ -33,6 +33,7 @@ from .sharding.other_texts import dialect_text as dialect_text
 from .sharding.other_texts import spec_of as spec_of
 from .sharding.partition import Partitioned as Partitioned
 from .sharding.partition import Tiling as Tiling
+from .sharding.partition import advise as advise
 from .sharding.partition import explain as explain
 from .sharding.partition import partition as partition
 from .sharding.partition import tiling as tiling

@@ -85,7 +85,6 @@ def _row(title: str, cells: list[Any]) -> str:
 def verified(given: Sharded) -> tuple[bool, str]:
     """Whether the partitioned program is the one for one device: by the check, by prime fields, and by a run."""
     whole = given.parts.whole
-    assert whole is not None
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(each.shape.dims).astype(np.float32) / 4 for each in whole.entry.parameters]
     one, several = xb.evaluate(whole.entry, *arrays), given.parts.run(*arrays)

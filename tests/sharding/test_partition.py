@@ -48,8 +48,9 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.axes == (Y,)
     assert only.bytes == 2 * 4 * 4
     assert only.reason == (
-        "dot.3 contracts parameter.1 along dimension 1 and parameter.2 along dimension 0, cut over `y`; each device "
-        "holds a part of the result; joined here because dot.3 is wanted cut along dimension 0 over `x`"
+        "dot.3 (test_partition.py:44) contracts k, dimension 1 of parameter.1 and dimension 0 of "
+        "parameter.2, which both sides cut over `y`; each device holds a partial sum; added here, because the program "
+        "gives dot.3 cut along dimension 0 over `x` (no sharding of it is stated)"
     )
     assert only.source is not None
     assert "test_partition.py" in str(only.source)
@@ -127,7 +128,19 @@ def test_a_number_of_a_loop_that_data_give_is_one_on_all_devices() -> None:
     program = xb.computation(xb.s32[()], xb.f32[4, 4])(looped)
     found = _partitioned(program, [], [[X], [Y]])
     _same(program, found, np.int32(2), np.eye(4, dtype=np.float32) * 2)
-    assert any("decides a loop or branch" in each.reason for each in found.communications)
+    assert any("all take that of the first device" in each.reason for each in found.communications)
+
+
+@pytest.mark.parametrize("propagate", [True, False])
+def test_parts_of_an_axis_that_no_splitting_has_both_of_are_brought_together(propagate: bool) -> None:
+    text = """HloModule m
+    ENTRY e {
+      a = f32[6,6] parameter(0), sharding={mesh['x'=6], [{'x':(1)2}, {}]}
+      b = f32[6,6] parameter(1), sharding={mesh['x'=6], [{}, {'x':(3)2}]}
+      ROOT c = f32[6,6] add(a, b)
+    }"""
+    module = xb.parse_hlo(text)
+    _same(module.entry, partition(module, propagate=propagate), _numbers(6, 6), _numbers(6, 6))
 
 
 def test_results_are_nested_as_those_of_the_global_program() -> None:

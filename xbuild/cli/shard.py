@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import evolve
 
 from shape_inference import Shape, XbuildError, leaves
 from shape_inference.escaping import in_line
@@ -29,7 +28,8 @@ _PICTURE = "File for a picture, .svg or .html: the program before and after, or 
 @main.command()
 @takes_target
 @click.argument("others", metavar="[--compare OTHER ...]", nargs=-1, shell_complete=targets)
-@click.option("--explain", "name", metavar="NAME", shell_complete=instructions, help="Why this value has its sharding.")
+@click.option("--explain", "name", metavar="NAME", shell_complete=instructions,
+              help="Why this value has its sharding, or why this collective is inserted.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
               help="Shardy's fixed point, or the rule of MLIR's shard dialect.")  # fmt: skip
 @click.option("--hlo", "as_hlo", is_flag=True, help="The program as HLO text, with the sharding of every value.")
@@ -38,7 +38,7 @@ _PICTURE = "File for a picture, .svg or .html: the program before and after, or 
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help=_PICTURE)
 @takes_theme
 @click.option("--compare", is_flag=True, help="Costs beside those of OTHER targets, or other NAMEs of this file.")
-@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="With --compare: the machine.")
+@click.option("--machine", metavar="NAME", default="h100", show_default=True, help="The machine of the times.")
 def shard(
     target: str,
     name: str | None,
@@ -52,8 +52,9 @@ def shard(
     """Propagate the shardings that a program states, and say how every value is cut and what is communicated.
 
     Nothing is run. Of each value stands where its sharding came from; `--explain NAME` follows that back to the line
-    that states it. Of each collective that partitioning inserts stands the reason. `xbuild shard TARGET --compare A B`
-    puts the costs of several shardings side by side; a name is one of the file of TARGET.
+    that states it. Of each collective that partitioning inserts stand the reason and the time on the machine; of one
+    `--explain NAME` tells which stated shardings avoid it. `xbuild shard TARGET --compare A B` puts the costs of
+    several shardings side by side; a name is one of the file of TARGET.
     """
     refuse_two_ways("compare", "name", "as_hlo", "as_spmd")
     refuse_two_ways("as_json", "as_hlo", "as_spmd")
@@ -61,7 +62,6 @@ def shard(
         refuse_two_ways("output", each)
     needs("-o FILE", output, "theme")
     distinct(target_of(target), {"-o": output})
-    needs("--compare", compare, "machine")
     if others and not compare:
         raise click.UsageError(f"{others[0]} is a second target, and without --compare one is wanted")
     if compare:
@@ -73,29 +73,44 @@ def shard(
         write(picture_of(found, name, form_of(output), theme), output)
         return
     if name is not None:
-        answer = sharding.explain(found, name)
-        say_json(answer.to_dict()) if how["as_json"] else say(str(answer))
+        explained(found, name, how["as_json"])
     elif how["as_hlo"]:
         say(found.module.to_hlo())
     else:
-        show(found, how["as_spmd"], how["as_json"])
+        show(found, machine, how["as_spmd"], how["as_json"])
 
 
-def show(found: Propagated, as_spmd: bool, as_json: bool) -> None:
+def explained(found: Propagated, name: str, as_json: bool) -> None:
+    """Print why a value has its sharding and what was inserted for it; or why a collective was inserted, and which
+    shardings avoid it.
+    """
+    parts: sharding.Partitioned | Propagated
+    try:
+        parts = sharding.partition(found)
+    except XbuildError:
+        parts = found  # what cannot be partitioned is explained all the same
+    answer, advice = sharding.explain(parts, name), partitioned.advice(parts, name)
+    if as_json:
+        say_json({**answer.to_dict(), **({"advice": [each.to_dict() for each in advice]} if advice else {})})
+    else:
+        say("\n".join([str(answer), *(f"  {each}" for each in advice)]))
+
+
+def show(found: Propagated, machine: str, as_spmd: bool, as_json: bool) -> None:
     """Print the page, the data, or the partitioned program."""
     if as_spmd:
-        say(sharding.partition(found.module, propagate=False, mesh=found.mesh).module.to_hlo())
+        say(sharding.partition(found).module.to_hlo())
         return
     parts: sharding.Partitioned | str
     try:
-        parts = sharding.partition(found.module, propagate=False, mesh=found.mesh)
+        parts = sharding.partition(found)
     except XbuildError as error:
         parts = str(error).splitlines()[0]
     if as_json:
-        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts)
+        inserted = {"refused": parts} if isinstance(parts, str) else partitioned.as_dict(parts, machine)
         say_json({**as_dict(found), "partitioned": inserted})
         return
-    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts)
+    below = [f"not partitioned: {parts}"] if isinstance(parts, str) else partitioned.lines(parts, machine)
     say("\n".join([*page(found), "", *below]))
 
 
@@ -107,8 +122,7 @@ def picture_of(found: Propagated, name: str | None, form: str, theme: str) -> st
     from ..pictures.views.views import View
 
     if name is None:
-        parts = evolve(sharding.partition(found.module, propagate=False, mesh=found.mesh), propagated=found)
-        return Drawing(shown(parts, View()), theme=theme).render(form)
+        return Drawing(shown(sharding.partition(found), View()), theme=theme).render(form)
     if form not in ("svg", "html", "txt"):
         raise click.UsageError(f"tiles are drawn as svg, html or txt, not as {form}")
     leaf = _first_cut(found.sharding(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -32,6 +33,19 @@ class Axis:
     def overlaps(self, other: Axis) -> bool:
         """Whether two parts share devices' coordinates, so that no array may be cut by both."""
         return self.name == other.name and self.pre_size < other.end and other.pre_size < self.end
+
+    def fits(self, other: Axis) -> bool:
+        """Whether an array may be cut by both, as far as their sizes go: one splitting of the axis has both as parts.
+
+        >>> Axis("x", 2).fits(Axis("x", 3, pre_size=2)), Axis("x", 2).fits(Axis("x", 2, pre_size=3))
+        (True, False)
+
+        Source: Shardy, axes that can coexist.
+        """
+        if self.name != other.name:
+            return True
+        ends = sorted((self.pre_size, other.pre_size, self.end, other.end))
+        return all(large % small == 0 for small, large in pairwise(ends))
 
     def spelled(self, mesh: Mesh) -> str:
         """The axis as Shardy's text has it: the name, and for a part its pre-size and size.

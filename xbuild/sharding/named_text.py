@@ -140,13 +140,18 @@ def read_axis(scanner: Scanner, mesh: Mesh) -> Axis:
 
 
 def check_once(sharding: Sharding, scanner: Scanner) -> Sharding:
-    """The sharding, whose axes are each named once; a Fault otherwise."""
+    """The sharding, whose axes are each named once, and cut as parts of one splitting; a Fault otherwise."""
     used: list[Axis] = []
     for axis in (*sharding.cut_axes, *sharding.replicated, *sharding.unreduced, *sharding.manual):
         twice = next((each for each in used if each.overlaps(axis)), None)
         if twice is not None:
             _twice(scanner, axis)
         used.append(axis)
+    for number, axis in enumerate(cuts := (*sharding.cut_axes, *sharding.unreduced)):
+        other = next((each for each in cuts[:number] if not each.fits(axis)), None)
+        if other is not None:
+            parts = " and ".join(f"({each.pre_size}){each.size}" for each in (other, axis))
+            scanner.fail("grid_axis_duplicated", f"no splitting of axis {axis.name!r} has both parts {parts}")
     return sharding
 
 

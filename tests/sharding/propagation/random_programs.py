@@ -16,18 +16,17 @@ MESHES = (xb.Mesh(x=2, y=2), xb.Mesh(x=2, y=4), xb.Mesh(x=4), xb.Mesh(x=2, y=2, 
 
 
 def program(seed: int, count: int = 14) -> tuple[Module, xb.Mesh]:
-    """A program of about `count` instructions, some of whose values state a sharding on a mesh."""
+    """A program of about `count` instructions without dead code, some of whose values state a sharding on a mesh."""
     draw = random.Random(seed)
     mesh = draw.choice(MESHES)
     builder = xb.Builder("random")
     values = [xb.parameter(builder, number=n, shape=xb.f32[_dims(draw)]) for n in range(3)]
-    scalars: list[xb.Value] = []
     for _ in range(count):
         made = draw.choice(MAKERS)(draw, draw.choice(values[-6:]), values)
-        if made is not None and made.shape.size <= 4096:
-            (values if made.shape.rank else scalars).append(made)
-    taken = {operand for each in builder._instructions for operand in each.operands}
-    root = xb.tuple_(*(each for each in values + scalars if each.instruction not in taken))
+        if made is not None and made.shape.size <= 4096 and made.shape.rank:
+            values.append(made)
+    taken = {operand for each in builder.recorded for operand in each.operands}
+    root = xb.tuple_(*(xb.Value(each, builder) for each in builder.recorded if each not in taken))
     module = Module("random", builder.build(root))
     return annotated(module, _shardings(draw, module, mesh)), mesh
 

@@ -36,10 +36,12 @@ Cuts: TypeAlias = list[list[str]]
 
 def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
     """A program as Shardy is given it: StableHLO with names as locations, and the stated shardings by name."""
-    stated, results = {}, None
+    stated, groups, results = {}, [], None
     for computation in module.entry.reachable():
         for instruction in computation.instructions:
-            found = sharding_of(instruction, mesh)
+            is_grouped = "shard_" in str(instruction.annotations.get("sharding", ""))
+            groups += [instruction.name] * is_grouped
+            found = None if is_grouped else sharding_of(instruction, mesh)
             if found is None:
                 continue
             each = found if isinstance(found, tuple) else (found,)
@@ -52,6 +54,7 @@ def job_of(module: Module, mesh: xb.Mesh) -> dict[str, Any]:
         "text": imported(module.to_stablehlo(locations=True)),
         "mesh": ", ".join(f'"{name}"={size}' for name, size in mesh.sizes),
         "stated": stated,
+        "groups": groups,
         "results": results,
         "parameters": parameters,
     }
@@ -199,6 +202,18 @@ def _annotate(ir: Any, module: Any, job: dict[str, Any]) -> None:
             if stated and len(operation.results) == 1 and _rank(ir, operation.results[0]) == len(_cuts(stated, 0)):
                 each = stated.removeprefix("#sdy.sharding")
                 operation.attributes["sdy.sharding"] = ir.Attribute.parse(f"#sdy.sharding_per_value<[{each}]>")
+        _group(ir, function, job)
+
+
+def _group(ir: Any, function: Any, job: dict[str, Any]) -> None:
+    """Put the values of a group into it: each by an operation at the end of its block."""
+    block = function.regions[0].blocks[0]
+    values = dict(zip(job["parameters"], block.arguments, strict=True)) if job.get("groups") else {}
+    values |= {_name(each.operation): each.results[0] for each in block.operations if len(each.results) == 1}
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
+    for name in job.get("groups", ()):
+        ir.Operation.create("sdy.sharding_group", operands=[values[name]], attributes={"group_id": number},
+                            loc=ir.Location.unknown(), ip=ir.InsertionPoint.at_block_terminator(block))  # fmt: skip
 
 
 def _read(ir: Any, module: Any, job: dict[str, Any]) -> dict[str, Any]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+import xbuild as xb
+from tests.sharding.propagation import random_programs, wider_programs
 from tests.sharding.propagation.against_shardy import DIFFERENT, outcomes, programs_of_jax
-from tests.sharding.propagation.random_programs import program
 from tests.sharding.propagation.shardy import prepared
+from xbuild.core.graph import Module
 
 pytestmark = pytest.mark.oracle
 
 
-def test_random_programs() -> None:
+@pytest.mark.parametrize(("program", "least"), [(random_programs.program, 900), (wider_programs.program, 1500)])
+def test_random_programs(program: Callable[[int], tuple[Module, xb.Mesh]], least: int) -> None:
     pytest.importorskip("jaxlib")
     programs = [(str(seed), prepared(module), mesh) for seed in range(60) for module, mesh in [program(seed)]]
     found = outcomes(programs)
     assert {name: other for name, (_, other) in found.items() if other} == {}
-    assert sum(same for same, _ in found.values()) > 900
+    assert sum(same for same, _ in found.values()) > least
 
 
 def test_programs_of_jax() -> None:

@@ -121,6 +121,45 @@ def test_values_of_a_group_have_one_sharding() -> None:
     assert cuts(propagate(xb.parse_hlo(text)), "y", "z", "w") == ["[{axis_0}]"] * 3
 
 
+def test_a_group_is_a_use_of_its_values() -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = f32[8,8] parameter(0), sharding={mesh['x'=2,'y'=2], [{'y'}, {'x'}]}
+      n = f32[8,8] negate(x)
+      k = f32[8,8] tanh(x)
+      v = f32[8,8] add(n, k)GROUP
+      w = f32[8,8] parameter(1), sharding={mesh['x'=2,'y'=2], [{'x'}, {'y'}]}
+      ROOT z = f32[8,8] multiply(v, w)
+    }"""
+    alone, grouped = (text.replace("GROUP", each) for each in ("", ", sharding={unknown shard_as 1}"))
+    assert cuts(propagate(xb.parse_hlo(alone)), "v") == ["[{x}, {y}]"]
+    assert cuts(propagate(xb.parse_hlo(grouped)), "v") == ["[{y}, {x}]"]
+
+
+def test_an_array_that_an_op_takes_twice_gives_what_it_got() -> None:
+    text = """HloModule m
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+    ENTRY e {
+      x = f32[8] parameter(0)
+      i = s32[8,1] parameter(1), sharding={mesh['x'=8], [{'x'}, {?}]}
+      ROOT y = f32[8] scatter(x, i, x), update_window_dims={}, inserted_window_dims={0},
+        scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+    }"""
+    assert cuts(propagate(xb.parse_hlo(text)), "x", "y") == ["[{x}]", "[{x}]"]
+
+
+@pytest.mark.parametrize(("parts", "is_cut"), [("'x':(2)3", True), ("'x':(3)2", False)])
+def test_two_parts_of_an_axis_cut_an_array_where_one_splitting_has_both(parts: str, is_cut: bool) -> None:
+    text = f"""HloModule m
+    ENTRY e {{
+      a = f32[6,6] parameter(0), sharding={{mesh['x'=6], [{{'x':(1)2}}, {{?}}]}}
+      b = f32[6,6] parameter(1), sharding={{mesh['x'=6], [{{?}}, {{{parts}}}]}}
+      ROOT c = f32[6,6] add(a, b)
+    }}"""
+    found_axes = propagate(xb.parse_hlo(text)).sharding("c").dims
+    assert all(dim.axes for dim in found_axes) == is_cut
+
+
 def test_constants_are_cut_by_each_use() -> None:
     body = """x = f32[8,8] parameter(0)
     y = f32[8,8] parameter(1)

@@ -35,6 +35,14 @@ FACTS = [
      {"y": "[{c:(1)2}, {c:(2)2}]"}),
     ("two parts become one", "x = f32[2,4] parameter(0)\ny = f32[8] reshape(x)", {"x": "c:(1)2 c:(2)2"},
      {"y": "[{c}]"}),
+    ("an update goes to the array that it updates before that array's own source",
+     "x = f32[3,8] parameter(0)\nv = f32[3,8] reverse(x), dimensions={0}\nu = f32[1,8] parameter(1)\n"
+     "o = s32[] constant(0)\nz = f32[3,8] dynamic-update-slice(v, u, o, o)", {"x": "- a?", "u": "- b?"},
+     {"v": "[{}, {b}]", "z": "[{}, {b}]"}),
+    ("a result goes to the array that is updated after that array's own source",
+     "x = f32[3,8] parameter(0)\nv = f32[3,8] reverse(x), dimensions={0}\nu = f32[1,8] parameter(1)\n"
+     "o = s32[] constant(0)\nz = f32[3,8] dynamic-update-slice(v, u, o, o)", {"x": "- a?", "z": "- b?"},
+     {"v": "[{}, {a}]", "u": "[{}, {}]"}),
     ("an outer part grows", ADD, {"x": "c:(1)2? -", "y": "c -"}, {"x": "[{c}, {}]"}),
     ("no axis goes behind a factor that is not full", "x = f32[4,4] parameter(0)\ny = f32[16] reshape(x)",
      {"x": "a b"}, {"y": "[{a}]"}),

@@ -33,7 +33,6 @@ def compared(parts: Partitioned, arrays: list[Any], padding: int = 0, *, sums: b
 
     Without `sums` values that are still to be joined are left out, since they may be joined by another op than a sum.
     """
-    assert parts.whole is not None
     whole, own = values_of(parts.whole, [arrays]), values_of(parts.module, parts.arguments(*arrays, padding=padding))
     count, wrong = 0, []
     for name, held in parts.held.items():

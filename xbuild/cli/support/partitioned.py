@@ -12,8 +12,8 @@ from shape_inference.escaping import in_line
 
 from ...core.graph import Module
 from ...costs.table import columns, short
-from ...sharding.partition import Communication, Partitioned, partition
-from ...sharding.propagation import propagate
+from ...sharding.partition import Advice, Communication, CommunicationCost, Partitioned, advise, partition
+from ...sharding.propagation import Propagated, propagate
 from ...sharding.propagation.propagating import StrategyName
 
 
@@ -29,39 +29,57 @@ def _axes(communication: Communication) -> str:
     return ",".join(dict.fromkeys(axis.name for axis in communication.axes))
 
 
-def lines(found: Partitioned) -> Iterator[str]:
-    """Each communication of a partitioned program with its reason, the sums by axis, and the verdict of the check."""
+def lines(found: Partitioned, machine: str) -> Iterator[str]:
+    """Each communication of a partitioned program with its cost and its reason, the sums by axis, and the verdict of
+    the check.
+    """
     total = f"{short(sum(by_axis(found).values()), 'B')} sent by a device"
     count = len(found.communications)
     yield f"partitioned: {count} collective{'s' * (count != 1)} inserted, {total}"
     if found.communications:
-        for each in found.communications:
+        yield f"  each with the bytes that a device sends, and the time on {machine} in all runs"
+        for each in found.costs(machine):
             yield from _told(each)
         sums = (f"{axes} {short(size, 'B')}" for axes, size in sorted(by_axis(found).items()))
         yield f"bytes by axis: {'; '.join(sums)}"
     yield str(xbuild.check(found.module)).splitlines()[0]
 
 
-def _told(communication: Communication) -> Iterator[str]:
+def _told(priced: CommunicationCost) -> Iterator[str]:
     """A line that names a collective, and its reason below, which is a sentence that no column holds."""
+    communication = priced.communication
     where = "" if communication.source is None else f"  {in_line(str(communication.source))}"
-    yield f"  {in_line(communication.name)}  over {_axes(communication)}  {short(communication.bytes, 'B')}{where}"
+    sent = f"{short(communication.bytes, 'B')}{_runs(priced)}  {short(priced.total_seconds * 1e6, 'us')}"
+    yield f"  {in_line(communication.name)}  over {_axes(communication)}  {sent}{where}"
     yield from textwrap.wrap(in_line(communication.reason), 112, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
-def as_dict(found: Partitioned) -> dict[str, Any]:
+def _runs(priced: CommunicationCost) -> str:
+    """How often a collective runs, where that is not once."""
+    times = f" x {priced.runs}" if priced.runs != 1 else ""
+    return times if priced.is_known else f"{times} x ?"
+
+
+def as_dict(found: Partitioned, machine: str) -> dict[str, Any]:
     """The same as plain data."""
     return {
-        "communications": [each.to_dict() for each in found.communications],
+        "machine": machine,
+        "communications": [each.to_dict() for each in found.costs(machine)],
         "bytes_by_axis": dict(sorted(by_axis(found).items())),
         "verdict": xbuild.check(found.module).kind,
     }
 
 
+def advice(found: Partitioned | Propagated, name: str) -> tuple[Advice, ...]:
+    """Shardings that avoid a collective; nothing for a name of no collective."""
+    is_collective = isinstance(found, Partitioned) and any(each.name == name for each in found.communications)
+    return advise(found, name) if isinstance(found, Partitioned) and is_collective else ()
+
+
 def costs(module: Module, strategy: StrategyName, machine: str) -> dict[str, Any]:
     """What a device of a partitioned program sends, holds and computes, and the time a machine is exposed to."""
     propagated = propagate(module, strategy=strategy)
-    found = partition(propagated.module, propagate=False, mesh=propagated.mesh)
+    found = partition(propagated)
     laid = xbuild.timeline(found.module, machine, mesh=found.mesh)
     return {
         "mesh": dict(found.mesh.sizes),

@@ -24,7 +24,6 @@ _WIDE = 40  # letters of a row of a reason
 
 def before_after(found: Partitioned) -> Picture:
     """The global program with the sharding of each value, beside the device's, whose new collectives say why."""
-    assert found.whole is not None
     before = _renamed(draw(found.whole, _shardings(found.whole, found.propagated)), "before")
     after = _renamed(with_reasons(draw(found.module), found), "after")
     mesh = in_line(" x ".join(f"{axis}={size}" for axis, size in found.mesh.sizes))

@@ -12,12 +12,14 @@ from shape_inference import AnyShape, Shape, TupleShape, refuse
 
 from ...core.graph import Module
 from ...properties.mesh import Mesh
+from ...timelines.machines import Machine
 from ..planning.places import index_along
 from ..propagation import Propagated
 from ..sharding import Sharding
-from .parts.frame import Communication
 from .parts.holding import Tiling
 from .parts.layouts import Tree, local_dims
+from .pricing import CommunicationCost, priced
+from .reasons import Communication, Story
 
 
 @frozen(eq=False, repr=False)
@@ -25,9 +27,9 @@ class Partitioned:
     """A program for every device of a mesh, made of a global program and its shardings.
 
     `module` is what each device runs, `in_shardings` and `out_shardings` say how arguments and results are cut (nested
-    as they are), `communications` has each collective that was inserted, with its reason. `held` says, by the name of
-    an instruction of `module`, of which value of the global program it has a part, and how that is cut. `whole` is the
-    global program, with its shardings, and `propagated` why it has them, where they were propagated on the way.
+    as they are), `communications` has each collective that was inserted, with its reason. `whole` is the global
+    program, with its shardings. `held` says, by the name of an instruction of `module`, of which value of the global
+    program it has a part, and how that is cut.
     """
 
     module: Module
@@ -37,9 +39,14 @@ class Partitioned:
     shapes: tuple[AnyShape, ...]
     result: AnyShape
     communications: tuple[Communication, ...]
+    whole: Module
+    story: Story
     held: Mapping[str, Tiling] = field(factory=dict)
-    whole: Module | None = None
-    propagated: Propagated | None = None
+
+    @property
+    def propagated(self) -> Propagated | None:
+        """Why values of the global program have their shardings; None where these were not propagated on the way."""
+        return self.story.propagated
 
     def arguments(self, *arrays: Any, padding: Any = 0) -> list[list[Any]]:
         """The parts of global arrays for each device, in the order of device numbers; `padding` fills their ends.
@@ -66,6 +73,21 @@ class Partitioned:
     def joined(self, results: Sequence[Any]) -> Any:
         """The global results of what the devices give, in the order of device numbers."""
         return _joined(results, self.result, self.out_shardings)
+
+    def costs(self, machine: Machine | str = "h100") -> tuple[CommunicationCost, ...]:
+        """What each inserted collective costs: how often it runs, the bytes that a device sends, and the seconds.
+
+        `machine` is a Machine, a name such as v5e, or the path of a machine file; invalid_attribute for any other
+
+        >>> import xbuild as xb
+        >>> mesh = xb.Mesh(x=2)
+        >>> product = xb.Module("product", xb.computation(xb.f32[512, 512], xb.f32[512, 512])(xb.dot))
+        >>> cut = xb.shard.annotated(product, {0: xb.P(None, "x"), 1: xb.P("x", None)}, mesh=mesh)
+        >>> (only,) = xb.shard.partition(cut).costs("h100")
+        >>> only.runs, only.total_bytes, f"{only.total_seconds * 1e6:.1f} us"
+        (1, 1048576, '4.3 us')
+        """
+        return priced(self.communications, self.module, self.mesh, machine)
 
     def communication(self, name: str) -> Communication:
         """The inserted collective of this name. Raises undefined_name where none was inserted under it."""

@@ -12,8 +12,10 @@ from shape_inference import refuse
 from ... import ops
 from ...core.graph import Instruction, Module
 from ...core.op import OPS
+from ...process.gc_pause import no_collection
 from ...properties.mesh import MESH, Mesh
 from ...text.spelling.notes import Raw
+from ..propagation import Propagated
 from ..propagation import propagate as propagated
 from ..propagation.flattening import running_in
 from ..regions import check_is_global, regions, target_of
@@ -30,14 +32,15 @@ from .parts.layouts import Tree, leaves_of
 from .parts.layouts import mapped as mapped_tree
 from .parts.trees import as_annotated, asked, local_shape, pieces_of
 from .parts.walk import put_together, walked
+from .reasons import OnDevice, Output, Story
 
 
-def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:
+def partition(module: Module | Propagated, *, propagate: bool = True, mesh: Mesh | None = None) -> Partitioned:
     """The program that every device of a mesh runs on its parts of the arrays of a global program.
 
     The shardings are those that instructions are annotated with; with `propagate` the others follow from them, without
     it a value is cut as is cheapest for the instruction that makes it. `mesh` is for programs whose shardings name
-    none. Extents that do not divide are padded at the end.
+    none. Of a `Propagated` its shardings are taken. Extents that do not divide are padded at the end.
     Raises: invalid_attribute where no sharding names a mesh, or where the module has several replicas; invalid_operand
     for transfers, infeeds and collectives between devices.
 
@@ -55,20 +58,33 @@ def partition(module: Module, *, propagate: bool = True, mesh: Mesh | None = Non
 
     Source: XLA, SPMD partitioner; Shardy.
     """
+    if isinstance(module, Propagated):
+        given = module
+        return _agreed(_checked(given.module, given.mesh), given.mesh, Story(lambda: given))
     mesh = mesh or mesh_of_shardings(module)
     if mesh is None:
         refuse("invalid_attribute", f"partition: no sharding of {module.name} names a mesh",
                "say on which devices it runs: mesh=xb.Mesh(x=2)")  # fmt: skip
     module = on_one_mesh(module, mesh)
-    _check(module, mesh)
-    module = _plain_reducers(module)
+    module = _checked(module, mesh)
     causes = propagated(module, mesh=mesh) if propagate else None
-    module = module if causes is None else causes.module
+    return _agreed(module if causes is None else causes.module, mesh, Story(lambda: causes))
+
+
+def _checked(module: Module, mesh: Mesh) -> Module:
+    """The module as it is partitioned."""
+    _check(module, mesh)
+    return _plain_reducers(module)
+
+
+def _agreed(module: Module, mesh: Mesh, story: Story) -> Partitioned:
+    """The program of a device with as many numbers made one on all devices as the check asks for."""
     for agreement in (NOTHING, PARAMETERS, EVERY_DECISION):
-        found = _partitioned(module, mesh, agreement)
+        with no_collection():
+            found = _partitioned(module, mesh, agreement, story)
         if agreement == EVERY_DECISION or not is_undecided(found.module):
             break
-    return evolve(found, whole=module, propagated=causes)
+    return found
 
 
 def _check(module: Module, mesh: Mesh) -> None:
@@ -100,23 +116,23 @@ def _plain_reducers(module: Module) -> Module:
     return mapped(module, lambda each: None if each in inside else each) if inside else module
 
 
-def _partitioned(module: Module, mesh: Mesh, agreement: int) -> Partitioned:
+def _partitioned(module: Module, mesh: Mesh, agreement: int, story: Story) -> Partitioned:
     every = (each for computation in module.entry.reachable() for each in computation.instructions)
     shared = Shared(mesh, agreement, [max(map(_channel, every), default=0)], meshes=shardy_meshes(module),
-                    numbered=numbered(module), regions=regions(module, mesh))  # fmt: skip
+                    numbered=numbered(module), regions=regions(module, mesh), story=story)  # fmt: skip
     frame = Frame(shared, _builder(module))
     entered = [_entered(frame, parameter) for parameter in module.entry.parameters]
     tree = walked(frame, module.entry)
     out = as_annotated(mesh, module.entry.root, tree)
     frame.builder.part_of = module.entry.root
-    entry = frame.builder.build(put_together(frame, tree, out, "the program gives it in this sharding"))
+    entry = frame.builder.build(put_together(frame, tree, out, Output(module.entry.root)))
     notes = f'{{{MESH}="{mesh.spelled()}",{RESULTS}="{_text(out)}"}}'
     annotations = MappingProxyType({"frontend_attributes": notes})
     found = Module(module.name, entry, num_partitions=mesh.num_devices, annotations=annotations)
     shapes = tuple(each.shape for each in module.entry.parameters)
     return Partitioned(
         _promised(found, entered), mesh, tuple(entered), out, shapes, module.entry.root.shape,
-        tuple(shared.communications), held_by(shared),
+        tuple(shared.communications), module, story, held_by(shared),
     )  # fmt: skip
 
 
@@ -177,7 +193,7 @@ def _entered(frame: Frame, parameter: Instruction) -> Tree:
     pieces = pieces_of(frame, value, parameter.shape, shardings, parameter)
     device = device_of(frame, parameter)
     if device is not None:
-        reason = f"{parameter.name} is given to device {device}"
+        reason = OnDevice(parameter, device)
         pieces = mapped_tree(lambda piece: from_device(frame, piece, device, reason), pieces)
     frame.values[parameter] = agreeing(frame, pieces)
     return shardings

@@ -59,8 +59,9 @@ class FixedPoint:
             node = waiting.pop()
             listed[node.number] = False
             for tensor in self._propagate(node, strategy, directions[node.number]):
+                is_twice = node.tensors.count(tensor) > 1  # cut along one factor, it gives another factor axes
                 for other in self._around(tensor):
-                    if other is not node and not listed[other.number]:
+                    if (other is not node or is_twice) and not listed[other.number]:
                         listed[other.number] = True
                         waiting.append(other)
         self._at_results(strategy)
@@ -90,6 +91,8 @@ class FixedPoint:
                 changed.append((number, tensor, axes))
         self._apply(node, changed)
         node.seen = (strategy, directions, *[tensor.version for tensor in tensors])
+        if any(tensors.count(tensor) > 1 for _, tensor, _ in changed):
+            node.seen = ()
         return [tensor for _, tensor, _ in changed]
 
     @staticmethod

@@ -13,6 +13,7 @@ from ...core.op import OPS
 from ..factors import Factor, ShardingRule
 from ..regions import INTO, target_of
 from ..rules import rule_of
+from ..stored import SHARDING
 from .flattening import flows_into, running_in
 from .nodes import Node, NodeKind
 from .tensors import Tensor
@@ -113,6 +114,8 @@ class _Reader:
             _EDGES[opcode](self, instruction)
         else:
             self._by_rule(instruction)
+        if "shard_" in str(instruction.annotations.get(SHARDING, "")):
+            used(self._leaves[instruction])  # its group takes it, as Shardy counts uses
         for number, value in enumerate(self._leaves[instruction]):
             name = (instruction, number)
             if name not in value.found().tensor.names[:1]:

@@ -41,9 +41,9 @@ class Node:
     def directions(self, level: int) -> tuple[Direction, ...]:
         """Where each factor's axes may go at a level of op priorities.
 
-        0: elementwise, reshape, transpose and edges of values with one use; slices of such forward; 1: with any number
-        of uses; 2: factors that pass, of all ops, but of broadcasts backward only; 3: all factors, broadcasts backward
-        only; 4: everything.
+        0: elementwise, reshape, transpose and edges of values with one use; dynamic slices and updates of such forward,
+        which is from operands to all arrays; 1: with any number of uses; 2: factors that pass, of all ops, but of
+        broadcasts backward only; 3: all factors, broadcasts backward only; 4: everything.
 
         Source: Shardy, op priority propagation.
         """

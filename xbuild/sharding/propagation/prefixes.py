@@ -26,8 +26,12 @@ def contains(one: Axis, other: Axis) -> bool:
 
 
 def outside(axis: Axis, others: Iterable[Axis]) -> Axis | None:
-    """The longest outer part of an axis that none of the others overlaps; None where there is none."""
+    """The longest outer part of an axis that none of the others overlaps; None where there is none, or where no
+    splitting of the axis has both parts.
+    """
     for other in others:
+        if not axis.fits(other):
+            return None
         if axis.name != other.name or not axis.overlaps(other):
             continue
         size, rest = divmod(other.pre_size, axis.pre_size)

@@ -39,6 +39,11 @@ class Propagated:
     shardings: dict[Instruction, AnySharding] = field(repr=False)
     _flow: Flow = field(repr=False)
 
+    @property
+    def given(self) -> Module:
+        """The program with the shardings that it states alone; each call has a copy of what it calls."""
+        return self._flow.module
+
     @cached_property
     def _by_name(self) -> dict[str, Instruction]:
         named: dict[str, Instruction] = {}

@@ -111,12 +111,10 @@ def aggressive(node: Node, views: list[View], directions: Directions) -> None:
     order = _by_preference(node, views, wanted)
     places = [*range(node.num_operands, len(views)), *range(node.num_operands)]
     for place in places:
-        is_operand = place < node.num_operands
         for factor in order:
-            if directions[factor] != ("forward" if is_operand else "backward"):
-                axes = _expanded(node, place, views, factor, wanted[factor])
-                if axes:
-                    views[place][factor].axes = axes
+            axes = _expanded(node, place, views, factor, wanted[factor])
+            if axes:
+                views[place][factor].axes = axes
 
 
 def _expanded(node: Node, place: int, views: Sequence[View], factor: int, wanted: Axes) -> Axes:

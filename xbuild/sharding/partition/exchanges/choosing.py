@@ -14,8 +14,7 @@ from ...axis import count
 from ...factors import Factor, FactorKind, ShardingRule
 from ...sharding import Sharding
 from ..parts.assignments import Assignment, Site
-from ..parts.by_factors import TOO_MUCH
-from ..parts.choices import Request, partial_axes
+from ..parts.choices import TOO_MUCH, Request, partial_axes
 from ..parts.frame import Frame
 from ..parts.layouts import local_dims
 from ..parts.masks import neutral

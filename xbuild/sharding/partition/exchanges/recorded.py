@@ -13,11 +13,11 @@ from shape_inference.types import s32
 from .... import ops
 from ....core.attributes import PaddingDimension
 from ....core.builder import Value
-from ....core.graph import Instruction
 from ...axis import Axis, count
 from ...planning.places import groups_along, index_along
 from ...planning.record import constant, dims_of, spread, zero
 from ..parts.frame import Frame
+from ..reasons import Neighbours, Wish
 from .exchange import Exchange, Move, Round
 from .lines import Line
 
@@ -87,12 +87,12 @@ class Along:
         return ops.iota(self.frame.builder, shape=s32[tuple(dims)], iota_dimension=self.dim)
 
 
-def exchanged(along: Along, values: Sequence[Value], wanted: Exchange, origin: Instruction, filler: Value) -> Value:
+def exchanged(along: Along, values: Sequence[Value], wanted: Exchange, wish: Wish, filler: Value) -> Value:
     """What each device wants along a dimension of the values' parts; padding is the filler."""
     key = ("exchange", along.axes, along.dim, tuple(map(_identity, values)), wanted, _identity(filler))
     made = along.frame.builder.made
     if key not in made:
-        made[key] = _assembled(along, [_arrival(along, values, each, origin) for each in wanted.rounds], wanted, filler,
+        made[key] = _assembled(along, [_arrival(along, values, each, wish) for each in wanted.rounds], wanted, filler,
                                values[0])  # fmt: skip
     return made[key]
 
@@ -123,15 +123,15 @@ class _Arrival:
         return self.at[place] + (self.counts[place] - 1) * self.round.every + 1 if self.counts[place] else 0
 
 
-def _arrival(along: Along, values: Sequence[Value], given: Round, origin: Instruction) -> _Arrival:
-    value = _given(along, values, given) if given.is_local else _received(along, values, given, origin)
+def _arrival(along: Along, values: Sequence[Value], given: Round, wish: Wish) -> _Arrival:
+    value = _given(along, values, given) if given.is_local else _received(along, values, given, wish)
     taken = {move.place: move.segment for move in given.moves}
     usual = given.moves[0].segment.at
     at = tuple(taken[place].at if place in taken else usual for place in range(along.count))
     return _Arrival(given, value, at, tuple(taken[n].count if n in taken else 0 for n in range(along.count)))
 
 
-def _received(along: Along, values: Sequence[Value], given: Round, origin: Instruction) -> Value:
+def _received(along: Along, values: Sequence[Value], given: Round, wish: Wish) -> Value:
     """What a permute brings, or what an earlier one of the same values has brought already."""
     made = along.frame.builder.received.setdefault((along.axes, along.dim, *map(_identity, values)), [])
     for earlier, value in made:
@@ -139,7 +139,7 @@ def _received(along: Along, values: Sequence[Value], given: Round, origin: Instr
         if offsets is not None:
             usual = next(iter(offsets.values()))
             return along.cut_out(value, [offsets.get(place, usual) for place in range(along.count)], given.size)
-    value = _sent(along, _given(along, values, given), given, origin)
+    value = _sent(along, _given(along, values, given), given, wish)
     made.append((given, value))
     return value
 
@@ -183,14 +183,14 @@ def _either(along: Along, places: set[int], one: Value, other: Value) -> Value:
     return ops.select(spread(along.is_one_of(places), dims_of(one)), one, other)
 
 
-def _sent(along: Along, value: Value, given: Round, origin: Instruction) -> Value:
+def _sent(along: Along, value: Value, given: Round, wish: Wish) -> Value:
     frame = along.frame
     groups = groups_along(frame.mesh, along.axes)
     devices = sorted((group[move.part], group[move.place]) for group in groups for move in given.moves)
     found = ops.collective_permute([value], source_target_pairs=devices, channel_id=frame.recorder.channel())
     size = value.shape.size * max(1, value.shape.dtype.bits // 8)  # type: ignore[union-attr]
-    reason = f"{origin.name} takes elements that other devices hold along {', '.join(a.name for a in along.axes)}"
-    frame.note(found, along.axes, size, origin, reason)
+    reason = Neighbours(wish.user, wish.sources, frame.mesh, along.axes, along.dim, wish.wanted, given)
+    frame.note(found, along.axes, size, wish.user, reason)
     return found
 
 

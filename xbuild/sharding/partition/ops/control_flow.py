@@ -17,14 +17,15 @@ from ...rebuilding import pruned
 from ...regions import is_complete
 from ...sharding import Sharding, cut
 from ..parts.agreement import EVERY_DECISION, agreed
-from ..parts.frame import Communication, Frame, PartBuilder, Piece
+from ..parts.frame import Frame, PartBuilder, Piece
 from ..parts.layouts import Tree, distance, mapped
 from ..parts.tables import special
 from ..parts.trees import as_annotated, asked, local_shape, pieces_of
 from ..parts.walk import needed, put_together, run_whole, settled, walked
+from ..reasons import AllAgree, BranchResult, Communication, Decides, Lifted, LoopState, Reason
 
 
-def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: str) -> Computation:
+def region(frame: Frame, computation: Computation, given: list[Tree], result: Tree, reason: Reason) -> Computation:
     """The computation of a device, for parameters in these shardings, with its result in those of `result`.
 
     A `result` of None stands for a number that decides, which is to be one on all devices.
@@ -45,10 +46,10 @@ def region(frame: Frame, computation: Computation, given: list[Tree], result: Tr
     return builder.build(root)
 
 
-def decided(frame: Frame, piece: Piece, reason: str) -> Value:
+def decided(frame: Frame, piece: Piece, reason: Reason) -> Value:
     """A number that decides a loop or branch; where the check asks for it, the first device decides for all."""
     value = frame.whole(piece, reason)
-    return agreed(frame, value, piece, reason) if frame.shared.agreement >= EVERY_DECISION else value
+    return agreed(frame, value, piece, AllAgree(reason.user)) if frame.shared.agreement >= EVERY_DECISION else value
 
 
 def _recorded(
@@ -69,8 +70,18 @@ def while_(frame: Frame, instruction: Instruction) -> Tree:
         best = _cheaper(frame, tree, best, _loop(frame, instruction, lifted))
     frame.shared.communications += best.communications
     frame.shared.sent += best.bytes
-    init = put_together(frame, tree, best.shardings, f"{instruction.name} carries it in the sharding of its state")
+    init = put_together(frame, tree, best.shardings, _first(instruction, shardings, best.shardings))
     return _recorded(frame, instruction, [init], best.regions, best.shardings)
+
+
+def _first(instruction: Instruction, usual: Tree, chosen: Tree) -> Tree:
+    """Why the elements of a state are brought to its shardings, for each of them."""
+    if not isinstance(usual, tuple):
+        return LoopState(instruction, "first")
+    return tuple(
+        LoopState(instruction, "first") if one == other else Lifted(instruction)
+        for one, other in zip(usual, chosen, strict=True)
+    )
 
 
 @frozen(eq=False)
@@ -92,10 +103,9 @@ def _loop(frame: Frame, instruction: Instruction, shardings: Tree) -> _Loop:
     attributes, shared = instruction.attributes, frame.shared
     before, sent, times = len(shared.communications), shared.sent, shared.times
     shared.times *= _trips(instruction)
-    why = f"the next trip of {instruction.name} takes it in the sharding of its state"
     regions = {
-        "condition": region(frame, attributes.condition, [shardings], None, f"{instruction.name} is decided by it"),
-        "body": region(frame, attributes.body, [shardings], shardings, why),
+        "condition": region(frame, attributes.condition, [shardings], None, Decides(instruction)),
+        "body": region(frame, attributes.body, [shardings], shardings, LoopState(instruction, "next")),
     }
     found = _Loop(shardings, regions, shared.communications[before:], shared.sent - sent)
     del shared.communications[before:]
@@ -191,13 +201,13 @@ def conditional(frame: Frame, instruction: Instruction) -> Tree:
     trees = [frame.values[each] for each in operands]
     given = [mapped(lambda piece: piece.sharding, tree) for tree in trees]
     results = asked(frame.mesh, instruction)
-    why = f"the branches of {instruction.name} give it in one sharding"
+    why = BranchResult(instruction)
     branches = tuple(
         region(frame, each, [shardings], results, why)
         for each, shardings in zip(instruction.attributes.branch_computations, given, strict=True)
     )
-    values = [put_together(frame, *each, "") for each in zip(trees, given, strict=True)]
-    chosen = decided(frame, frame.values[index], f"{instruction.name} is decided by it")
+    values = [put_together(frame, *each, why) for each in zip(trees, given, strict=True)]
+    chosen = decided(frame, frame.values[index], Decides(instruction))
     return _recorded(frame, instruction, [chosen, *values], {"branch_computations": branches}, results)
 
 

@@ -13,6 +13,7 @@ from shape_inference.types import s32
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
+from ...axis import Axis
 from ...planning.record import constant as constant_of
 from ...planning.record import dims_of, own_part, resized, spread
 from ...planning.states import padded
@@ -24,11 +25,12 @@ from ..parts.by_factors import by_factors
 from ..parts.devices import device_of
 from ..parts.effects import alone
 from ..parts.frame import Frame, Piece
-from ..parts.layouts import Tree, local_dims, stated, whole_on
+from ..parts.layouts import Tree, bytes_of, local_dims, stated, whole_on
 from ..parts.manual import ENDS, end_of_region
 from ..parts.masks import count_of
 from ..parts.tables import Cut, local_attributes, special
 from ..parts.walk import run_whole, settled
+from ..reasons import OtherDevices, WholeOperand
 
 _COUNTING = ("s32", "u32", "s64", "u64", "f32", "f64")
 """Element types in which a part of an iota is its iota in s32, converted."""
@@ -119,7 +121,7 @@ def broadcast(frame: Frame, instruction: Instruction) -> Tree:
     assert isinstance(shape, Shape)
     if operand.shape.rank or not shape.rank:  # type: ignore[union-attr]
         return by_factors(frame, instruction, sharding_rule["broadcast"](instruction))
-    number = frame.whole(frame.values[operand], "")
+    number = frame.whole(frame.values[operand], WholeOperand(instruction))
 
     def made(sharding: Sharding) -> Value:
         return spread(number, local_dims(sharding, shape.dims))
@@ -185,8 +187,14 @@ def _local_result(cut: Cut, shape: Any) -> Any:
 
 def _moved(frame: Frame, piece: Piece, instruction: Instruction) -> Piece:
     """The array on the devices of another mesh that differs in their order."""
-    value = frame.part(piece, piece.sharding, f"{instruction.name} is wanted on the devices of another mesh")
+    reason = OtherDevices(instruction)
+    value = frame.part(piece, piece.sharding, reason)
     frame.shared.channels[0] += 1
     pairs, channel = moved_pairs(instruction), frame.shared.channels[0]
     value = ops.collective_permute(value, source_target_pairs=pairs, channel_id=channel)
+    axes = tuple(Axis(name, size) for name, size in frame.mesh.sizes)
+    assert isinstance(piece.shape, Shape)
+    frame.note(
+        value, axes, bytes_of(piece.shape.dtype[local_dims(piece.sharding, piece.shape.dims)]), instruction, reason
+    )
     return frame.piece(value, piece.sharding, piece.shape, instruction)

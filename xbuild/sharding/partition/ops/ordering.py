@@ -10,11 +10,11 @@ from ....core.graph import Instruction
 from ...axis import Axis
 from ...factors import Factor, ShardingRule
 from ...planning.record import dims_of, spread
-from ..parts.by_factors import partial_reason
 from ..parts.frame import Frame
 from ..parts.layouts import bytes_of
 from ..parts.masks import count_of
 from ..parts.tables import Cut, adapted, gathered, gathering, halos, local_attributes
+from ..reasons import Gathered
 
 
 def _last(instruction: Instruction) -> tuple[int, int]:
@@ -80,6 +80,6 @@ def _of_all(frame: Frame, cut: Cut, value: Value) -> Value:
     found = ops.all_gather(
         [value], all_gather_dimension=last, shard_count=count_of(axes), **frame.recorder.global_groups(axes)
     )
-    reason = f"{partial_reason(cut)}; all devices take the best of all parts and choose among them"
+    reason = Gathered(cut.instruction, cut.site.mesh, cut.site.rule, cut.assignment)
     frame.note(found, axes, bytes_of(found.shape), cut.instruction, reason)  # type: ignore[arg-type]
     return found

@@ -9,6 +9,7 @@ from ..parts.frame import Frame
 from ..parts.layouts import Tree, bytes_of
 from ..parts.tables import special
 from ..parts.walk import run_whole, settled
+from ..reasons import DrawnOnce
 
 
 @special
@@ -25,8 +26,7 @@ def drawn(frame: Frame, instruction: Instruction) -> Tree:
     if axes:
         groups = groups_along(frame.mesh, axes)
         value = ops.collective_broadcast(value, replica_groups=groups, channel_id=frame.recorder.channel())
-        reason = f"{instruction.name} is random: all devices take what the first one draws"
-        frame.note(value, axes, bytes_of(piece.shape), instruction, reason)
+        frame.note(value, axes, bytes_of(piece.shape), instruction, DrawnOnce(instruction))
     return settled(frame, frame.piece(value, piece.sharding, piece.shape, instruction), instruction)
 
 

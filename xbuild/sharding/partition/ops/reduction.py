@@ -14,13 +14,13 @@ from ....core.builder import Value
 from ....core.graph import Instruction
 from ...axis import Axis, merged
 from ...planning.record import constant, dims_of
-from ..parts.by_factors import partial_reason
 from ..parts.choices import partial_axes
 from ..parts.folding import folding
 from ..parts.frame import Frame
 from ..parts.layouts import bytes_of
 from ..parts.masks import combiner_of, count_of, masked, neutral
 from ..parts.tables import Cut, Operands, gathered, gathering, joining, preparing
+from ..reasons import Gathered
 
 
 def _neutral(instruction: Instruction) -> Any:
@@ -112,6 +112,6 @@ def _of_all(frame: Frame, cut: Cut, value: Value, axes: tuple[Axis, ...]) -> Val
     parts, shape = count_of(axes), value.shape
     assert isinstance(shape, Shape)
     found = ops.all_gather([value], all_gather_dimension=0, shard_count=parts, **frame.recorder.global_groups(axes))
-    reason = f"{partial_reason(cut)}; all devices take the parts of all and reduce them"
+    reason = Gathered(cut.instruction, cut.site.mesh, cut.site.rule, cut.assignment)
     frame.note(found, axes, bytes_of(shape.dtype[(parts, *shape.dims)]), cut.instruction, reason)
     return found

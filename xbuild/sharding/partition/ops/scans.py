@@ -20,11 +20,12 @@ from ..parts.frame import Frame
 from ..parts.layouts import bytes_of
 from ..parts.masks import combiner_of, masked, neutral
 from ..parts.tables import Cut, Operands, finishing, halos, local_attributes, preparing
+from ..reasons import Totals
 from .windows import kind_of
 
 
 @frozen
-class Totals:
+class Exchanged:
     """The totals of all parts, which devices take in place of elements; each device keeps `size` elements."""
 
     parts: int
@@ -58,7 +59,7 @@ _fetched = preparing.pop("reduce_window")
 @halos
 def reduce_window(cut: Cut) -> dict[tuple[int, int], Any]:
     for dim, _ in _scanned(cut):
-        return {(0, dim): Totals(_along(None, cut, dim).count, cut.result_dims()[dim])}
+        return {(0, dim): Exchanged(_along(None, cut, dim).count, cut.result_dims()[dim])}
     found: dict[tuple[int, int], Any] = _exchanged(cut)
     return found
 
@@ -124,9 +125,7 @@ def _total_of_others(frame: Frame, cut: Cut, dim: int, part: Value, *, is_backwa
     everyone = ops.all_gather(
         [row], all_gather_dimension=0, shard_count=along.count, **frame.recorder.global_groups(along.axes)
     )
-    reason = (
-        f"{cut.instruction.name} goes on from the totals of the parts along {', '.join(a.name for a in along.axes)}"
-    )
+    reason = Totals(cut.instruction, frame.mesh, along.axes, dim, is_backward)
     shape = everyone.shape
     assert isinstance(shape, Shape)
     frame.note(everyone, along.axes, bytes_of(shape), cut.instruction, reason)

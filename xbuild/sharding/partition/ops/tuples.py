@@ -10,6 +10,7 @@ from ..parts.layouts import Tree, mapped
 from ..parts.tables import special
 from ..parts.trees import pieces_of
 from ..parts.walk import put_together, settled
+from ..reasons import Result
 
 _several: type[Any] = tuple
 
@@ -31,6 +32,6 @@ def opt_barrier(frame: Frame, instruction: Instruction) -> Tree:
     (operand,) = instruction.operands
     tree = frame.values[operand]
     shardings = mapped(lambda piece: piece.sharding, tree)
-    given = put_together(frame, tree, shardings, "")
+    given = put_together(frame, tree, shardings, Result(instruction))
     value = frame.record(instruction.opcode, [given], instruction.segments, {}, instruction.name)
     return settled(frame, pieces_of(frame, value, instruction.shape, shardings, instruction), instruction)

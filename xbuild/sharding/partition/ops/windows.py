@@ -19,6 +19,7 @@ from ..exchanges.recorded import Along, exchanged
 from ..parts.frame import Frame
 from ..parts.masks import combiner_of, neutral
 from ..parts.tables import Cut, Operands, halos, local_attributes, preparing
+from ..reasons import Wish
 from .contraction import spatial
 
 Fetched: TypeAlias = "dict[tuple[int, int], Exchange | None]"
@@ -129,8 +130,9 @@ def _fetched(earlier: Callable[[Frame, Cut, Operands], Operands] | None) -> Call
         for (number, dim), wanted in halos[cut.instruction.opcode](cut).items():
             sharding, filler = cut.operands[number], constant(frame.builder, _nothing(cut))
             assert sharding is not None
+            wish = Wish(cut.instruction, (cut.instruction.operands[number],), wanted)
             along = Along(frame, sharding.dim(dim).axes, dim)
-            found[number] = exchanged(along, [found[number]], wanted, cut.instruction, filler)
+            found[number] = exchanged(along, [found[number]], wanted, wish, filler)
         return found
 
     return fetched

@@ -14,6 +14,7 @@ from ....core.builder import Value
 from ....core.graph import Module
 from ....properties.effects import communicates_itself
 from ...planning.record import combiner, constant, zero
+from ..reasons import AllAgree, Reason
 from .frame import Frame, Piece
 from .layouts import bytes_of, whole_on
 
@@ -21,7 +22,7 @@ NOTHING, PARAMETERS, EVERY_DECISION = range(3)
 """What is made one on all devices: nothing; parameters that are numbers; each number that decides."""
 
 
-def agreed(frame: Frame, value: Value, piece: Piece, reason: str) -> Value:
+def agreed(frame: Frame, value: Value, piece: Piece, reason: Reason) -> Value:
     """A number of the first device, on all devices."""
     axes = frame.axes
     if not axes:
@@ -47,6 +48,6 @@ def agreeing(frame: Frame, tree: Any) -> Any:
         return tuple(agreeing(frame, each) for each in tree)
     if not isinstance(tree.shape, Shape) or tree.shape.rank or frame.shared.agreement < PARAMETERS:
         return tree
-    reason = f"{tree.origin.name} decides a loop or branch: all devices take what the first one is given"
+    reason = AllAgree(tree.origin)
     value = agreed(frame, frame.whole(tree, reason), tree, reason)
     return frame.piece(value, whole_on(frame.mesh, 0), tree.shape, tree.origin)

@@ -134,7 +134,7 @@ def _free(axes: Axes, found: Sequence[Axes]) -> Axes:
     used = [axis for each in found for axis in each]
     kept: list[Axis] = []
     for axis in axes:
-        if any(axis.overlaps(other) for other in used):
+        if any(axis.overlaps(other) or not axis.fits(other) for other in used):
             break
         kept.append(axis)
     return tuple(kept)

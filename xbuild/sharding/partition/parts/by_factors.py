@@ -13,11 +13,12 @@ from shape_inference import Shape, leaves
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Computation, Instruction
-from ...axis import Axis
 from ...factors import ShardingRule
 from ...sharding import Sharding
+from ..reasons import Chosen, Operand, Partial, Result
+from .alternatives import other_ways
 from .assignments import Assignment, Site
-from .choices import Request, partial_axes
+from .choices import TOO_MUCH, Request, partial_axes
 from .frame import Frame, Piece
 from .layouts import Tree, leaves_of, stated
 from .masks import combiner_of, neutral
@@ -42,13 +43,18 @@ def by_factors(frame: Frame, instruction: Instruction, rule: ShardingRule) -> Tr
     pieces = [frame.values[each] for each in instruction.operands]
     site = Site(frame.mesh, rule, _allowed(instruction, rule), _is_even(instruction))
     wanted = tuple(leaves_of(stated(instruction, frame.mesh)))
-    assignment = _request(site, instruction, pieces, wanted).chosen()
+    request = _request(site, instruction, pieces, wanted)
+    assignment = request.chosen()
     cut = _cut(instruction, site, assignment)
-    operands = [_part(frame, instruction, *pair) for pair in zip(pieces, cut.operands, strict=True)]
+    chosen = Chosen(instruction, frame.mesh, rule, site.allowed, site.is_even, assignment, wanted, other_ways(request))
+    operands = [
+        _part(frame, piece, sharding, Operand(instruction, number, chosen))
+        for number, (piece, sharding) in enumerate(zip(pieces, cut.operands, strict=True))
+    ]
     if instruction.opcode in preparing:
         operands = preparing[instruction.opcode](frame, cut, operands)
     values = _recorded(frame, cut, operands)
-    return _results(frame, cut, values, wanted)
+    return _results(frame, cut, values, wanted, chosen)
 
 
 def _allowed(instruction: Instruction, rule: ShardingRule) -> frozenset[int]:
@@ -136,10 +142,6 @@ def _request(
     return Request(site, tuple(shapes), at_hand, results, wanted, extra, not _joins(instruction))
 
 
-TOO_MUCH = 1 << 60
-"""The bytes of an exchange that is not planned."""
-
-
 def _fetched(cut: Cut) -> int:
     """The bytes of what a device fetches of its neighbours for an assignment."""
     total, found = 0, halos[cut.instruction.opcode](cut)
@@ -167,23 +169,8 @@ def _cut(instruction: Instruction, site: Site, assignment: Assignment) -> Cut:
     return Cut(instruction, site, assignment, operands, results)
 
 
-def _part(frame: Frame, instruction: Instruction, piece: Piece, sharding: Sharding | None) -> Value:
-    if sharding is None:
-        return frame.whole(piece, "")
-    return frame.part(piece, sharding, f"{instruction.name} takes {piece.origin.name} {told(sharding)}")
-
-
-def told(sharding: Sharding) -> str:
-    """How an array is cut, in words."""
-    cuts = [
-        f"cut along dimension {number} over {named(dim.axes)}" for number, dim in enumerate(sharding.dims) if dim.axes
-    ]
-    return " and ".join(cuts) or "whole"
-
-
-def named(axes: Sequence[Axis]) -> str:
-    """The names of axes, as reasons have them."""
-    return ", ".join(dict.fromkeys(f"`{axis.name}`" for axis in axes))
+def _part(frame: Frame, piece: Piece, sharding: Sharding | None, reason: Operand) -> Value:
+    return frame.whole(piece, reason) if sharding is None else frame.part(piece, sharding, reason)
 
 
 def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
@@ -204,12 +191,12 @@ def _recorded(frame: Frame, cut: Cut, operands: list[Value]) -> list[Value]:
     return [ops.get_tuple_element(value, index=number) for number in range(len(cut.results))]
 
 
-def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None]) -> Tree:
+def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Sharding | None], chosen: Chosen) -> Tree:
     """The pieces of the results: partial ones are joined on the way to the sharding that is wanted."""
     instruction, axes = cut.instruction, partial_axes(cut.site, cut.assignment)
     if axes and not _joins(instruction):
         values, axes = gathered[instruction.opcode](frame, cut, values), ()
-    found = []
+    found: list[Piece] = []
     shapes: Sequence[Any] = tuple(leaves(instruction.shape))
     for value, sharding, shape, target in zip(values, cut.results, shapes, wanted, strict=True):
         assert sharding is not None
@@ -218,9 +205,10 @@ def _results(frame: Frame, cut: Cut, values: list[Value], wanted: Sequence[Shard
         if axes:
             joined = joining[instruction.opcode](instruction)
             end = sharding if target is None else _joined_in(target, joined)
-            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, _why_partial(cut, end), joined)
-            piece = frame.piece(value, end, shape, instruction)
-        found.append(frame.settled(piece, target, f"{instruction.name} is wanted {told(target)}" if target else ""))
+            why = Partial(instruction, frame.mesh, cut.site.rule, cut.assignment, _combiner(joined), piece.uses)
+            value = frame.brought(value, evolve(sharding, unreduced=axes), end, piece, why, joined)
+            piece = Piece(shape, instruction, {end: value}, uses=piece.uses)
+        found.append(frame.settled(piece, target, Result(instruction, len(found), chosen)))
     return found[0] if isinstance(instruction.shape, Shape) else tuple(found)
 
 
@@ -230,22 +218,8 @@ def _joined_in(target: Sharding, joined: Any) -> Sharding:
     return target if is_sum else evolve(target, unreduced=())
 
 
-def partial_reason(cut: Cut) -> str:
-    """Which dimensions are reduced in parts."""
-    dims = [
-        f"{operand.name} along dimension {number}"
-        for operand, dims in zip(cut.instruction.operands, cut.site.rule.operands, strict=True)
-        for number, factors in enumerate(dims)
-        if any(cut.site.rule.factors[f].kind == "reduction" and cut.assignment[f] for f in factors)
-    ]
-    verb = "contracts" if cut.instruction.opcode in ("dot", "convolution") else "reduces"
-    axes = partial_axes(cut.site, cut.assignment)
-    return (
-        f"{cut.instruction.name} {verb} {' and '.join(dims)}, cut over {named(axes)}; "
-        "each device holds a part of the result"
-    )
-
-
-def _why_partial(cut: Cut, end: Sharding) -> str:
-    """Why a result has to be joined."""
-    return f"{partial_reason(cut)}; joined here because {cut.instruction.name} is wanted {told(end)}"
+def _combiner(joined: Any) -> str:
+    """The op by which two parts are joined; empty for a computation of several ops."""
+    if isinstance(joined, Computation):
+        return combiner_of(joined) or ""
+    return "or" if joined is ops.or_ else "add"

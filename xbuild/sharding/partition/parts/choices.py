@@ -20,6 +20,10 @@ MOST_SEEDS = 3
 """Up to how many shardings all orders in which they decide are looked at."""
 
 
+TOO_MUCH = 1 << 60
+"""The bytes of an exchange that is not planned."""
+
+
 @frozen
 class Request:
     """What is known before a choice: operands in the shardings that they are at hand in, and what results are to have.
@@ -41,8 +45,11 @@ class Request:
         return _remembered(self) if self.fetched is None else self.best()
 
     def best(self) -> Assignment:
-        candidates = dict.fromkeys(self._candidates())
-        return min(candidates, key=lambda each: (self.bytes(each), self._work(each)))
+        return min(self.candidates(), key=lambda each: (self.bytes(each), self._work(each)))
+
+    def candidates(self) -> dict[Assignment, None]:
+        """The assignments that are looked at, in order."""
+        return dict.fromkeys(self._candidates())
 
     def _candidates(self) -> Iterable[Assignment]:
         site, rule = self.site, self.site.rule

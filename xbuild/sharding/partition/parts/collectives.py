@@ -10,6 +10,7 @@ from ....core.op import OPS
 from ....properties.device_groups import groups_of, pairs_of
 from ...planning.places import index_along
 from ...regions import is_between
+from ..reasons import WholeOperand
 from .frame import Frame
 from .layouts import Tree, leaves_of, local_dims, stated
 from .whole import run_whole
@@ -34,7 +35,7 @@ def on_parts(frame: Frame, instruction: Instruction) -> Tree:
     if OPS[instruction.opcode].properties.half != "none":
         return run_whole(frame, instruction)
     pieces = [frame.values[each] for each in instruction.operands]
-    operands = [frame.part(each, each.sharding, "") for each in pieces]
+    operands = [frame.part(each, each.sharding, WholeOperand(instruction)) for each in pieces]
     attributes = dict(instruction.attribute_values())
     value = frame.record(instruction.opcode, operands, instruction.segments, attributes, instruction.name)
     found = []

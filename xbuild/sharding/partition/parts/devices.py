@@ -17,6 +17,7 @@ from ...placement import Placement
 from ...planning.record import combiner, constant, spread
 from ...regions import target_of
 from ...stored import sharding_of
+from ..reasons import OnDevice, Reason
 from .frame import Frame, Piece
 from .layouts import Tree, bytes_of, leaves_of, mapped, whole_on
 from .masks import neutral
@@ -57,7 +58,7 @@ def on_device(frame: Frame, instruction: Instruction, device: int) -> Tree:
     for each in frame.values:
         if each in above:
             own.values[each] = _whole(own, each)
-    reason = f"{instruction.name} is on device {device}"
+    reason = OnDevice(instruction, device)
     return mapped(lambda piece: from_device(frame, piece, device, reason), _whole(own, instruction))
 
 
@@ -78,7 +79,7 @@ def _above(instruction: Instruction, known: Iterable[Instruction]) -> set[Instru
     return found
 
 
-def from_device(frame: Frame, piece: Piece, device: int, reason: str) -> Piece:
+def from_device(frame: Frame, piece: Piece, device: int, reason: Reason) -> Piece:
     """The array that a device holds, on all devices."""
     if not isinstance(piece.shape, Shape) or frame.mesh.num_devices == 1:
         return piece
@@ -86,7 +87,7 @@ def from_device(frame: Frame, piece: Piece, device: int, reason: str) -> Piece:
     return frame.piece(value, whole_on(frame.mesh, piece.shape.rank), piece.shape, piece.origin)
 
 
-def handed_on(frame: Frame, value: Value, piece: Piece, device: int, reason: str) -> Value:
+def handed_on(frame: Frame, value: Value, piece: Piece, device: int, reason: Reason) -> Value:
     """The value of a device on all devices: the sum with zeros of the others, which leaves every bit as it is."""
     assert isinstance(piece.shape, Shape)
     dtype = piece.shape.dtype

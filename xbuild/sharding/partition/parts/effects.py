@@ -13,6 +13,7 @@ from ....core.builder import Value
 from ....core.graph import Computation, Instruction
 from ....core.op import OPS
 from ...planning.record import constant, spread
+from ..reasons import OnDevice, WholeOperand
 from .devices import device_of, from_device
 from .frame import Frame
 from .layouts import Tree, mapped
@@ -50,7 +51,7 @@ def refuse_unplaced(instruction: Instruction) -> NoReturn:
 def _fed(frame: Frame, instruction: Instruction) -> Tree:
     """An infeed of each device's part."""
     shardings = asked(frame.mesh, instruction)
-    (token,) = (whole_value(frame, frame.values[each], "") for each in instruction.operands)
+    (token,) = (whole_value(frame, frame.values[each], WholeOperand(instruction)) for each in instruction.operands)
     attributes = {**instruction.attribute_values(), "shape": local_shape(instruction.attributes.shape, shardings[0])}
     value = frame.record("infeed", [token], instruction.segments, attributes, instruction.name)
     return pieces_of(frame, value, instruction.shape, shardings, instruction)
@@ -58,7 +59,7 @@ def _fed(frame: Frame, instruction: Instruction) -> Tree:
 
 def alone(frame: Frame, instruction: Instruction, device: int) -> Tree:
     """A branch by the number of the device: the instruction on one, zeros on the others, which take what it gives."""
-    why = f"{instruction.name} is on device {device}"
+    why = OnDevice(instruction, device)
     given = ops.tuple_(tuple(whole_value(frame, frame.values[each], why) for each in instruction.operands),
                        builder=frame.builder)  # fmt: skip
     number = frame.recorder.number([int(each != device) for each in range(frame.mesh.num_devices)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import Factory, define, field, frozen
@@ -12,11 +12,11 @@ from shape_inference import AnyShape, Shape
 
 from ....core.builder import Builder, Value
 from ....core.context import annotated
-from ....core.graph import Computation, Instruction, Source
+from ....core.graph import Computation, Instruction
 from ....core.op import OPS
 from ....costs.algorithms import algorithms
 from ....properties.mesh import Mesh
-from ...axis import Axis
+from ...axis import Axis, count
 from ...planning.plan import planned
 from ...planning.record import Recorder, Reducer, constant, dims_of, spread
 from ...planning.states import Step
@@ -24,41 +24,11 @@ from ...regions import Axes, Regions
 from ...sharding import Sharding
 from ...shardy_text import AnyMesh
 from ...tiles import rest_of
+from ..reasons import Communication, Move, Reason, Story, Use
 from .layouts import Tree, distance, local_dims, whole_on
 
-
-@frozen
-class Communication:
-    """A collective that the partitioner inserted, and why.
-
-    `axes` are those of the mesh that it goes over, `bytes` what a device sends; `value` is the instruction of the
-    global program whose data it moves, `source` the line that recorded that.
-    """
-
-    name: str
-    opcode: str
-    axes: tuple[Axis, ...]
-    bytes: int
-    value: str
-    reason: str
-    source: Source | None
-
-    def __str__(self) -> str:
-        names = ", ".join(axis.name for axis in self.axes)
-        where = f" ({self.source})" if self.source is not None else ""
-        return f"{self.name}: {self.opcode} over {names}, {self.bytes} bytes: {self.reason}{where}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
-        return {
-            "name": self.name,
-            "op": self.opcode,
-            "axes": [axis.name for axis in self.axes],
-            "bytes": self.bytes,
-            "value": self.value,
-            "reason": self.reason,
-            "line": None if self.source is None else str(self.source),
-        }
+Asked: TypeAlias = "tuple[Instruction, Reason | str, Sharding, Sharding]"
+"""What is moved now: whose data, why, from which sharding, to which."""
 
 
 @define(eq=False)
@@ -80,6 +50,7 @@ class Shared:
     brought: dict[str, tuple[Piece, Sharding]] = field(factory=dict)
     numbered: frozenset[Computation] = frozenset()
     regions: Regions = Factory(Regions)
+    story: Story = field(factory=lambda: Story(lambda: None))
     times: int = 1
     sent: int = 0
 
@@ -94,7 +65,8 @@ class Piece:
     """An array of the global program: its shape, who made it, and its parts in each sharding that it was brought to.
 
     `maker` makes the parts of an array that depends on no other, such as a constant, in any sharding. `later` is an
-    array that is made when it is first used.
+    array that is made when it is first used. `uses` are those who take the array, each with the sharding in which it is
+    taken.
     """
 
     shape: AnyShape
@@ -102,6 +74,7 @@ class Piece:
     versions: dict[Sharding, Value]
     maker: Callable[[Sharding], Value] | None = None
     later: Later | None = None
+    uses: list[Use] = field(factory=list)
 
     @property
     def sharding(self) -> Sharding:
@@ -176,7 +149,7 @@ class Frame:
     manual: Axes = ()
     numbered: set[Instruction] = field(factory=set)
     recorder: Recorder = Factory(lambda self: self._recorder(), takes_self=True)
-    reasons: list[tuple[Instruction, str]] = field(factory=list)
+    reasons: list[Asked] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.shared.frames.append(self)
@@ -194,22 +167,27 @@ class Frame:
         return rest_of(self.mesh, self.manual)
 
     def _note(self, value: Value, step: Step) -> None:
-        origin, reason = self.reasons[-1]
-        opcode = value.instruction.opcode
-        self.shared.add(Communication(value.name, opcode, step.axes, step.bytes, origin.name, reason, origin.source))
+        origin, reason, had, needed = self.reasons[-1]
+        self._listed(value, step.axes, step.bytes, reason, (origin, had, needed))
 
-    def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: str) -> None:
+    def note(self, value: Value, axes: Sequence[Axis], payload: int, origin: Instruction, reason: Reason | str) -> None:
         """Note a collective that an op recorded by itself."""
-        opcode, size = value.instruction.opcode, _size(value.instruction, axes)
-        sent = algorithms(opcode, size, payload)[0].link_bytes
-        self.shared.add(Communication(value.name, opcode, tuple(axes), sent, origin.name, reason, origin.source))
+        sent = algorithms(value.instruction.opcode, count(axes), payload)[0].link_bytes
+        self._listed(value, axes, sent, reason, (origin, None, None))
+
+    def _listed(self, value: Value, axes: Sequence[Axis], sent: int, reason: Reason | str, moved: Any) -> None:
+        origin, had, needed = moved
+        move = Move(value.instruction.opcode, origin, had, needed, self.shared.story)
+        self.shared.add(Communication(value.name, tuple(axes), sent, reason, move))
 
     def piece(self, value: Value, sharding: Sharding, shape: AnyShape, origin: Instruction) -> Piece:
         """The array of which devices hold these parts."""
         return Piece(shape, origin, {sharding: value})
 
-    def part(self, piece: Piece, target: Sharding, reason: str) -> Value:
+    def part(self, piece: Piece, target: Sharding, reason: Reason | str) -> Value:
         """The part of an array in a sharding; it is brought there once."""
+        if isinstance(reason, Reason):
+            piece.uses.append((reason, target))
         self.ready(piece)
         if target not in piece.versions:
             assert isinstance(piece.shape, Shape)
@@ -235,7 +213,7 @@ class Frame:
         source: Sharding,
         target: Sharding,
         piece: Piece,
-        reason: str,
+        reason: Reason | str,
         reducer: Reducer | None = None,
     ) -> Value:
         """A part after the cheapest steps from one sharding to another."""
@@ -245,23 +223,23 @@ class Frame:
             return spread(constant(self.builder, np.zeros((), shape.dtype.dtype)), local_dims(target, shape.dims))
         found = planned(source, target, shape.dims, shape.dtype)
         self.shared.brought[value.name] = piece, source
-        self.reasons.append((piece.origin, reason))
+        self.reasons.append((piece.origin, reason, source, target))
         value = self.recorder.steps(value, found.steps, found.start, reducer)
         self.reasons.pop()
         return value
 
-    def whole(self, piece: Piece, reason: str) -> Value:
+    def whole(self, piece: Piece, reason: Reason | str) -> Value:
         """The whole array on every device; a token as it is."""
         if not isinstance(piece.shape, Shape):
             return self.ready(piece)
         return self.part(piece, whole_on(self.mesh, piece.shape.rank), reason)
 
-    def settled(self, piece: Piece, wanted: Sharding | None, reason: str) -> Piece:
+    def settled(self, piece: Piece, wanted: Sharding | None, reason: Reason | str) -> Piece:
         """The array in the sharding that is wanted of it."""
         if wanted is None or piece.sharding == wanted or not isinstance(piece.shape, Shape):
             return piece
         value = self.part(piece, wanted, reason)
-        return Piece(piece.shape, piece.origin, {wanted: value, **piece.versions}, piece.maker)
+        return Piece(piece.shape, piece.origin, {wanted: value, **piece.versions}, piece.maker, uses=piece.uses)
 
     def record(self, opcode: str, operands: Sequence[Value], segments: Any, attributes: dict[str, Any],
                name: str | None = None) -> Value:  # fmt: skip
@@ -297,10 +275,3 @@ def _frontend(instruction: Instruction | None) -> dict[str, Any]:
 def is_of_the_global(key: str) -> bool:
     """Whether a frontend attribute is a sharding, or a rule of sharding, of the global program."""
     return key.startswith(_OF_THE_GLOBAL)
-
-
-def _size(instruction: Instruction, axes: Sequence[Axis]) -> int:
-    size = 1
-    for axis in axes:
-        size *= axis.size
-    return size

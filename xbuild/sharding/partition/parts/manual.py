@@ -13,6 +13,7 @@ from ...axis import Axis, count, merged
 from ...regions import FULL_TO_SHARD, INTO, OUT_OF, SHARD_TO_FULL, target_of
 from ...sharding import Sharding, cut
 from ...shardy_text import shardy_shardings
+from ..reasons import IntoShard, OutOfShard, Result
 from .frame import Frame, Piece
 from .layouts import Tree, closed, local_dims, stated
 
@@ -110,8 +111,8 @@ def _into(
     free = _fitting(shape.dims, free)
     dims = [merged((*outer, *inner)) for outer, inner in zip(ours, free, strict=True)]
     partial = tuple(axis for axis in target.unreduced if _is_in(axis, manual))
-    value = frame.part(piece, cut(frame.mesh, dims, partial), f"{instruction.name} takes a part of it")
-    return frame.settled(frame.piece(value, cut(frame.mesh, free), shape, instruction), wanted, "")
+    value = frame.part(piece, cut(frame.mesh, dims, partial), IntoShard(instruction))
+    return frame.settled(frame.piece(value, cut(frame.mesh, free), shape, instruction), wanted, Result(instruction))
 
 
 def _out_of(
@@ -125,9 +126,9 @@ def _out_of(
     if not any(free):
         free = [dim.axes for dim in piece.sharding.dims]
     inner = cut(frame.mesh, _fitting(local.dims, free))
-    value: Value = frame.part(piece, inner, f"{instruction.name} is made of it")
+    value: Value = frame.part(piece, inner, OutOfShard(instruction))
     dims = [merged((*outer, *dim.axes)) for outer, dim in zip(ours, inner.dims, strict=True)]
     found = cut(frame.mesh, dims, tuple(axis for axis in target.unreduced if _is_in(axis, manual)))
     frame.checked(value, found, shape)
     whole = frame.piece(value, found, shape, instruction)
-    return frame.settled(whole, wanted, f"{instruction.name} is wanted so" if wanted else "")
+    return frame.settled(whole, wanted, Result(instruction))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from shape_inference import Shape, leaves
 
 from .... import ops
@@ -81,10 +79,14 @@ def is_cuttable(frame: Frame, instruction: Instruction) -> bool:
     return is_fixed and all(isinstance(frame.values[each], Piece) for each in instruction.operands)
 
 
-def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: str) -> Value:
-    """One value of pieces in these shardings; None stands for the sharding that a piece was made in."""
+def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: Tree) -> Value:
+    """One value of pieces in these shardings; None stands for the sharding that a piece was made in.
+
+    Elements of a tuple are brought there for one reason, or for one each.
+    """
     if isinstance(tree, tuple):
-        parts: Sequence[Value] = [put_together(frame, *pair, reason) for pair in zip(tree, shardings, strict=True)]
+        reasons = reason if isinstance(reason, tuple) else (reason,) * len(tree)
+        parts = [put_together(frame, *each) for each in zip(tree, shardings, reasons, strict=True)]
         return ops.tuple_(tuple(parts), builder=frame.builder)
     if shardings is None or not isinstance(tree.shape, Shape):
         return frame.ready(tree)

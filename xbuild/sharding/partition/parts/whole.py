@@ -8,15 +8,14 @@ from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
 from ....core.op import OPS
-from .by_factors import told
+from ..reasons import Reason, Result, WholeOperand
 from .frame import Frame, Piece
 from .layouts import Tree, mapped, stated, whole_on
 
 
 def run_whole(frame: Frame, instruction: Instruction, *, is_settled: bool = True) -> Tree:
     """The op on whole operands, on every device; its results are cut afterwards, which sends nothing."""
-    operands = [whole_value(frame, frame.values[each], f"{instruction.name} runs on whole operands")
-                for each in instruction.operands]  # fmt: skip
+    operands = [whole_value(frame, frame.values[each], WholeOperand(instruction)) for each in instruction.operands]
     attributes = dict(instruction.attribute_values())
     if instruction.opcode in ("bitcast", "custom_call"):
         attributes["shape"] = instruction.shape  # with its layout, by which the op writes its result
@@ -39,13 +38,8 @@ def settled(frame: Frame, tree: Tree, instruction: Instruction) -> Tree:
     """The pieces of an instruction's value in the shardings that it is annotated with."""
     if isinstance(tree, Piece) and not isinstance(tree.shape, Shape):
         return tree
-    return mapped(
-        lambda piece, wanted: frame.settled(
-            piece, wanted, f"{instruction.name} is wanted {told(wanted)}" if wanted else ""
-        ),
-        tree,
-        stated(instruction, frame.mesh),
-    )
+    reason, wanted = Result(instruction), stated(instruction, frame.mesh)
+    return mapped(lambda piece, each: frame.settled(piece, each, reason), tree, wanted)
 
 
 def taken_apart(frame: Frame, value: Value, instruction: Instruction) -> Tree:
@@ -63,7 +57,7 @@ OPAQUE = TupleShape()
 """The shape of what is handed on as it is, such as what an asynchronous op has begun."""
 
 
-def whole_value(frame: Frame, tree: Tree, reason: str) -> Value:
+def whole_value(frame: Frame, tree: Tree, reason: Reason) -> Value:
     """The whole value on every device; a tuple is put together again."""
     if isinstance(tree, tuple):
         return ops.tuple_(tuple(whole_value(frame, each, reason) for each in tree), builder=frame.builder)

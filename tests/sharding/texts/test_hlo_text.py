@@ -91,6 +91,7 @@ WRONG = [
     ("{mesh['a'=2], [{'a'}, {'a'}]}", "twice"),
     ("{mesh['a'=4], [{'a':(1)3}]}", "3 parts"),
     ("{mesh['a'=2,'a'=2], []}", "twice"),
+    ("{mesh['a'=6], [{'a':(1)2}, {'a':(3)2}]}", "no splitting"),
     ("{mesh['a'=2], device_ids=(0,0), []}", "0..1"),
     ("{devices=[99999999999]<=[99999999999]}", "devices"),
     ("{replicated} more", "end of the sharding"),

@@ -1,0 +1,1 @@
+"""Shardings as texts: HLO, Shardy, the shard dialect of MLIR, and others."""
