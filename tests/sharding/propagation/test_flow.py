@@ -225,7 +225,7 @@ def test_explanations_lead_back_to_the_statement() -> None:
     assert "at <hlo>" in str(told)
     assert told.to_dict()["dimensions"][0]["steps"][0]["op"] == "reshape"
     clash = xb.shard.explain(module, "z")
-    assert "wants factor i cut in one way" in str(clash)
+    assert "factor i" in str(clash)
     assert str(xb.shard.explain(module, "x")).startswith("%x f32[8,16] is [{a}, {b}]: the program states it")
 
 
