@@ -49,7 +49,7 @@ def test_each_value_has_its_sharding_and_cause(target: str) -> None:
     assert rows["b"] == "f32[4,6] [{y}, {}] from a, by dot y (level 3)"
     assert rows["m"].startswith("relu f32[8,6] [{y}, {}] from c")
     assert "resharded, since values do not fit each other (2)" in lines
-    assert any(line.startswith("  dot %y wants factor i") for line in lines)
+    assert any(line.startswith("  dot %y has factor i") for line in lines)
 
 
 def test_explanations_and_text(target: str) -> None:

@@ -162,7 +162,7 @@ def _twice(scanner: Scanner, axis: Axis) -> NoReturn:
 def spelled(sharding: Sharding, rank: int | None = None) -> str:
     """A sharding by names, as XLA prints it; with `rank`, each dimension has an entry.
 
-    Axes that cut no dimension stand in the order of the mesh, and adjacent parts of an axis as one, as XLA wants them.
+    Adjacent parts of an axis stand as one, and axes that cut no dimension in the order of the mesh, as XLA wants them.
 
     >>> import xbuild as xb
     >>> from xbuild.sharding.axis import whole
@@ -196,7 +196,7 @@ def mesh_text(mesh: Mesh) -> str:
 
 
 def _dim_text(dim: DimSharding, mesh: Mesh) -> str:
-    words = [*(_axis_text(axis, mesh) for axis in dim.axes), *(["?"] if dim.is_open else [])]
+    words = [*(_axis_text(axis, mesh) for axis in merged(dim.axes)), *(["?"] if dim.is_open else [])]
     return f"{{{', '.join(words)}}}" + (f"p{dim.priority}" if dim.priority else "")
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.conformance.shardy import failure
 
-from . import lookups, moved, rest, stated
+from . import lookups, moved, placed, products, rest, stated
 from .kinds import Kind, text_of
 
 KINDS = [
-    *stated.COLLECTIVES, *stated.DEVICES, *moved.RESHAPES, *moved.MOVED, *lookups.PRODUCTS, *lookups.CONVOLUTIONS,
+    *stated.COLLECTIVES, *placed.DEVICES, *moved.RESHAPES, *moved.MOVED, *products.PRODUCTS, *products.CONVOLUTIONS,
     *lookups.GATHERS, *lookups.SCATTERS, *rest.REDUCTIONS, *rest.ORDERS, *rest.CALLS,
 ]  # fmt: skip
 

@@ -103,7 +103,7 @@ def test_elementwise_ops_come_before_products() -> None:
     assert (step.at, step.source, step.level, step.strategy) == ("z", "w", 0, "aggressive")
     (conflict,) = result.conflicts
     assert (conflict.at, conflict.factor) == ("p", "i")
-    assert "dot %p wants factor i cut in one way" in conflict.sentence()
+    assert "dot %p has factor i cut in several ways" in conflict.sentence()
 
 
 def test_values_of_several_uses_wait() -> None:

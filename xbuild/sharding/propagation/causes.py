@@ -66,5 +66,13 @@ class Conflict:
 
     def sentence(self) -> str:
         """The clash in words."""
-        each = ", ".join(f"%{name} by {', '.join(axis.name for axis in axes) or 'none'}" for name, axes in self.axes)
-        return f"{self.what} %{self.at} wants factor {self.factor} cut in one way, and it is cut otherwise: {each}"
+        if len({axes for _, axes in self.axes}) == 1:
+            axes = ", ".join(axis.name for axis in self.axes[0][1])
+            names = ", ".join(f"%{name}" for name, _ in self.axes)
+            return f"{self.what} %{self.at} has two factors cut by {axes}; one is {self.factor}, of {names}"
+        each = ", ".join(f"{_by(axes)} in %{name}" for name, axes in self.axes)
+        return f"{self.what} %{self.at} has factor {self.factor} cut in several ways: {each}"
+
+
+def _by(axes: Axes) -> str:
+    return f"by {', '.join(axis.name for axis in axes)}" if axes else "whole"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from attrs import evolve
@@ -16,6 +17,8 @@ from ..stored import SHARDING, sharding_of
 from .flow import Flow
 from .tensors import Tensor
 from .values import merge, of_one
+
+_UNSPECIFIED = re.compile(r"unspecified_dims=\[([\d,]+)\]")
 
 
 def state(flow: Flow, mesh: Mesh) -> None:
@@ -36,10 +39,20 @@ def state(flow: Flow, mesh: Mesh) -> None:
             flow.results = [Tensor(tensor.dims, names=[(root, n)]) for n, tensor in enumerate(tensors)]
             tensors = tuple(flow.results)
         for tensor, sharding in zip(tensors, each, strict=False):
-            _state(of_one(tensor), sharding, mesh)
+            _state(of_one(tensor), _opened(instruction, sharding), mesh)
         for tensor, group in zip(tensors, _groups(instruction), strict=False):
             if group is not None:
                 merge(groups.setdefault(group.number, of_one(tensor)), of_one(tensor))
+
+
+def _opened(instruction: Instruction, sharding: Sharding | Placement | None) -> Sharding | Placement | None:
+    """A sharding whose dimensions are open that a constraint of HLO leaves to others (`unspecified_dims`)."""
+    if instruction.opcode != "custom_call" or not isinstance(sharding, Sharding):
+        return sharding
+    listed = _UNSPECIFIED.search(str(instruction.attributes.backend_config))
+    places = {int(each) for each in listed[1].split(",")} if listed else {*()}
+    dims = enumerate(sharding.padded(max(places, default=-1) + 1).dims)
+    return evolve(sharding, dims=tuple(evolve(dim, is_open=dim.is_open or n in places) for n, dim in dims))
 
 
 def _groups(instruction: Instruction) -> Iterator[ShardGroup | None]:
