@@ -60,7 +60,7 @@ CASES = {
       r = (f32[4], s32[4]) reduce(x, i, a, b), dimensions={1}, to_apply=most
       ROOT g = s32[4] get-tuple-element(r), index=1""",
         [
-            "r (<hlo>:11) reduces dimension 1 of x and dimension 1 of i, which are cut over `x`; each device reduces "
+            "r (<hlo>:10) reduces dimension 1 of x and dimension 1 of i, which are cut over `x`; each device reduces "
             "its own part, and all devices take the results of all parts and reduce these"
         ]
         * 2,

@@ -27,7 +27,7 @@ _PICTURE = "File for a picture, .svg or .html: the program before and after, or 
 
 @main.command()
 @takes_target
-@click.argument("others", metavar="[--compare OTHER ...]", nargs=-1, shell_complete=targets)
+@click.argument("others", metavar="[--compare OTHERS]", nargs=-1, shell_complete=targets)
 @click.option("--explain", "name", metavar="NAME", shell_complete=instructions,
               help="Why this value has its sharding, or why this collective is inserted.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["shardy", "dialect"]), default="shardy", show_default=True,
