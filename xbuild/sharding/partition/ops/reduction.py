@@ -12,11 +12,11 @@ from shape_inference import Shape
 from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
-from ...planning.record import constant
+from ...planning.record import constant, dims_of, spread
 from ..parts.choices import partial_axes
 from ..parts.frame import Frame
 from ..parts.masks import combiner_of, masked, neutral
-from ..parts.tables import Cut, Operands, joining, preparing
+from ..parts.tables import Cut, Operands, joining, preparing, recording
 
 
 def _neutral(instruction: Instruction) -> Any:
@@ -46,6 +46,22 @@ def _prepared(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     places = [dim for dim, factors in enumerate(cut.site.rule.operands[0]) if uneven & {*factors}]
     value = masked(frame, operands[0], sharding, shape, places, number)
     return [value, counted_once(frame, operands[1], number, axes)]
+
+
+@recording
+def reduce_(frame: Frame, cut: Cut, operands: Operands) -> Value | None:
+    """Of a cut dimension the reduction begins with the neutral element, which XLA takes for granted; then comes the
+    initial value.
+    """
+    instruction = cut.instruction
+    if not partial_axes(cut.site, cut.assignment) or operands[1].instruction.opcode == "constant":
+        return None
+    begin = constant(frame.builder, _neutral(instruction))
+    attributes = dict(instruction.attribute_values())
+    value = frame.record("reduce", [operands[0], begin], instruction.segments, attributes, instruction.name)
+    opcode = combiner_of(instruction.attributes.to_apply)
+    assert opcode is not None
+    return frame.record(opcode, [value, spread(operands[1], dims_of(value))], None, {})
 
 
 def counted_once(frame: Frame, value: Value, number: Any, axes: Any) -> Value:
