@@ -61,7 +61,7 @@ def test_an_initial_value_counts_once() -> None:
     found = _partitioned(total, [[X, Y]], [])
     assert found.run(np.ones(8, np.float32), np.float32(100)) == 108
     (reduced,) = (each for each in found.module.entry.instructions if each.opcode == "reduce")
-    assert reduced.operands[1].attributes.literal == 0  # XLA takes the initial value for neutral where parts have one row
+    assert reduced.operands[1].attributes.literal == 0  # XLA ignores any other for one row
 
 
 def test_a_value_is_gathered_once_for_all_its_users() -> None:
