@@ -57,7 +57,7 @@ def _why_made(frame: Frame, instruction: Instruction, way: Way, home: Sharding) 
 def _taken(frame: Frame, instruction: Instruction, way: Way, number: int) -> Value:
     piece = way.view.bases[number]
     moved = tuple(dim for dim in range(len(way.view.lines)) if way.view.moves(dim))
-    return frame.part(piece, way.base(number), Elements(instruction, moved))
+    return frame.part(piece, way.base(number), Elements(instruction, moved, evolve(way.result, unreduced=())))
 
 
 def _moved(frame: Frame, instruction: Instruction, way: Way, values: list[Value]) -> Value:

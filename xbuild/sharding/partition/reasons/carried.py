@@ -64,7 +64,8 @@ class Lifted(Reason):
     def sentence(self, move: Move) -> str:
         return (
             f"{called(self.user)} takes other elements of {name_of(move.value)} in each trip, at places that are known "
-            f"at run time, and changes none: it is taken {_so(move)} once before the first trip, and {_is(move)}"
+            f"at run time alone, and changes none: {name_of(move.value)} is taken {_so(move)} once before the first "
+            f"trip, and {_is(move)}"
         )
 
     def taker(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from attrs import frozen
@@ -9,8 +10,14 @@ from attrs import frozen
 from ....core.graph import Instruction
 from ....properties.mesh import Mesh
 from ...axis import Axis
+from ...sharding import Sharding
 from .reason import Move, Reason
 from .words import called, listed, name_of, named, told
+
+
+def _are_lost(had: Sequence[Axis], needed: Sequence[Axis]) -> bool:
+    """Whether an axis does not cut a dimension any more."""
+    return any(not any(axis.overlaps(each) for each in needed) for axis in had)
 
 
 def _dims(dims: list[int]) -> str:
@@ -20,20 +27,22 @@ def _dims(dims: list[int]) -> str:
 @frozen(eq=False, repr=False)
 class Elements(Reason):
     """An op is made of elements of an array that is taken otherwise than it is cut. `moved` are the dimensions along
-    which elements stand at other places.
+    which elements stand at other places, `made` is the sharding in which the op is made.
     """
 
     kind: ClassVar[str] = "elements"
     user: Instruction
     moved: tuple[int, ...]
+    made: Sharding
 
     def sentence(self, move: Move) -> str:
         assert move.needed is not None
         assert move.had is not None
         start = f"{called(self.user)} takes {called(move.value)} {told(move.needed)}"
-        lost = [dim for dim in self.moved if set(move.had.dim(dim).axes) - set(move.needed.dim(dim).axes)]
-        why = f": its elements stand at other places along {_dims(lost)} of {name_of(self.user)}" if lost else ""
-        return f"{start}, and {name_of(move.value)} is {told(move.had)}{why}"
+        lost = [dim for dim in self.moved if _are_lost(move.had.dim(dim).axes, move.needed.dim(dim).axes)]
+        places = f"its elements stand at other places along {_dims(lost)} of {name_of(self.user)}"
+        why = places if lost else f"{name_of(self.user)} is made {told(self.made)}"
+        return f"{start}, and {name_of(move.value)} is {told(move.had)}: {why}"
 
 
 @frozen(eq=False, repr=False)

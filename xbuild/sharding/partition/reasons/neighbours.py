@@ -96,13 +96,12 @@ class Neighbours(Reason):
     def _what(self) -> str:
         names = listed([name_of(each) for each in dict.fromkeys(self.sources)])
         if any(each not in self.user.operands for each in self.sources):
-            return f"is made of elements of {names} at other places of dimension {self.dim}"
+            return f"is made of elements of {names} that move along dimension {self.dim}"
         return f"{_WHAT.get(self.user.opcode, 'moves elements along')} dimension {self.dim} of {names}"
 
     def _cut(self) -> str:
         sizes = dict.fromkeys(self.wanted.parts)
-        verb = "is" if len(dict.fromkeys(self.sources)) == 1 else "are"
-        return f"{verb} cut over {named(self.axes, self.mesh)} in parts of {listed([*map(str, sizes)])}"
+        return f"is cut over {named(self.axes, self.mesh)} in parts of {listed([*map(str, sizes)])}"
 
     def _lacks(self) -> str:
         before, after = self.lacking()
@@ -114,7 +113,8 @@ class Neighbours(Reason):
         runs = dict.fromkeys((each.segment.first, each.segment.count, each.segment.step) for each in self.permute.moves)
         if len(runs) == 1:
             return _span(*next(iter(runs)))
-        return f"up to {_elements(self.permute.size, '').rstrip()}"
+        many = f"{self.permute.size} {'element' if self.permute.size == 1 else 'elements'}"
+        return many if len({count for _, count, _ in runs}) == 1 else f"up to {many}"
 
     def _part(self) -> str:
         """Whose part is sent, where there are several arrays."""

@@ -157,5 +157,5 @@ def needs_whole(opcode: str, kind: str, dim: int) -> str:
 
 _ALONG = {
     "sort": "sorts along", "fft": "transforms", "cholesky": "factorizes", "triangular_solve": "solves along",
-    "concatenate": "joins arrays along", "reverse": "turns round", "top_k": "ranks along",
+    "concatenate": "joins arrays along", "reverse": "turns round", "topk": "ranks along",
 }  # fmt: skip

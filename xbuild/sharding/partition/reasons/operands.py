@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from shape_inference import TupleShape
+
 from ....core.graph import Instruction
 from .obstacles import Alternative, Chosen
 from .reason import Move, Reason
@@ -84,9 +86,15 @@ class Result(Reason):
         assert move.had is not None
         cause = move.story.cause(self.user)
         other = self.other(move)
-        start = f"{called(self.user)} is {told(move.had)} as it is made, and wanted {told(move.needed)}"
+        start = f"{self._made(move)} {told(move.had)} as it is made, and wanted {told(move.needed)}"
         ends = [f"({cause})" if cause else "", *self.obstacles(move), other.told() if other is not None else ""]
         return "; ".join([f"{start} {ends[0]}".rstrip(), *filter(None, ends[1:])])
+
+    def _made(self, move: Move) -> str:
+        """The value that is made: the instruction, or an element of its tuple."""
+        if isinstance(self.user.shape, TupleShape) and move.value is not self.user:
+            return f"{called(move.value)}, an element of {called(self.user)}, is"
+        return f"{called(self.user)} is"
 
     def obstacles(self, move: Move) -> list[str]:
         """Why the op does not make its result as it is wanted, for each dimension to which axes are to come."""
