@@ -61,6 +61,8 @@ def test_an_initial_value_counts_once() -> None:
     total = xb.computation(xb.f32[8], xb.f32[()])(lambda x, init: xb.ops.reduce((x,), (init,), to_apply=xb.ops.add, dimensions=(0,)))  # fmt: skip  # noqa: E501
     found = _partitioned(total, [[X, Y]], [])
     assert found.run(np.ones(8, np.float32), np.float32(100)) == 108
+    (reduced,) = (each for each in found.module.entry.instructions if each.opcode == "reduce")
+    assert reduced.operands[1].attributes.literal == 0  # XLA ignores any other for one row
 
 
 def test_a_value_is_gathered_once_for_all_its_users() -> None:

@@ -13,13 +13,13 @@ from .... import ops
 from ....core.builder import Value
 from ....core.graph import Instruction
 from ...axis import Axis, merged
-from ...planning.record import constant, dims_of
+from ...planning.record import constant, dims_of, spread
 from ..parts.choices import partial_axes
 from ..parts.folding import folding
 from ..parts.frame import Frame
 from ..parts.layouts import bytes_of
 from ..parts.masks import combiner_of, count_of, masked, neutral
-from ..parts.tables import Cut, Operands, gathered, gathering, joining, preparing
+from ..parts.tables import Cut, Operands, gathered, gathering, joining, preparing, recording
 from ..reasons import Gathered
 
 
@@ -52,6 +52,22 @@ def _prepared(frame: Frame, cut: Cut, operands: Operands) -> Operands:
     places = [dim for dim, factors in enumerate(cut.site.rule.operands[0]) if uneven & {*factors}]
     value = masked(frame, operands[0], sharding, shape, places, number)
     return [value, counted_once(frame, operands[1], number, axes)]
+
+
+@recording
+def reduce___(frame: Frame, cut: Cut, operands: Operands) -> Value | None:
+    """Of a cut dimension the reduction begins with the neutral element, which XLA takes for granted; then comes the
+    initial value. A reduction of several arrays, or by another computation than one op, is recorded as it is.
+    """
+    instruction = cut.instruction
+    opcode = combiner_of(instruction.attributes.to_apply)
+    is_one = len(operands) == 2 and opcode is not None and bool(partial_axes(cut.site, cut.assignment))
+    if not is_one or operands[1].instruction.opcode == "constant":
+        return None
+    begin = constant(frame.builder, _neutral(instruction))
+    attributes = dict(instruction.attribute_values())
+    value = frame.record("reduce", [operands[0], begin], instruction.segments, attributes, instruction.name)
+    return frame.record(str(opcode), [value, spread(operands[1], dims_of(value))], None, {})
 
 
 def counted_once(frame: Frame, value: Value, number: Any, axes: Any) -> Value:
