@@ -42,7 +42,7 @@ def _fault(axes: dict[str, int], function: Callable[..., Any], given: list[Any],
 
     import xbuild as xb
 
-    from .against_xla import _fault_on_xla, _parts
+    from .against_xla.measuring import _fault_on_xla, _parts
     from .cases import difference
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(tuple(axes.values())), tuple(axes))

@@ -31,7 +31,8 @@ def test_an_argument_of_one_device_is_that_of_all() -> None:
     rows = [[np.full(4, 10 * device, np.float32), np.float32([device])] for device in range(4)]
     (first, *_) = [np.concatenate([np.ravel(each) for each in xb.execute(made.module, rows)])]
     assert first[:4].tolist() == [-21, -22, -23, -24]
-    assert "p is given to device 2" in [each.reason for each in made.communications]
+    told = "p (<hlo>:3) is placed on device 2 alone: the other devices get p from it"
+    assert told in [each.reason for each in made.communications]
 
 
 def test_a_number_of_a_device_is_that_of_the_device_of_the_value() -> None:
