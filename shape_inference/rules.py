@@ -63,9 +63,9 @@ class XbuildError(Harmless, ValueError):
         self.explained = False
 
     def __str__(self) -> str:
-        """The message, with the hints where it is not a report that has them already."""
-        hints = () if self.explained else (f"  hint: {printable(hint)}" for hint in self.hints)
-        return "\n".join([super().__str__(), *hints])
+        """The message, with the hints that it does not quote already; a report has all of them."""
+        hints = () if self.explained else (each for each in self.hints if each not in self.message)
+        return "\n".join([super().__str__(), *(f"  hint: {printable(hint)}" for hint in hints)])
 
 
 class ShapeError(XbuildError):
