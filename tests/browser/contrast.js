@@ -12,7 +12,7 @@
   const ground = each => {
     const layers = [];
     for (let at = each; at; at = at.parentElement) {
-      if (at.matches(".ev,.shapes,.node")) {
+      if (at.matches(".ev,.shapes,.node,.mark")) {
         const shape = at.querySelector("rect,path,circle");
         layers.push(parsed(getComputedStyle(shape).fill));
       }

@@ -43,7 +43,7 @@ def test_the_switch_shows_one_of_the_two(browser: Any, page: Path, theme: str) -
 def test_a_machine_is_refused_before_the_run(tmp_path: Path) -> None:
     arguments = ["run", str(ROOT / "examples" / "ring.py:program"), "--random", "0"]
     unknown = CliRunner().invoke(main, [*arguments, "--page", str(tmp_path / "p.html"), "--machine", "abacus"])
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == 2
     assert "abacus" in unknown.output
     assert not (tmp_path / "p.html").exists()
     alone = CliRunner().invoke(main, [*arguments, "--machine", "v5e"])

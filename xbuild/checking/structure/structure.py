@@ -55,7 +55,8 @@ def _not_partitioned(each: DeviceClass, instruction: Instruction, before: AnySha
         f"{named(instruction)} makes {after.plain()} of {before.plain()}: the program is still that of all devices",
         (each.devices, Site((), instruction)),
         cause_text=f"XLA's partitioner replaces {instruction.attributes.custom_call_target}, and has not run",
-        repair_text="xb.shard.partition(module).run(*arrays) runs it; XLA dumps its own after spmd-partitioning",
+        repair_text="xb.shard.partition(module).run(*arrays) runs it, xb.from_jax(f, *args) has XLA partition it; "
+        "XLA dumps its program of a device after its pass spmd-partitioning",
     )
 
 

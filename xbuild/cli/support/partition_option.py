@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import define, evolve
@@ -13,8 +13,10 @@ from shape_inference import AnyShape
 from ...core.graph import Module, ModuleGroup
 from ...files.targets import Program
 from ...properties.partitioning import not_partitioned
-from ...sharding.partition import Partitioned
 from .saying import say
+
+if TYPE_CHECKING:
+    from ...sharding.partition import Partitioned
 
 PARTITION = "xbuild.partition"
 _PARTS = "xbuild.parts"
