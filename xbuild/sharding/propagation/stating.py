@@ -12,6 +12,7 @@ from ...properties.mesh import Mesh
 from ..axis import Axis
 from ..hlo_text import ShardGroup, parsed
 from ..placement import Placement
+from ..regions import FULL_TO_SHARD, SHARD_TO_FULL, Axes, stated_axes, target_of
 from ..sharding import DimSharding, Sharding
 from ..stored import SHARDING, sharding_of
 from .flow import Flow
@@ -28,6 +29,7 @@ def state(flow: Flow, mesh: Mesh) -> None:
     Values of one group are made one tensor. A sharding that no axes give is kept, and its array takes nothing.
     """
     groups: dict[int, Tensor] = {}
+    kept = _kept_at_ends(flow, mesh)
     root = flow.module.entry.root
     for instruction in flow.leaves:
         if SHARDING not in instruction.annotations:
@@ -39,20 +41,34 @@ def state(flow: Flow, mesh: Mesh) -> None:
             flow.results = [Tensor(tensor.dims, names=[(root, n)]) for n, tensor in enumerate(tensors)]
             tensors = tuple(flow.results)
         for tensor, sharding in zip(tensors, each, strict=False):
-            _state(of_one(tensor), _opened(instruction, sharding), mesh)
+            _state(of_one(tensor), _opened(instruction, sharding, kept.get(instruction, ())), mesh)
         for tensor, group in zip(tensors, _groups(instruction), strict=False):
             if group is not None:
                 merge(groups.setdefault(group.number, of_one(tensor)), of_one(tensor))
 
 
-def _opened(instruction: Instruction, sharding: Sharding | Placement | None) -> Sharding | Placement | None:
-    """A sharding whose dimensions are open that a constraint of HLO leaves to others (`unspecified_dims`)."""
+def _kept_at_ends(flow: Flow, mesh: Mesh) -> dict[Instruction, Axes]:
+    """The manual axes of the regions that arrays enter and leave: there they cut what is stated, and nothing else."""
+    into = [each for each in flow.leaves if target_of(each) == FULL_TO_SHARD]
+    out_of = [each for each in flow.leaves if target_of(each) == SHARD_TO_FULL]
+    entered = {each.operands[0]: stated_axes(each, mesh) for each in into}
+    return entered | {each: stated_axes(each.operands[0], mesh) for each in out_of}
+
+
+def _opened(instruction: Instruction, sharding: Sharding | Placement | None, kept: Axes) -> Sharding | Placement | None:
+    """A sharding whose dimensions are open that a constraint of HLO leaves to others (`unspecified_dims`).
+
+    No dimension takes the axes that are `kept`.
+    """
     if instruction.opcode != "custom_call" or not isinstance(sharding, Sharding):
         return sharding
     listed = _UNSPECIFIED.search(str(instruction.attributes.backend_config))
     places = {int(each) for each in listed[1].split(",")} if listed else {*()}
     dims = enumerate(sharding.padded(max(places, default=-1) + 1).dims)
-    return evolve(sharding, dims=tuple(evolve(dim, is_open=dim.is_open or n in places) for n, dim in dims))
+    opened = tuple(evolve(dim, is_open=dim.is_open or n in places) for n, dim in dims)
+    named = (*sharding.cut_axes, *sharding.replicated, *sharding.unreduced, *sharding.manual)
+    free = tuple(axis for axis in kept if not any(axis.overlaps(each) for each in named))
+    return evolve(sharding, dims=opened, replicated=(*sharding.replicated, *free) if places else sharding.replicated)
 
 
 def _groups(instruction: Instruction) -> Iterator[ShardGroup | None]:
