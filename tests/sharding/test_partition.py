@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,11 @@ def _same(computation: xb.Computation, found: Partitioned, *arrays: Any) -> None
     assert difference(xb.evaluate(computation, *arrays), found.run(*arrays, padding=99)) is None
 
 
-@pytest.mark.parametrize("seed", range(120))
+FOUND = (901658, 904048)
+"""Programs in which campaigns found faults: dilated windows of a select-and-scatter, a convolution without results."""
+
+
+@pytest.mark.parametrize("seed", [*range(120), *FOUND])
 def test_random_programs_are_equal_to_the_global_ones(seed: int) -> None:
     assert fault(program(seed)) is None
 
@@ -47,8 +52,8 @@ def test_a_cut_contraction_is_reduced_once_with_a_reason() -> None:
     assert only.opcode == "all_reduce"
     assert only.axes == (Y,)
     assert only.bytes == 2 * 4 * 4
-    assert only.reason == (
-        "dot.3 (test_partition.py:44) contracts k, dimension 1 of parameter.1 and dimension 0 of "
+    assert re.sub(r"py:\d+", "py:0", only.reason) == (
+        "dot.3 (test_partition.py:0) contracts k, dimension 1 of parameter.1 and dimension 0 of "
         "parameter.2, which both sides cut over `y`; each device holds a partial sum; added here, because the program "
         "gives dot.3 cut along dimension 0 over `x` (no sharding of it is stated)"
     )

@@ -19,12 +19,12 @@ from .windows import Fetched, kind_of
 
 @adapted
 def select_and_scatter(instruction: Instruction, rule: ShardingRule) -> ShardingRule:
-    """Operand, source and result are cut alike along dimensions in which no window reaches into padding."""
+    """Operand, source and result are cut alike along dimensions in which windows are plain, without padding."""
     maps = [[*each] for each in (*rule.operands[:2], *rule.results)]
     factors = [*rule.factors]
     for dim, window in enumerate(instruction.attributes.window or ()):
         if rule.factors[maps[0][dim][0]].kind == "permutation":
-            is_free = window.padding_low == 0 and window.padding_high == 0
+            is_free = window == WindowDimension(window.size, stride=window.stride)
             for each in maps:
                 each[dim] = (len(factors),)
             factors.append(Factor(_extent(instruction, 0, dim), "permutation" if is_free else "need_replication"))

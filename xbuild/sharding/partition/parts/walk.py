@@ -69,14 +69,20 @@ def in_general(frame: Frame, instruction: Instruction) -> Tree:
 
 
 def is_cuttable(frame: Frame, instruction: Instruction) -> bool:
-    """Whether an op may run on parts of its operands, which are arrays of known extents."""
+    """Whether an op may run on parts of its operands, arrays of known extents; there has to be a window."""
     properties = OPS[instruction.opcode].properties
     is_own = properties.depends_on == "operands" and properties.needs == "nobody"
     if properties.half != "none" or not (is_own or stays_inside(frame, instruction)):
         return False
     shapes = [leaf for each in (*instruction.operands, instruction) for leaf in leaves(each.shape)]
     is_fixed = all(isinstance(each, Shape) and not each.is_dynamic for each in shapes)
+    is_fixed &= not (getattr(instruction.attributes, "window", ()) and is_empty(instruction))
     return is_fixed and all(isinstance(frame.values[each], Piece) for each in instruction.operands)
+
+
+def is_empty(instruction: Instruction) -> bool:
+    """Whether an array has no elements."""
+    return isinstance(instruction.shape, Shape) and instruction.shape.size == 0
 
 
 def put_together(frame: Frame, tree: Tree, shardings: Tree, reason: Tree) -> Value:
