@@ -15,6 +15,7 @@ NAMES = (
 @pytest.fixture(scope="module")
 def programs() -> dict[str, Partition]:
     """Programs by name."""
+    pytest.importorskip("jax")
     return {each.name: each for each in partitions(*NAMES)}
 
 
